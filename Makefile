@@ -1,0 +1,38 @@
+# Two commands on a fresh machine with python3 >= 3.11: `make demo` and `make test`. Everything goes into .venv.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: help demo test check setup clean
+
+help:
+	@echo "make demo    set up and run the main job on the made-up collection"
+	@echo "make test    set up and run the tests"
+	@echo "make check   set up and run the linter, the formatter's check and the type checker"
+	@echo "make clean   remove what these made"
+
+demo: $(READY)
+	$(BIN)/fairagent demo
+
+test: $(READY)
+	$(BIN)/pytest -n auto
+
+check: $(READY)
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+setup: $(READY)
+
+# constraints.txt holds torch at its CPU build; without it pip brings several GB of CUDA packages.
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "fairagent needs Python 3.11 or newer, not $$($(PYTHON) --version); set PYTHON=python3.11"; exit 3; }
+	@$(PYTHON) -c 'import ensurepip, venv' || { echo "install the venv module: apt-get install python3-venv"; exit 3; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $(READY)
+
+clean:
+	rm -rf $(VENV) fairagent-demo build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

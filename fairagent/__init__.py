@@ -1,0 +1,88 @@
+"""fairagent makes search and RAG show groups of people and places their fair share.
+
+Start with `open_agent(collection).search(query)`. Importing the package loads nothing heavy: each public name is
+fetched from its module when it is first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fairagent.agent import FairAgent
+    from fairagent.assemble import open_agent
+    from fairagent.collection import Collection, GroupTable, Target, load_collection, make_target
+    from fairagent.collection.demo import write_demo
+    from fairagent.errors import (
+        BackendUnavailable,
+        BudgetExceeded,
+        DataError,
+        FairAgentError,
+        ModelError,
+        SettingsError,
+        UsageError,
+    )
+    from fairagent.retrieve.lucene import LuceneRetriever, build_index
+    from fairagent.settings import Settings, load_settings
+    from fairagent.types import Document, Hit, Query, Ranking, SearchResult, Term, Topic, Trace
+
+_HOMES = {
+    "fairagent.agent": ("FairAgent",),
+    "fairagent.assemble": ("open_agent",),
+    "fairagent.collection": ("Collection", "GroupTable", "Target", "load_collection", "make_target"),
+    "fairagent.collection.demo": ("write_demo",),
+    "fairagent.errors": (
+        "BackendUnavailable",
+        "BudgetExceeded",
+        "DataError",
+        "FairAgentError",
+        "ModelError",
+        "SettingsError",
+        "UsageError",
+    ),
+    "fairagent.retrieve.lucene": ("LuceneRetriever", "build_index"),
+    "fairagent.settings": ("Settings", "load_settings"),
+    "fairagent.types": ("Document", "Hit", "Query", "Ranking", "SearchResult", "Term", "Topic", "Trace"),
+}
+_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "BackendUnavailable",
+    "BudgetExceeded",
+    "Collection",
+    "DataError",
+    "Document",
+    "FairAgent",
+    "FairAgentError",
+    "GroupTable",
+    "Hit",
+    "LuceneRetriever",
+    "ModelError",
+    "Query",
+    "Ranking",
+    "SearchResult",
+    "Settings",
+    "SettingsError",
+    "Target",
+    "Term",
+    "Topic",
+    "Trace",
+    "UsageError",
+    "build_index",
+    "load_collection",
+    "load_settings",
+    "make_target",
+    "open_agent",
+    "write_demo",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'fairagent' has no attribute {name!r}")
+    return getattr(import_module(_HOME_OF[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,136 @@
+"""The loop: search, measure, aim at the most under-exposed group, refine, search again, re-rank.
+
+This is FAIR-QR (arXiv 2503.21092) with the decisions of its re-implementation spelled out. One dimension is the
+special case of several: the gap is the sum over dimensions, the group to help the worst (dimension, group) pair.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from time import perf_counter
+
+from fairagent.candidates import select
+from fairagent.collection import Collection
+from fairagent.exposure import ExposureMeter, most_underexposed, total_gap
+from fairagent.query import as_query, with_terms
+from fairagent.refine.base import Refiner, RefineState
+from fairagent.rerank.base import Pool, Reranker
+from fairagent.result import hits_of
+from fairagent.retrieve.base import Retriever, Vocabulary
+from fairagent.retrieve.clock import engine_seconds
+from fairagent.retrieve.relevance_model import RM3, TermSource
+from fairagent.settings import Settings
+from fairagent.types import Query, Refinement, SearchResult, Step, Term, Topic, Trace, Usage
+
+
+@dataclass(frozen=True, slots=True)
+class FairAgent:
+    """Finds rankings that are relevant to a query and show groups their share. `open_agent` makes one.
+
+    An agent holds no state of a search: threads may share it.
+    """
+
+    collection: Collection
+    retriever: Retriever
+    refiner: Refiner
+    reranker: Reranker
+    settings: Settings
+
+    def search(self, query: str | Query | Topic) -> SearchResult:
+        """A fair ranking of `settings.n` documents, with the trace of how it came about.
+
+        Targets and groups that depend on the topic need a `Topic`, or a `Query` with its id.
+        Raises DataError where a target cannot be made, BackendUnavailable, and what the refiner's model raises.
+        """
+        started, engine_started = perf_counter(), engine_seconds()
+        query = as_query(query)
+        steps, meter = self._start(query)
+        stopped = self._refine(query, meter, steps)
+
+        candidates = select(self.settings.candidates, steps)
+        targets = tuple(target.shares for target in meter.targets)
+        pool = Pool(query, candidates, meter.memberships(candidates.ids), targets, self.settings.n)
+        ranking = self.reranker.rerank(pool)
+
+        exposures = meter.measure(ranking)
+        hits = hits_of(ranking, meter, self.retriever)
+        trace = Trace(
+            query=query,
+            steps=tuple(steps),
+            stopped=stopped,
+            candidates=self.settings.candidates,
+            reranker=self.settings.reranking.kind,
+            exposures=exposures,
+            gap=total_gap(exposures),
+            targets=tuple(target.source for target in meter.targets),
+            oracle=any(target.oracle for target in meter.targets),
+            usage=sum((step.usage for step in steps), Usage()),
+            seconds=perf_counter() - started,
+            engine_seconds=engine_seconds() - engine_started,
+        )
+        return SearchResult(query, ranking, hits, trace)
+
+    def _start(self, query: Query) -> tuple[list[Step], ExposureMeter]:
+        """The user's words, then, where the engine can tell them, the words of the topic."""
+        first = self.retriever.search(query, self.settings.depth)
+        rankings = [("query", query, first)]
+        expansion = self.settings.expansion
+        if expansion.documents and len(first) and isinstance(self.retriever, TermSource):
+            rm3 = RM3(expansion.documents, expansion.terms, expansion.weight)
+            expanded = rm3.expand(self.retriever, query, first)
+            rankings.append(("topic words", expanded, self.retriever.search(expanded, self.settings.depth)))
+        meter = ExposureMeter.make(self.collection, query.id, self.settings, rankings[-1][2])
+        steps = [
+            _measured(meter, Step(source, asked, ranking, (), 0.0, added=asked.terms))
+            for source, asked, ranking in rankings
+        ]
+        return steps, meter
+
+    def _refine(self, query: Query, meter: ExposureMeter, steps: list[Step]) -> str:
+        """The loop; appends a step for each query tried and says why it stopped."""
+        first, now = steps[0], steps[-1]
+        dimensions = (target.dimension for target in meter.targets)
+        memberships = dict(zip(dimensions, meter.memberships(first.ranking.ids), strict=True))
+        tried: frozenset[str] = frozenset()
+        for _ in range(self.settings.iterations):
+            if not len(first.ranking):
+                return "the query retrieves nothing"
+            if now.gap <= self.settings.threshold:
+                return f"the gap is not above {self.settings.threshold:g}"
+            group = most_underexposed(now.exposures)
+            if group is None:
+                return "no group lacks exposure"
+
+            state = RefineState(query, now.query, first.ranking, memberships, now.exposures, group, tried)
+            proposed = self.refiner.refine(state)
+            added, dropped = self._tried_out(proposed, tried)
+            tried |= {term.text for term in proposed.terms}
+            step = replace(now, source=proposed.source, aim=group, added=added, dropped=dropped, usage=proposed.usage)
+            if not added:
+                steps.append(replace(step, accepted=False))
+                return proposed.note or "no new keyword occurs in the index"
+
+            refined = with_terms(now.query, added)
+            ranking = self.retriever.search(refined, self.settings.depth)
+            step = _measured(meter, replace(step, query=refined, ranking=ranking))
+            steps.append(replace(step, accepted=step.gap < now.gap))
+            if not steps[-1].accepted:
+                return "the gap did not fall"
+            now = steps[-1]
+        return f"{self.settings.iterations} refinements were made"
+
+    def _tried_out(
+        self, proposed: Refinement, tried: frozenset[str]
+    ) -> tuple[tuple[Term, ...], tuple[str, ...]]:
+        """The proposed keywords that are new and occur in the index, and the words of those that do not occur."""
+        new = [term for term in proposed.terms if term.text not in tried]
+        if not isinstance(self.retriever, Vocabulary):
+            return tuple(new), ()
+        found = [self.retriever.document_frequency(term.text) > 0 for term in new]
+        added = tuple(term for term, occurs in zip(new, found, strict=True) if occurs)
+        return added, tuple(term.text for term, occurs in zip(new, found, strict=True) if not occurs)
+
+
+def _measured(meter: ExposureMeter, step: Step) -> Step:
+    exposures = meter.measure(step.ranking)
+    return replace(step, exposures=exposures, gap=total_gap(exposures))

@@ -1,0 +1,34 @@
+"""Which of the lists that the loop has retrieved go to the re-ranker."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+
+from fairagent.rerank.base import min_max, ordered
+from fairagent.types import Ranking, Step
+
+Policy = Literal["best", "last", "union"]
+
+
+def select(policy: Policy, steps: Sequence[Step]) -> Ranking:
+    """The candidates: of `best` the last accepted list, which has the smallest gap of the loop; of `last` the list of
+    the last query tried, even if its gap did not fall; of `union` all accepted lists.
+
+    The union holds the first list, so to re-rank it by the user's own query alone gives the first list back.
+    """
+    accepted = [step.ranking for step in steps if step.accepted]
+    if policy == "union":
+        return union(accepted)
+    return accepted[-1] if policy == "best" else steps[-1].ranking
+
+
+def union(rankings: Sequence[Ranking]) -> Ranking:
+    """All documents of the rankings, scored by the mean of their min-max scores (0 where a ranking lacks one)."""
+    total: dict[str, float] = {}
+    for ranking in rankings:
+        for id, score in zip(ranking.ids, min_max(ranking.scores).tolist(), strict=True):
+            total[id] = total.get(id, 0.0) + score / len(rankings)
+    return ordered(tuple(total), np.array(list(total.values())), len(total))

@@ -1,0 +1,183 @@
+"""Building group tables: rows stream into compact buffers, one for the ids and a few a dimension."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from fairagent.collection.columns import AnyArray, Column, IntArray, code_type, ranges
+from fairagent.collection.faults import Faults, listed, shown
+from fairagent.errors import UsageError
+from fairagent.types import UNKNOWN
+
+Labels = str | Iterable[str] | Mapping[str, float] | None
+"""What a document is in one dimension: nothing, a label, several (equal shares), or label -> weight."""
+
+MOST_LABELS = 65_535
+HEAVIEST = 1e300
+"""Larger weights could add up to infinity."""
+
+
+class IdBuffer:
+    """Ids one after another, as UTF-8 bytes."""
+
+    def __init__(self) -> None:
+        self.bytes = bytearray()
+        self.lengths = array("H")
+
+    def add(self, id: str) -> None:
+        """Append one id."""
+        encoded = id.encode("utf-8", "surrogatepass")
+        self.bytes += encoded
+        self.lengths.append(len(encoded))
+
+    def finish(self) -> AnyArray:
+        """All ids as a fixed-width bytes array, at least 8 wide."""
+        lengths = np.frombuffer(self.lengths, np.uint16)
+        return fixed_width(np.frombuffer(self.bytes, np.uint8), lengths, max(8, int(lengths.max())))
+
+
+class ColumnBuffer:
+    """The labels of one dimension, row by row."""
+
+    def __init__(self, labels: Sequence[str] | None, normalize: bool) -> None:
+        if labels is not None and (UNKNOWN in labels or len(set(labels)) < len(labels)):
+            raise UsageError(f"labels must be distinct and leave out {UNKNOWN}: {listed(labels)}")
+        self.closed = labels is not None
+        self.normalize = normalize
+        self.code = {UNKNOWN: 0} | {label: code for code, label in enumerate(labels or (), start=1)}
+        self.codes = array("H")
+        self.counts = array("H")
+        self.weights: array[float] | None = None
+
+    def add(self, labels: Labels) -> None:
+        """Append one row; ValueError where a label or a weight cannot be."""
+        if isinstance(labels, str):
+            self.codes.append(self._code(labels) if labels else 0)
+            self.counts.append(1)
+            if self.weights is not None:
+                self.weights.append(1.0)
+            return
+        shares = _shares(labels)
+        if self.weights is None and any(weight != 1.0 for weight in shares.values()):
+            self.weights = array("d", [1.0]) * len(self.codes)
+        self.codes.extend([self._code(label) for label in shares])
+        self.counts.append(len(shares))
+        if self.weights is not None:
+            self.weights.extend(shares.values())
+
+    def finish(self, order: IntArray) -> Column:
+        """The column with its rows in `order`, and the row of absent documents after them."""
+        labels = [label for label in self.code if label != UNKNOWN]
+        codes = np.frombuffer(self.codes, np.uint16).astype(code_type(len(labels)))
+        counts = np.frombuffer(self.counts, np.uint16).astype(np.int64)
+        weights = None if self.weights is None else np.frombuffer(self.weights, np.float64)
+        if bool((counts == 1).all()) and (weights is None or self.normalize):
+            column = Column(tuple(labels), np.append(codes[order], codes.dtype.type(0)), None, None, self.normalize)
+        else:
+            entries = ranges((np.cumsum(counts) - counts)[order], counts[order])
+            indptr = np.zeros(counts.size + 2, np.uint32)
+            np.cumsum(np.append(counts[order], 1), out=indptr[1:])
+            codes = np.append(codes[entries], codes.dtype.type(0))
+            if weights is not None:
+                weights = _narrow(np.append(weights[entries], 1.0))
+            column = Column(tuple(labels), codes, indptr, weights, self.normalize)
+        return column if self.closed else column.relabeled(sorted(labels))
+
+    def _code(self, label: str) -> int:
+        code = self.code.get(label)
+        if code is None:
+            code = len(self.code)
+            if self.closed:
+                raise ValueError(f"{shown(label)} is none of its labels ({listed(list(self.code)[1:])})")
+            if not isinstance(label, str):
+                raise ValueError(f"{shown(label)} is no label, expected text")
+            if code > MOST_LABELS:
+                raise ValueError(f"more than {MOST_LABELS} labels; is this the right column?")
+            self.code[label] = code
+        return code
+
+
+class TableBuffer:
+    """Rows of (id, labels a dimension), as they come; `lines` says where each one stood."""
+
+    def __init__(self, labels: Mapping[str, Sequence[str] | None], unnormalized: Collection[str] = ()) -> None:
+        self.ids = IdBuffer()
+        self.lines = array("I")
+        self.columns = {name: ColumnBuffer(known, name not in unnormalized) for name, known in labels.items()}
+
+    def add(self, id: str, labels: Mapping[str, Labels], line: int) -> None:
+        """Append one row; ValueError, naming each dimension, where labels or weights cannot be."""
+        messages = []
+        if unknown := labels.keys() - self.columns.keys():
+            messages.append(f"no dimension {listed(sorted(unknown))}; there are: {listed(list(self.columns))}")
+        for name, column in self.columns.items():
+            try:
+                column.add(labels.get(name))
+            except ValueError as error:
+                messages.append(f"{name}: {error}")
+        self.ids.add(id)
+        self.lines.append(line)
+        if messages:
+            raise ValueError("; ".join(messages))
+
+    def check(self, path: Path, faults: Faults) -> None:
+        """Add a fault for each id that came before, or where there is no row at all."""
+        if not self.lines:
+            faults.add(path, None, "there are no rows")
+            return
+        ids, order = self._sorted
+        for place in np.flatnonzero(ids[1:] == ids[:-1]).tolist():
+            first, again = self.lines[order[place]], self.lines[order[place + 1]]
+            id = bytes(ids[place]).decode("utf-8", "replace")
+            faults.add(path, again, f"the document id {shown(id)} is that of line {first} already")
+
+    def finish(self) -> tuple[AnyArray, dict[str, Column]]:
+        """The sorted ids and the columns with their rows in the same order."""
+        ids, order = self._sorted
+        return ids, {name: column.finish(order) for name, column in self.columns.items()}
+
+    @cached_property
+    def _sorted(self) -> tuple[AnyArray, IntArray]:
+        """The ids in the order of their keys, and the row (from 0) of each; equal ids keep their order."""
+        ids = self.ids.finish()
+        order = np.argsort(keys(ids), kind="stable")
+        return ids[order], order
+
+
+def keys(ids: AnyArray) -> AnyArray:
+    """What the ids are sorted by: themselves, or where 8 bytes hold them the same bits as integers.
+
+    Integers are compared several times faster, and any total order serves a look-up.
+    """
+    return ids.view("<u8") if ids.dtype.itemsize == 8 else ids
+
+
+def fixed_width(text: AnyArray, lengths: AnyArray, width: int) -> AnyArray:
+    """Strings that stand one after another in `text` (uint8) as an array of `width` bytes each."""
+    cells = np.zeros((lengths.size, width), np.uint8)
+    cells[np.arange(width) < lengths[:, np.newaxis]] = text
+    return cells.view(f"S{width}")[:, 0]
+
+
+def _shares(labels: Iterable[str] | Mapping[str, float] | None) -> dict[str, float]:
+    """Distinct label -> weight > 0; unknown alone where there is none."""
+    if labels is None:
+        return {UNKNOWN: 1.0}
+    if not isinstance(labels, Mapping):
+        return {label: 1.0 for label in labels if label} or {UNKNOWN: 1.0}
+    for label, weight in labels.items():
+        number = isinstance(weight, int | float) and not isinstance(weight, bool)
+        if not number or not 0.0 <= weight <= HEAVIEST:
+            raise ValueError(f"the weight of {shown(label)} is {shown(weight)}, expected a number >= 0")
+    return {label: float(weight) for label, weight in labels.items() if weight} or {UNKNOWN: 1.0}
+
+
+def _narrow(weights: AnyArray) -> AnyArray:
+    """As 32-bit floats where that loses nothing (counts do not), so that measures stay exact."""
+    single = weights.astype(np.float32)
+    return single if bool((single == weights).all()) else weights

@@ -1,0 +1,36 @@
+"""A collection: what is searched, what is asked, what was judged, and who is in the documents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from fairagent.collection.documents import Documents
+from fairagent.collection.groups import Groups
+from fairagent.types import Document, Topic
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Collection:
+    """Everything about a collection but its documents is in memory; those are streamed.
+
+    `topics` are in the order of their file. `qrels` has an entry for each topic: document -> grade, where
+    a grade > 0 is relevant and 0 is judged and not relevant. `population` maps dimension -> label -> world
+    share. `notes` say what was left out or is worth knowing, though it is no fault.
+    """
+
+    name: str
+    topics: Mapping[str, Topic] = field(repr=False)
+    qrels: Mapping[str, Mapping[str, int]] = field(repr=False)
+    groups: Groups
+    population: Mapping[str, Mapping[str, float]]
+    notes: tuple[str, ...]
+    source: Documents = field(repr=False)
+
+    def documents(self) -> Iterator[Document]:
+        """Read the documents, in order; DataError with all faults at the end of a pass that meets any."""
+        return iter(self.source)
+
+    def fingerprint(self) -> str:
+        """SHA-256 (hex) of what an index depends on: the bytes of the document files and the fields used."""
+        return self.source.fingerprint()

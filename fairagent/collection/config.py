@@ -1,0 +1,156 @@
+"""The settings file of a collection: where its documents, topics, judgments and groups are, in which form.
+
+    name: wikilead
+    root: ../data/wikilead
+    documents: {path: docs.jsonl.gz, id: id, title: title, text: text}
+    topics: {path: topics.jsonl, id: n, query: title}
+    qrels: {path: qrels.tsv}
+    groups: {path: groups.tsv.gz, id: id, dimensions: {gender: {column: gender}}}
+    population: {gender: {female: .5, male: .5}}
+
+An `id` may be a template such as "{q_id}-{d_id}". Paths are relative to `root`, which is relative to the
+settings file.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+
+from fairagent.collection.records import template_fields
+from fairagent.settings import Section
+from fairagent.types import UNKNOWN
+
+
+def _as_list(value: Any) -> Any:
+    return value if isinstance(value, list | tuple) else [value]
+
+
+def _field(value: str) -> str:
+    template_fields(value)
+    return value
+
+
+FieldName = Annotated[str, Field(min_length=1), AfterValidator(_field)]
+Names = Annotated[tuple[str, ...], BeforeValidator(_as_list), Field(min_length=1)]
+
+
+class DocumentsFile(Section):
+    """The texts to search: JSON lines, one document a line."""
+
+    path: Names
+    """A file, a pattern such as `docs/*.jsonl.gz`, or a list of them (read in this order)."""
+    id: FieldName = "id"
+    title: str | None = None
+    """The field with the title; a document may lack it, but not all of them."""
+    text: Names = ("text",)
+    """The field with the text, or several, joined by a space; every document has them."""
+
+
+class TopicsFile(Section):
+    """The information needs."""
+
+    path: str
+    format: Literal["jsonl", "tsv"] | None = None
+    """None goes by the file's name."""
+    columns: tuple[str, ...] = ()
+    """Names of the columns of a tsv file without a header line."""
+    id: FieldName = "id"
+    query: str = "query"
+    """The field that is searched; the others stay with the topic as `extra`."""
+
+
+def _labels(labels: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    if labels is not None and (UNKNOWN in labels or len(set(labels)) < len(labels)):
+        raise ValueError(f"labels must be distinct and leave out {UNKNOWN}")
+    return labels
+
+
+class DimensionColumn(Section):
+    """How one dimension (gender, region ...) is read from a column or JSON field.
+
+    An empty value means unknown. A JSON value may be a label, a list of labels (equal shares) or a
+    mapping from labels to weights.
+    """
+
+    column: str | None = None
+    """None: the column is named like the dimension."""
+    separator: str | None = Field(default=None, min_length=1)
+    """What stands between several labels in one text value; None: there is only one."""
+    labels: Annotated[tuple[str, ...] | None, AfterValidator(_labels)] = None
+    """All labels in their order, any other value being a fault; None: those that occur, sorted."""
+    map: dict[str, Annotated[tuple[str, ...], BeforeValidator(_as_list)]] = Field(default={})
+    """Values to replace, by one label or by a list (an empty list: unknown)."""
+    normalize: bool = True
+    """Divide the weights of a document by their sum; False keeps them as given."""
+
+
+Dimensions = dict[Annotated[str, Field(min_length=1)], DimensionColumn]
+
+
+class QrelsFile(Section):
+    """The judgments."""
+
+    path: str
+    format: Literal["trec", "jsonl", "reldocs"] = "trec"
+    """`trec`: topic, iteration, document, grade; `jsonl`: one judgment a line; `reldocs`: a list a topic."""
+    header: bool = False
+    """`trec` only: the first line names the columns (separated by tabs); there may be more than four."""
+    relevant: int = Field(default=1, ge=1)
+    """The smallest grade that counts as relevant; smaller ones are kept as 0."""
+    topic: FieldName | None = None
+    """Field of `jsonl` (default `topic`) and `reldocs` (default `id`)."""
+    document: FieldName | None = None
+    """Field of `jsonl` (default `document`) and `reldocs` (default `rel_docs`, a list of ids)."""
+    relevance: str = "relevance"
+    """Field of `jsonl` with the grade."""
+    dimensions: Dimensions = Field(default={})
+    """Groups that depend on the topic, e.g. the stance of a document towards it, read beside the grade."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> QrelsFile:
+        if self.header and self.format != "trec":
+            raise ValueError("`header` belongs to `format: trec`")
+        if self.dimensions and not (self.header or self.format == "jsonl"):
+            raise ValueError("`dimensions` need named columns: `header: true` or `format: jsonl`")
+        return self
+
+
+class GroupsFile(Section):
+    """Which groups the documents belong to."""
+
+    path: str
+    """A file, or the folder of a saved GroupTable (which needs no further keys)."""
+    format: Literal["jsonl", "tsv"] | None = None
+    """None goes by the file's name."""
+    columns: tuple[str, ...] = ()
+    """Names of the columns of a tsv file without a header line."""
+    id: FieldName = "id"
+    dimensions: Dimensions = Field(default={})
+
+
+class CollectionFile(Section):
+    """The whole settings file."""
+
+    name: str = Field(min_length=1)
+    root: str | None = None
+    """The folder that all paths are relative to; None: the settings file's own."""
+    documents: DocumentsFile
+    topics: TopicsFile | None = None
+    qrels: QrelsFile | None = None
+    groups: Annotated[tuple[GroupsFile, ...], BeforeValidator(_as_list)] = Field(default=())
+    """One block, or a list of blocks with different dimensions."""
+    population: str | dict[str, Any] = Field(default={})
+    """World shares: dimension -> label -> share (adding up to 1), here or in a JSON or YAML file."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> CollectionFile:
+        if self.qrels and not self.topics:
+            raise ValueError("`qrels` need `topics`")
+        blocks: list[GroupsFile | QrelsFile] = [*self.groups, *([self.qrels] if self.qrels else [])]
+        names = [name for block in blocks for name in block.dimensions]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise ValueError(f"dimension defined twice: {', '.join(twice)}")
+        return self

@@ -1,0 +1,208 @@
+"""From a person to the text about them."""
+
+from __future__ import annotations
+
+import re
+import string
+from collections.abc import Mapping, Sequence
+from functools import cache
+
+from fairagent.collection.demo.draw import Draw
+from fairagent.collection.demo.people import Person
+from fairagent.collection.demo.words import sentences as say
+from fairagent.collection.demo.words.occupation import titled
+from fairagent.collection.demo.words.occupations import OCCUPATIONS
+from fairagent.collection.demo.words.places import REGIONS, Country
+
+SHORTEST, LONGEST = 40, 90
+"""Words of a biography."""
+OWN_SCHOOL = 0.35
+"""Share of the women and men whose school was for women or men only."""
+SHARED_PHRASE = 0.5
+"""Share of the people who are described by the phrases that are usual in their region."""
+Part = tuple[float, Sequence[str]]
+"""Where a sentence stands in the text (smaller is earlier), and the templates it is chosen from."""
+_A = re.compile(r"\ba\(n\) (\w+)")
+_CONSONANT_SOUND = ("eu", "uga", "uni", "uru", "us", "one")
+
+
+def write_biography(person: Person, draw: Draw) -> str:
+    """A biography of 40 to 90 words in which the wordings of `person` are kept."""
+    teller = _Teller(person, draw)
+    told = [teller.tell(place, templates) for place, templates in _always(person)]
+    enough = draw.number(SHORTEST, 75)
+    for place, templates in _perhaps(person, draw):
+        if _words(told) >= enough:
+            break
+        sentence = teller.tell(place, templates)
+        if _words([*told, sentence]) <= LONGEST:
+            told.append(sentence)
+    return " ".join(text for _, text in sorted(told, key=lambda part: part[0]))
+
+
+def _always(person: Person) -> list[Part]:
+    """What has to be said: here the wordings decide whether the occupation's name is used, and how often."""
+    parts: list[Part] = [(1.5, say.MOVES)] if len(person.countries) > 1 else []
+    if not person.occupations:
+        return [*parts, (0, say.BYSTANDER_OPENINGS), (2, say.BYSTANDING)]
+    wording, *second = person.wordings
+    parts.append((2, say.CAREER))
+    if wording == "named":
+        parts += [
+            (0, say.PAIRED_OPENINGS if second == ["named"] else say.NAMED_OPENINGS),
+            (4, say.NAMED_AGAIN),
+        ]
+    else:
+        parts.append((0, say.OTHER_OPENINGS))
+    if wording == "once":
+        parts.append((6, say.NAMED_ONCE))
+    if second:
+        said = second == ["described"] or person.wordings == ("named", "named")
+        parts.append((5, say.SECOND_OTHER if said else say.SECOND_NAMED))
+    return parts
+
+
+def _perhaps(person: Person, draw: Draw) -> list[Part]:
+    """What is said until the text is long enough, the first ones first; the same for every group."""
+    parts: list[Part] = []
+    if person.wordings[:1] == ("named",) and draw.chance(0.5):
+        parts.append((4.5, say.NAMED_AGAIN))
+    if person.gender and draw.chance(0.55):
+        parts.append((5.5, say.OF_GENDER[person.gender]))
+    if person.occupations and draw.chance(0.65):
+        parts.append((7, say.MENTIONS))
+    if draw.chance(0.5):
+        parts.append((7.5, say.RELATIVES))
+    if not person.occupations:
+        parts.append((2.5, say.BYSTANDING))
+    elif draw.chance(0.5):
+        parts.append((3, say.WORKS))
+    if draw.chance(0.6):
+        parts.append((1, say.SCHOOLING))
+    if person.countries and draw.chance(0.35):
+        parts.append((6.5, say.HONORS))
+    return [*parts, (8, say.LIFE), (9, say.CLOSINGS), *((8.5, say.LIFE),) * 4]
+
+
+def fill(template: str, slots: Mapping[str, str]) -> str:
+    """Fill the slots, choose between "a" and "an", and begin with a capital letter.
+
+    >>> fill("{they} became a(n) {one}.", {"they": "she", "one": "architect"})
+    'She became an architect.'
+    """
+    text = _A.sub(lambda match: f"{_article(match[1])} {match[1]}", template.format_map(slots))
+    return text[0].upper() + text[1:]
+
+
+class _Teller:
+    """Fills templates for one person, and says nothing twice."""
+
+    def __init__(self, person: Person, draw: Draw) -> None:
+        self._draw = draw
+        self._told: set[str] = set()
+        self._slots = _person_slots(person, draw) | _country_slots(person.countries, draw)
+        self._slots["trade"] = draw.one(say.TRADES)
+        phrases: dict[str, Sequence[str]] = {}
+        for number, mark in zip(person.occupations, ("", "second_"), strict=False):
+            own = OCCUPATIONS[number]
+            names = {"one": own.one, "many": own.many, "field": own.field, "Field": titled(own.field)}
+            self._slots |= {f"{mark}{slot}": name for slot, name in names.items()}
+            lists = {"did": own.did, "role": own.roles, "work": own.works, "place": own.places}
+            phrases |= {f"{mark}{slot}": choices for slot, choices in lists.items()}
+        # Phrases wait in lists, and each is used once; the last one is next.
+        self._waiting = {slot: _in_order(choices, person.countries, draw) for slot, choices in phrases.items()}
+        # A person does the last noted thing between five years after the start and the age of seventy.
+        until = min(person.born + 70, person.died or 2019)
+        self._years = list(range(int(self._slots["start"]) + 5, until + 1)) or [until]
+        self._others = [
+            other
+            for number, other in enumerate(OCCUPATIONS)
+            if (number not in person.occupations if person.near is None else number == person.near)
+        ]
+        self._schools = say.OWN_SCHOOLS.get(person.gender, say.SCHOOLS)
+
+    def tell(self, place: float, templates: Sequence[str]) -> tuple[float, str]:
+        """A sentence after one of `templates`, with its place in the text."""
+        usable = [t for t in templates if t not in self._told and all(map(self._knows, slots_of(t)))]
+        template = self._draw.one(usable)
+        self._told.add(template)
+        return place, fill(template, self._slots | self._fresh(slots_of(template)))
+
+    def _knows(self, slot: str) -> bool:
+        return slot in self._slots or slot.removesuffix("_too") in self._waiting or slot in _FRESH
+
+    def _fresh(self, slots: frozenset[str]) -> dict[str, str]:
+        """Values that are drawn anew for each sentence."""
+        fresh = {}
+        for slot in sorted(slots):
+            if (waiting := self._waiting.get(slot.removesuffix("_too"))) is not None:
+                fresh[slot] = waiting.pop()
+        if "finish" in slots:
+            fresh["finish"] = str(self._draw.one(self._years))
+        if "school" in slots:
+            schools = self._schools if self._draw.chance(OWN_SCHOOL) else say.SCHOOLS
+            school = self._draw.one([s for s in schools if slots_of(s) <= self._slots.keys()])
+            fresh["school"] = school.format_map(self._slots)
+        if slots & _OTHER:
+            other = self._draw.one(self._others)
+            did, did_too = self._draw.some(other.did, 2)
+            fresh |= {"other": other.one, "others": other.many, "other_did": did, "other_did_too": did_too}
+        return fresh
+
+
+_OTHER = frozenset({"other", "others", "other_did", "other_did_too"})
+_FRESH = _OTHER | {"finish", "school"}
+
+
+@cache
+def slots_of(template: str) -> frozenset[str]:
+    """The names of a template's slots."""
+    return frozenset(name for _, name, _, _ in string.Formatter().parse(template) if name)
+
+
+def _person_slots(person: Person, draw: Draw) -> dict[str, str]:
+    start = person.born + draw.number(20, 28)
+    return {
+        "name": person.name,
+        "surname": person.surname,
+        "born": str(person.born),
+        "years": f"{person.born}–{person.died}" if person.died else f"born {person.born}",
+        "is": "was" if person.died else "is",
+        "age": str(draw.number(9, 17)),
+        "start": str(start),
+        "patron": draw.one(say.PATRONS),
+        **({"died": str(person.died)} if person.died else {}),
+        **say.PRONOUNS.get(
+            person.gender,
+            {"they": person.surname, "them": person.surname, "their": f"{person.surname}'s", "was": "was"},
+        ),
+    }
+
+
+def _country_slots(countries: tuple[Country, ...], draw: Draw) -> dict[str, str]:
+    slots = {}
+    for country, mark in zip(countries, ("", "2"), strict=False):
+        slots[f"country{mark}"] = country.name
+        slots[f"city{mark}"] = draw.one(country.cities)
+        slots[f"demonym{mark}"] = country.demonym
+    if countries:
+        slots["body"] = draw.one(say.BODIES[draw.one(countries).region])
+    return slots
+
+
+def _in_order(phrases: Sequence[str], countries: tuple[Country, ...], draw: Draw) -> list[str]:
+    """`phrases` in random order; often those that are usual in the region come last, to be used first."""
+    order = draw.some(phrases, len(phrases))
+    if countries and draw.chance(SHARED_PHRASE):
+        usual = phrases[REGIONS.index(countries[0].region) % len(phrases) :: len(REGIONS)]
+        order.sort(key=lambda phrase: phrase in usual)
+    return order
+
+
+def _article(word: str) -> str:
+    vowel = word[0].lower() in "aeiou" and not word.lower().startswith(_CONSONANT_SOUND)
+    return "an" if vowel else "a"
+
+
+def _words(told: Sequence[tuple[float, str]]) -> int:
+    return sum(text.count(" ") + 1 for _, text in told)

@@ -1,0 +1,35 @@
+"""Pages about societies, prizes, streets and schools: they name an occupation, but are nobody's biography."""
+
+from __future__ import annotations
+
+from fairagent.collection.demo.biography import fill
+from fairagent.collection.demo.draw import Draw
+from fairagent.collection.demo.people import PEOPLE_REGIONS
+from fairagent.collection.demo.words.occupation import Occupation, titled
+from fairagent.collection.demo.words.places import COUNTRIES
+from fairagent.collection.demo.words.sentences import PAGES, PATRONS
+
+
+def write_page(occupation: Occupation, draw: Draw, taken: set[str]) -> tuple[str, str, str]:
+    """A page's title (new to `taken`, and added to it), text and region."""
+    while True:
+        region = draw.weighted(PEOPLE_REGIONS)
+        country = draw.one([country for country in COUNTRIES if country.region == region])
+        start = draw.number(1870, 1990)
+        slots = {
+            "many": occupation.many,
+            "Many": titled(occupation.many),
+            "field": occupation.field,
+            "Field": titled(occupation.field),
+            "city": draw.one(country.cities),
+            "country": country.name,
+            "demonym": country.demonym,
+            "patron": draw.one(PATRONS),
+            "start": str(start),
+            "finish": str(start + draw.number(5, 28)),
+        }
+        template, text = draw.one(list(PAGES.items()))
+        title = fill(template, slots)
+        if title not in taken:
+            taken.add(title)
+            return title, fill(text, slots), region

@@ -1,0 +1,110 @@
+"""The documents of a collection: streamed from their files, never all in memory."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from array import array
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+
+from fairagent.collection.config import DocumentsFile
+from fairagent.collection.faults import Faults, shown
+from fairagent.collection.records import (
+    Record,
+    checked_id,
+    field_reader,
+    json_records,
+    read_text,
+    template_fields,
+)
+from fairagent.errors import DataError
+from fairagent.types import Document
+
+
+@dataclass(frozen=True, slots=True)
+class Documents:
+    """The document files of one collection and what their fields mean; iterating reads them.
+
+    A pass that meets a fault yields nothing from there on, reads to the end and raises one DataError
+    with all of them. A pass needs 8 bytes a document (to notice ids that occur twice).
+    """
+
+    name: str
+    paths: tuple[Path, ...]
+    fields: DocumentsFile
+
+    def __iter__(self) -> Iterator[Document]:
+        faults = Faults()
+        hashes = array("q")
+        titled = self.fields.title is None
+        read_id = field_reader(self.fields.id)
+        for path in self.paths:
+            for number, record in json_records(path, faults):
+                titled = titled or self.fields.title in record
+                try:
+                    document = self._document(checked_id(read_id(record), "document"), record)
+                except ValueError as error:
+                    faults.add(path, number, str(error))
+                    continue
+                hashes.append(hash(document.id))
+                if not faults:
+                    yield document
+        if not hashes and not faults:
+            faults.add(self.paths[0], None, "there are no documents")
+        elif not titled:
+            faults.add(self.paths[0], None, f"no document has the title field {self.fields.title!r}")
+        self._find_duplicates(hashes, faults)
+        faults.check(f"the documents of collection {self.name!r}")
+
+    def fingerprint(self) -> str:
+        """SHA-256 (hex) over the bytes of the files, in order, and the fields; not over their names."""
+        fields = self.fields.model_dump(exclude={"path"})
+        digest = hashlib.sha256(json.dumps(fields, sort_keys=True).encode())
+        for path in self.paths:
+            try:
+                status = path.stat()
+            except FileNotFoundError:
+                raise DataError(f"{path}: the document file is gone") from None
+            digest.update(_file_digest(path, status.st_size, status.st_mtime_ns))
+        return digest.hexdigest()
+
+    def _document(self, id: str, record: Record) -> Document:
+        texts = [read_text(record, name) for name in self.fields.text]
+        title = self.fields.title
+        used = {title, *self.fields.text, *(() if template_fields(self.fields.id) else (self.fields.id,))}
+        return Document(
+            id=id,
+            text=" ".join(text for text in texts if text),
+            title=read_text(record, title) if title and record.get(title) is not None else "",
+            extra={name: value for name, value in record.items() if name not in used},
+        )
+
+    def _find_duplicates(self, hashes: array[int], faults: Faults) -> None:
+        """Add a fault for each id that came before; reads the files again only if hashes are equal."""
+        ordered = np.sort(np.frombuffer(hashes, np.int64)) if hashes else np.empty(0, np.int64)
+        suspects = set(ordered[1:][ordered[1:] == ordered[:-1]].tolist())
+        if not suspects:
+            return
+        first: dict[str, str] = {}
+        read_id = field_reader(self.fields.id)
+        for path in self.paths:
+            for number, record in json_records(path, Faults()):
+                try:
+                    id = read_id(record)
+                except ValueError:
+                    continue
+                here = f"{path.name}:{number}"
+                if hash(id) in suspects and first.setdefault(id, here) != here:
+                    faults.add(path, number, f"the document id {shown(id)} is that of {first[id]} already")
+
+
+@lru_cache(maxsize=1024)
+def _file_digest(path: Path, size: int, modified: int) -> bytes:
+    """The file's SHA-256; `size` and `modified` (ns) only tell one state of the file from another."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").digest()

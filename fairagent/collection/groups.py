@@ -1,0 +1,108 @@
+"""What the rest of fairagent knows about groups: one protocol, and the two that meet it beside the table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from fairagent.collection.table import GroupTable, unknown_dimension
+from fairagent.types import FloatArray
+
+
+class Groups(Protocol):
+    """The groups of a collection's documents, in one or more dimensions (gender, region ...).
+
+    Every method raises UsageError, naming the dimensions there are, for one there is not.
+    """
+
+    @property
+    def dimensions(self) -> tuple[str, ...]:
+        """The names of the dimensions."""
+
+    @property
+    def oracle(self) -> tuple[str, ...]:
+        """The dimensions whose labels were taken from the judgments: whoever uses them sees the judgments."""
+
+    def labels(self, dimension: str) -> tuple[str, ...]:
+        """The known labels, in the order of the columns 1 .. g."""
+
+    def memberships(self, dimension: str, ids: Sequence[str], topic: str = "") -> FloatArray:
+        """Shares (n, 1 + g) of the documents `ids`; column 0 is unknown, rows sum to 1 where normalized."""
+
+    def shares(self, dimension: str) -> FloatArray:
+        """The mean membership (1 + g,) of all documents."""
+
+
+class TopicGroups:
+    """Labels that depend on the topic, e.g. the stance of a text towards a claim.
+
+    They come from the judgments: only judged documents have one. `shares` is the mean over all judged
+    pairs of topic and document.
+    """
+
+    def __init__(self, table: GroupTable) -> None:
+        """Take a table whose ids are made by `pair`."""
+        self._table = table
+
+    @staticmethod
+    def pair(topic: str, id: str) -> str:
+        """The id of a document's row for one topic (neither id holds white space)."""
+        return f"{topic}\t{id}"
+
+    @property
+    def dimensions(self) -> tuple[str, ...]:
+        """The names of the dimensions."""
+        return self._table.dimensions
+
+    @property
+    def oracle(self) -> tuple[str, ...]:
+        """All its dimensions."""
+        return self._table.dimensions
+
+    def labels(self, dimension: str) -> tuple[str, ...]:
+        """The known labels, in the order of the columns 1 .. g."""
+        return self._table.labels(dimension)
+
+    def memberships(self, dimension: str, ids: Sequence[str], topic: str = "") -> FloatArray:
+        """Shares (n, 1 + g) of the documents `ids` for `topic`; all unknown without a topic."""
+        return self._table.memberships(dimension, [f"{topic}\t{id}" for id in ids])
+
+    def shares(self, dimension: str) -> FloatArray:
+        """The mean membership (1 + g,) of all judged pairs."""
+        return self._table.shares(dimension)
+
+
+class JoinedGroups:
+    """Several groups with different dimensions as one; none at all where there are no parts."""
+
+    def __init__(self, parts: Sequence[Groups]) -> None:
+        self._parts = {dimension: part for part in parts for dimension in part.dimensions}
+        self._oracle = tuple(name for part in parts for name in part.oracle)
+
+    @property
+    def dimensions(self) -> tuple[str, ...]:
+        """The names of the dimensions."""
+        return tuple(self._parts)
+
+    @property
+    def oracle(self) -> tuple[str, ...]:
+        """The dimensions whose labels were taken from the judgments."""
+        return self._oracle
+
+    def labels(self, dimension: str) -> tuple[str, ...]:
+        """The known labels, in the order of the columns 1 .. g."""
+        return self._part(dimension).labels(dimension)
+
+    def memberships(self, dimension: str, ids: Sequence[str], topic: str = "") -> FloatArray:
+        """Shares (n, 1 + g) of the documents `ids`; column 0 is unknown."""
+        return self._part(dimension).memberships(dimension, ids, topic)
+
+    def shares(self, dimension: str) -> FloatArray:
+        """The mean membership (1 + g,) of all documents."""
+        return self._part(dimension).shares(dimension)
+
+    def _part(self, dimension: str) -> Groups:
+        try:
+            return self._parts[dimension]
+        except KeyError:
+            raise unknown_dimension(dimension, self.dimensions) from None

@@ -1,0 +1,95 @@
+"""Group labels as they stand in files: columns of a table or fields of JSON lines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from fairagent.collection.build import Labels, TableBuffer
+from fairagent.collection.config import DimensionColumn, GroupsFile
+from fairagent.collection.faults import Faults, listed, shown
+from fairagent.collection.records import Record, checked_id, field_reader, records
+from fairagent.collection.table import GroupTable
+
+
+class LabelReader:
+    """Reads the dimensions of a record, and remembers which columns it never met."""
+
+    def __init__(self, dimensions: Mapping[str, DimensionColumn]) -> None:
+        self.dimensions = dimensions
+        self.columns = {name: column.column or name for name, column in dimensions.items()}
+        self.missing = set(dimensions)
+        self.fields: tuple[str, ...] = ()
+
+    def buffer(self) -> TableBuffer:
+        """An empty buffer for these dimensions."""
+        return TableBuffer(
+            {name: column.labels for name, column in self.dimensions.items()},
+            [name for name, column in self.dimensions.items() if not column.normalize],
+        )
+
+    def read(self, record: Record) -> dict[str, Labels]:
+        """The labels of one record; ValueError where a value is no label, list or mapping."""
+        if self.missing:
+            self.missing -= {name for name in self.missing if self.columns[name] in record}
+            self.fields = self.fields or tuple(record)
+        return {name: _labels(record.get(self.columns[name]), column) for name, column in self.dimensions.items()}
+
+    def check(self, path: Path, faults: Faults) -> None:
+        """Add a fault for each column that no record had (a single record may lack it: unknown)."""
+        for name in sorted(self.missing) if self.fields else ():
+            there = listed(self.fields)
+            faults.add(path, 1, f"no column {self.columns[name]!r} for dimension {name!r}; there are: {there}")
+
+
+def read_groups(path: Path, block: GroupsFile, faults: Faults) -> GroupTable | None:
+    """The table of one groups file; None where it has faults, which are added to `faults`."""
+    reader = LabelReader(block.dimensions)
+    buffer = reader.buffer()
+    read_id = field_reader(block.id)
+    before = faults.count
+    for number, record in records(path, block.format, faults, block.columns):
+        try:
+            labels = reader.read(record)
+            buffer.add(checked_id(read_id(record), "document"), labels, number)
+        except ValueError as error:
+            faults.add(path, number, str(error))
+    if buffer.lines or faults.count == before:
+        buffer.check(path, faults)
+    reader.check(path, faults)
+    return GroupTable(*buffer.finish()) if faults.count == before else None
+
+
+def _labels(value: object, column: DimensionColumn) -> Labels:
+    if value is None or value == "":
+        return None
+    if isinstance(value, Mapping):
+        return _mapped_weights(value, column) if column.map else value
+    if isinstance(value, str) and column.separator is None and not column.map:
+        return value.strip()
+    if isinstance(value, str):
+        parts = value.split(column.separator) if column.separator else [value]
+    else:
+        parts = [_text(part) for part in (value if isinstance(value, list) else [value])]
+    labels = [part.strip() for part in parts]
+    return [label for part in labels for label in column.map.get(part, (part,))]
+
+
+def _mapped_weights(weights: Mapping[str, float], column: DimensionColumn) -> dict[str, float]:
+    """The weights under their new labels, added up; a label replaced by several is split evenly."""
+    mapped: dict[str, float] = {}
+    for label, weight in weights.items():
+        if isinstance(weight, bool) or not isinstance(weight, int | float):
+            raise ValueError(f"the weight of {shown(label)} is {shown(weight)}, expected a number >= 0")
+        new = column.map.get(label, (label,))
+        for name in new:
+            mapped[name] = mapped.get(name, 0.0) + weight / len(new)
+    return mapped
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str | int):
+        return str(value)
+    raise ValueError(f"{shown(value)} is no label; expected text, a list of texts or label: weight pairs")

@@ -1,0 +1,159 @@
+"""Lines and records of the files that a collection is read from: JSON lines or tab-separated, gzipped or not.
+
+A byte order mark, CRLF ends and blank lines are accepted. Whatever cannot be read becomes a fault with
+its line, and the reading goes on where it can.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import re
+import string
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from fairagent.collection.faults import Faults, listed, shown
+
+Record = Mapping[str, Any]
+
+GZIP_MAGIC = b"\x1f\x8b"
+LONGEST_ID = 255
+"""Bytes of UTF-8 that an id may have."""
+
+_NOT_IN_IDS = re.compile(r"[\s\x00]")
+
+
+def lines(path: Path, faults: Faults) -> Iterator[tuple[int, str]]:
+    """Every line that is not blank, without its end, with its number (from 1)."""
+    number = 0
+    try:
+        with path.open("rb") as file:
+            zipped = file.peek(2)[:2] == GZIP_MAGIC
+            stream = io.BufferedReader(gzip.GzipFile(fileobj=file)) if zipped else file
+            for number, raw in enumerate(stream, start=1):
+                try:
+                    text = raw.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
+                except UnicodeDecodeError as error:
+                    byte = f"byte 0x{raw[error.start]:02x} at column {error.start + 1}"
+                    faults.add(path, number, f"not UTF-8 ({byte}); convert the file, e.g. with iconv")
+                    continue
+                if text.strip(" "):
+                    yield number, text
+    except FileNotFoundError:
+        faults.add(path, None, "no such file")
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        faults.add(path, number + 1, f"the gzip data break off or are damaged here ({error}); fetch it again")
+    except OSError as error:
+        faults.add(path, None, f"cannot be read ({error.strerror or error})")
+
+
+def json_records(path: Path, faults: Faults) -> Iterator[tuple[int, Record]]:
+    """Every JSON object of a file with one object a line, with its line number."""
+    for number, line in lines(path, faults):
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            reason = getattr(error, "msg", None) or str(error)
+            faults.add(path, number, f"not JSON ({reason}): {shown(line)}; one object a line is expected")
+            continue
+        if not isinstance(record, dict):
+            kind = type(record).__name__
+            faults.add(path, number, f"expected a JSON object in the line, found a {kind}: {shown(line)}")
+        elif "\\ud" in line.lower() and not _encodable(record):
+            faults.add(path, number, "holds half of a surrogate pair (\\ud...), which is no Unicode text")
+        else:
+            yield number, record
+
+
+def tsv_records(path: Path, faults: Faults, columns: Sequence[str] = ()) -> Iterator[tuple[int, Record]]:
+    """Every line of a tab-separated file as column name -> cell; quotes are ordinary characters.
+
+    The first line names the columns, unless `columns` does.
+    """
+    names = list(columns)
+    for number, line in lines(path, faults):
+        cells = line.split("\t")
+        if not names:
+            names = [cell.strip() for cell in cells]
+            if len(set(names)) < len(names):
+                faults.add(path, number, f"a column name occurs twice: {listed(names)}")
+                return
+        elif len(cells) != len(names):
+            faults.add(
+                path,
+                number,
+                f"expected {len(names)} columns ({listed(names)}), found {len(cells)}: {shown(line)}",
+            )
+        else:
+            yield number, dict(zip(names, cells, strict=True))
+
+
+def records(
+    path: Path, format: str | None, faults: Faults, columns: Sequence[str] = ()
+) -> Iterator[tuple[int, Record]]:
+    """The records of a `jsonl` or `tsv` file; None goes by the file's name."""
+    if format is None:
+        format = "tsv" if ".tsv" in [suffix.lower() for suffix in path.suffixes] else "jsonl"
+    return tsv_records(path, faults, columns) if format == "tsv" else json_records(path, faults)
+
+
+def field_reader(field: str) -> Callable[[Record], str]:
+    """A function that reads `field` of a record, or fills a template such as "{q_id}-{d_id}".
+
+    It raises ValueError, saying which fields there are, where one is missing or is no text.
+
+    >>> field_reader("{q_id}-{d_id}")({"q_id": 7, "d_id": "12"})
+    '7-12'
+    """
+    names = template_fields(field)
+    if not names:
+        return lambda record: read_text(record, field)
+    return lambda record: field.format_map({name: read_text(record, name) for name in names})
+
+
+def template_fields(field: str) -> tuple[str, ...]:
+    """The field names within braces; none where `field` is itself a name; ValueError for anything else."""
+    if "{" not in field and "}" not in field:
+        return ()
+    names = []
+    for _, name, specification, conversion in string.Formatter().parse(field):
+        if name is not None:
+            if not name or specification or conversion or any(mark in name for mark in ".[]"):
+                raise ValueError(f"{field!r} is no template of plain {{field}} names")
+            names.append(name)
+    return tuple(names)
+
+
+def read_text(record: Record, name: str) -> str:
+    """One field as text (whole numbers become text); ValueError where it is missing or something else."""
+    value = record.get(name)
+    if isinstance(value, str):
+        return value
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    if name not in record:
+        raise ValueError(f"no field {name!r}; there are: {listed(list(record)) or 'none'}")
+    raise ValueError(f"field {name!r} is {shown(value)}, expected text")
+
+
+def checked_id(id: str, what: str) -> str:
+    """`id` itself; ValueError where no TREC file could hold it: empty, with white space, or too long."""
+    if not id:
+        raise ValueError(f"the {what} id is empty")
+    if _NOT_IN_IDS.search(id):
+        raise ValueError(f"the {what} id {shown(id)} holds white space; replace it, e.g. by '_'")
+    if len(id.encode("utf-8", "surrogatepass")) > LONGEST_ID:
+        raise ValueError(f"the {what} id {shown(id)} is longer than {LONGEST_ID} bytes")
+    return id
+
+
+def _encodable(record: Record) -> bool:
+    try:
+        json.dumps(record, ensure_ascii=False).encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -1,0 +1,207 @@
+"""The group table: which documents belong to which groups, for millions of documents.
+
+Ids are a sorted array, labels a few small integers a document; a saved table is mapped from disk, so that
+only the pages that are asked for are read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from fairagent.collection.build import Labels, TableBuffer, fixed_width, keys
+from fairagent.collection.columns import AnyArray, Column, IntArray
+from fairagent.collection.faults import Faults
+from fairagent.collection.records import checked_id
+from fairagent.errors import DataError, UsageError
+from fairagent.types import FloatArray
+
+FORMAT = 1
+HEAD = "groups.json"
+NEWLINE = ord("\n")
+
+
+class GroupTable:
+    """Memberships of documents in the groups of one or more dimensions.
+
+    >>> table = GroupTable.from_rows(
+    ...     [("a", {"region": "Asia"}), ("b", {"region": ["Asia", "Europe"]}), ("c", {})], ["region"]
+    ... )
+    >>> table.labels("region")
+    ('Asia', 'Europe')
+    >>> table.memberships("region", ["b", "c", "not there"])
+    array([[0. , 0.5, 0.5],
+           [1. , 0. , 0. ],
+           [1. , 0. , 0. ]])
+    >>> table.shares("region").round(3).tolist()
+    [0.333, 0.5, 0.167]
+    """
+
+    oracle: tuple[str, ...] = ()
+
+    def __init__(self, ids: AnyArray, columns: Mapping[str, Column]) -> None:
+        """Take sorted distinct `ids` (d,) of dtype S8 or wider, and columns of d rows."""
+        self._ids = ids
+        self._keys = keys(ids)
+        self._columns = dict(columns)
+        self._shares: dict[str, FloatArray] = {}
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def __repr__(self) -> str:
+        return f"GroupTable({len(self):,} documents, {', '.join(self.dimensions)})"
+
+    @classmethod
+    def from_rows(
+        cls,
+        rows: Iterable[tuple[str, Mapping[str, Labels]]],
+        dimensions: Iterable[str] | Mapping[str, Sequence[str] | None],
+        unnormalized: Collection[str] = (),
+    ) -> GroupTable:
+        """Build a table from (id, {dimension: labels}) rows, which are not kept.
+
+        Labels are None (unknown), a label, several labels (equal shares) or a mapping to weights >= 0.
+        `dimensions` may map a dimension to all its labels in order; otherwise they are those that occur,
+        sorted. Weights are divided by their sum, except in the dimensions that `unnormalized` names. All
+        faults of all rows are raised together as a DataError that counts the rows from 1.
+        """
+        known = dimensions if isinstance(dimensions, Mapping) else dict.fromkeys(dimensions)
+        buffer, faults, source = TableBuffer(known, unnormalized), Faults(), Path("rows")
+        for number, (id, labels) in enumerate(rows, start=1):
+            try:
+                buffer.add(checked_id(id, "document"), labels, number)
+            except ValueError as error:
+                faults.add(source, number, str(error))
+        buffer.check(source, faults)
+        faults.check("groups")
+        return cls(*buffer.finish())
+
+    @property
+    def dimensions(self) -> tuple[str, ...]:
+        """The names of the dimensions."""
+        return tuple(self._columns)
+
+    def labels(self, dimension: str) -> tuple[str, ...]:
+        """The known labels of a dimension, in the order of the matrix's columns from 1 on."""
+        return self._column(dimension).labels
+
+    def memberships(self, dimension: str, ids: Sequence[str], topic: str = "") -> FloatArray:
+        """Shares (n, 1 + g) of the `ids`; column 0 is unknown, and 1 for ids that are not in the table.
+
+        Rows sum to 1 (unless the dimension is not normalized). `topic` makes no difference here.
+        """
+        return self._column(dimension).matrix(self._rows(ids))
+
+    def shares(self, dimension: str) -> FloatArray:
+        """The mean membership (1 + g,) of all documents of the table, unlabeled ones included."""
+        if dimension not in self._shares:
+            self._shares[dimension] = self._column(dimension).shares()
+        return self._shares[dimension]
+
+    def relabeled(self, dimension: str, labels: Sequence[str]) -> GroupTable:
+        """The same table with one dimension's labels in this order; they may include ones no document has."""
+        missing = [label for label in self.labels(dimension) if label not in labels]
+        if missing or len(set(labels)) < len(labels):
+            raise UsageError(f"{dimension!r} cannot be relabeled to {list(labels)}: {missing} or a repeated label")
+        return GroupTable(self._ids, self._columns | {dimension: self._column(dimension).relabeled(labels)})
+
+    def save(self, folder: Path | str) -> None:
+        """Write the table into `folder`; it counts as written once its groups.json is there."""
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / HEAD).unlink(missing_ok=True)
+        _write(folder / "ids.npy", self._ids)
+        head: list[dict[str, object]] = []
+        for place, (name, column) in enumerate(self._columns.items()):
+            arrays = {"codes": column.codes, "indptr": column.indptr, "weights": column.weights}
+            present = {part: array for part, array in arrays.items() if array is not None}
+            for part, array in present.items():
+                _write(folder / f"{place}.{part}.npy", array)
+            head.append(
+                {
+                    "name": name,
+                    "labels": column.labels,
+                    "normalize": column.normalize,
+                    "arrays": list(present),
+                }
+            )
+        text = json.dumps({"format": FORMAT, "documents": len(self), "dimensions": head}, ensure_ascii=False, indent=1)
+        (folder / HEAD).write_text(text + "\n", encoding="utf-8")
+
+    @classmethod
+    def load(cls, folder: Path | str) -> GroupTable:
+        """Map a saved table from disk; DataError where it is incomplete or damaged."""
+        folder = Path(folder)
+        try:
+            head = json.loads((folder / HEAD).read_text(encoding="utf-8"))
+            if head["format"] != FORMAT:
+                raise ValueError(f"format {head['format']}, this version reads {FORMAT}")
+            ids = _mapped(folder / "ids.npy", head["documents"])
+            columns = {}
+            for place, part in enumerate(head["dimensions"]):
+                arrays = {name: _mapped(folder / f"{place}.{name}.npy") for name in part["arrays"]}
+                columns[part["name"]] = _checked(
+                    Column(tuple(part["labels"]), normalize=part["normalize"], **arrays), len(ids)
+                )
+        except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
+            raise DataError(f"{folder}: not a complete group table ({error}); save it again") from None
+        return cls(ids, columns)
+
+    def _column(self, dimension: str) -> Column:
+        try:
+            return self._columns[dimension]
+        except KeyError:
+            raise unknown_dimension(dimension, self.dimensions) from None
+
+    def _rows(self, ids: Sequence[str]) -> IntArray:
+        """The row of each id; the row after the last where the table has it not."""
+        width = self._ids.dtype.itemsize
+        text = np.frombuffer("\n".join([*ids, ""]).encode("utf-8", "surrogatepass"), np.uint8)
+        ends = (text == NEWLINE).nonzero()[0]
+        lengths = ends.copy()
+        lengths[1:] -= ends[:-1] + 1
+        if ends.size != len(ids) or (ends.size and lengths.max() > width):
+            # Such ids are in no table; the empty id is not either, and fits.
+            return self._rows([id if _fits(id, width) else "" for id in ids])
+        wanted = keys(fixed_width(text[text != NEWLINE], lengths, width))
+        rows = self._keys.searchsorted(wanted)
+        rows[self._keys.take(rows, mode="clip") != wanted] = len(self)
+        return rows
+
+
+def _fits(id: str, width: int) -> bool:
+    return "\n" not in id and len(id.encode("utf-8", "surrogatepass")) <= width
+
+
+def unknown_dimension(dimension: str, dimensions: Collection[str]) -> UsageError:
+    """The error for a dimension that a collection does not have."""
+    there = f"there are: {', '.join(dimensions)}" if dimensions else "the collection has no groups"
+    return UsageError(f"no dimension {dimension!r}; {there}")
+
+
+def _write(path: Path, array: AnyArray) -> None:
+    """Save beside `path` and move into place: the array may be mapped from the very file it replaces."""
+    beside = path.with_name(f"{path.name}.part")
+    with beside.open("wb") as file:
+        np.save(file, array)
+    beside.replace(path)
+
+
+def _mapped(path: Path, size: int | None = None) -> AnyArray:
+    array = np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
+    if size is not None and array.shape != (size,):
+        raise ValueError(f"{path.name} has shape {array.shape}, expected ({size},)")
+    return array
+
+
+def _checked(column: Column, documents: int) -> Column:
+    rows = column.codes.size if column.indptr is None else column.indptr.size - 1
+    entries = column.codes.size if column.indptr is None else int(column.indptr[-1])
+    weights = entries if column.weights is None else column.weights.size
+    if rows != documents + 1 or not entries == column.codes.size == weights:
+        raise ValueError("its arrays differ in length")
+    return column

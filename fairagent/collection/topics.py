@@ -1,0 +1,36 @@
+"""Topics: the information needs of a test collection."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from fairagent.collection.config import TopicsFile
+from fairagent.collection.faults import Faults, shown
+from fairagent.collection.records import checked_id, field_reader, read_text, records, template_fields
+from fairagent.types import Topic
+
+
+def read_topics(path: Path, fields: TopicsFile, faults: Faults) -> dict[str, Topic]:
+    """Topic id -> Topic, in the order of the file; what is wrong is added to `faults`."""
+    topics: dict[str, Topic] = {}
+    lines: dict[str, int] = {}
+    read_id = field_reader(fields.id)
+    used = {fields.query, *(() if template_fields(fields.id) else (fields.id,))}
+    before = faults.count
+    for number, record in records(path, fields.format, faults, fields.columns):
+        try:
+            id = checked_id(read_id(record), "topic")
+            query = read_text(record, fields.query)
+        except ValueError as error:
+            faults.add(path, number, str(error))
+            continue
+        if id in topics:
+            faults.add(path, number, f"the topic id {shown(id)} is that of line {lines[id]} already")
+        elif not query.strip():
+            faults.add(path, number, f"topic {shown(id)} has an empty query (field {fields.query!r})")
+        else:
+            extra = {name: value for name, value in record.items() if name not in used}
+            topics[id], lines[id] = Topic(id, query, extra), number
+    if not topics and faults.count == before:
+        faults.add(path, None, "there are no topics")
+    return topics

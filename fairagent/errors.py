@@ -1,0 +1,131 @@
+"""Every error that fairagent raises on purpose, in one tree.
+
+FairAgentError
+ ├── UsageError ............. a call or option makes no sense as given              exit 2
+ │    └── SettingsError ..... a settings file, variable or value is wrong           exit 2
+ ├── BackendUnavailable ..... Java, an index, a package or a key is missing         exit 3
+ ├── DataError .............. documents, topics, qrels, groups or runs are wrong    exit 4
+ │    ├── IndexMismatch ..... the index was built from something else               exit 4
+ │    └── PromptError ....... a prompt template is wrong                            exit 4
+ ├── ModelError ............. a language model did not give a usable reply          exit 5
+ │    ├── TransientModelError  worth another attempt: overload, time-out, network
+ │    ├── FatalModelError ... no attempt can help: key, quota, unknown model
+ │    └── ReplyError ........ the model answered, but not in the form asked for
+ │         ├── ReplyInvalid . not the JSON that was asked for
+ │         ├── ReplyRefused . the model or its content filter declined
+ │         └── ReplyTruncated cut off at the token limit
+ └── BudgetExceeded ......... calls, tokens, money or time used up                  exit 6
+
+The first three and DataError are the user's to mend; ModelError is the wire's or the provider's.
+A message says what happened, where, and what to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+
+class FairAgentError(Exception):
+    """Base of every error that fairagent raises on purpose."""
+
+    exit_code = 1
+
+
+class UsageError(FairAgentError):
+    """A call or an option makes no sense as given."""
+
+    exit_code = 2
+
+
+class SettingsError(UsageError):
+    """A settings file, an environment variable or a setting's value is wrong."""
+
+
+class BackendUnavailable(FairAgentError):
+    """Something that has to be installed, built or set is not there."""
+
+    exit_code = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """One thing that is wrong in a file; `line` counts from 1, None means the file as a whole."""
+
+    path: Path
+    line: int | None
+    message: str
+
+    def __str__(self) -> str:
+        where = str(self.path) if self.line is None else f"{self.path}:{self.line}"
+        return f"{where}: {self.message}"
+
+
+class DataError(FairAgentError):
+    """Documents, topics, qrels, groups, targets or runs are wrong.
+
+    `faults` lists every fault with file and line; the message prints the first `shown` of them.
+    """
+
+    exit_code = 4
+    shown = 50
+
+    def __init__(self, message: str, faults: Iterable[Fault] = ()) -> None:
+        self.faults = tuple(faults)
+        lines = [message, *(f"  {fault}" for fault in self.faults[: self.shown])]
+        if len(self.faults) > self.shown:
+            lines.append(f"  ... and {len(self.faults) - self.shown} more")
+        super().__init__("\n".join(lines))
+
+
+class IndexMismatch(DataError):
+    """The index on disk was built from another collection, analyzer or version."""
+
+
+class PromptError(DataError):
+    """A prompt template is wrong."""
+
+
+class ModelError(FairAgentError):
+    """A language model did not give a usable reply."""
+
+    exit_code = 5
+
+
+class TransientModelError(ModelError):
+    """Another attempt may succeed: overload, time-out, network; `retry_after` is in seconds."""
+
+    def __init__(self, message: str, *, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class FatalModelError(ModelError):
+    """No attempt can succeed: no key, no quota, unknown model, not an API at that address."""
+
+
+class ReplyError(ModelError):
+    """The model answered, but not in the form asked for; `raw` is its (shortened) text."""
+
+    def __init__(self, message: str, *, raw: str = "") -> None:
+        super().__init__(message)
+        self.raw = raw[:2000]
+
+
+class ReplyInvalid(ReplyError):
+    """The reply is not the JSON that was asked for."""
+
+
+class ReplyRefused(ReplyError):
+    """The model, or the provider's content filter, declined."""
+
+
+class ReplyTruncated(ReplyError):
+    """The reply was cut off at the token limit."""
+
+
+class BudgetExceeded(FairAgentError):
+    """Calls, tokens, money or time are used up."""
+
+    exit_code = 6

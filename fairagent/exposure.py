@@ -1,0 +1,109 @@
+"""Measuring a ranking inside the loop: what each group gets, and how far that is from its target."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from fairagent.collection import Collection, Target, make_target
+from fairagent.errors import UsageError
+from fairagent.measures import DIVERGENCES, Discount, Divergence, group_exposure, parse_discount
+from fairagent.settings import Settings
+from fairagent.types import Exposure, FloatArray, Group, Ranking
+
+SMOOTHING = 1e-6
+"""Added to every share before a divergence is taken (FAIR-QR leaves its smoothing unsaid)."""
+
+ESTIMATE_FROM = 50
+"""How many of the first documents an estimated target is taken from (swept in evaluations/sweep)."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ExposureMeter:
+    """Measures rankings for one topic, at cut-off `n`, against one target a dimension.
+
+    Documents without a label are left out of the shares and reported beside them.
+    """
+
+    collection: Collection
+    topic: str
+    targets: tuple[Target, ...]
+    n: int
+    discount: Discount
+    divergence: Divergence
+
+    @classmethod
+    def make(cls, collection: Collection, topic: str, settings: Settings, ranking: Ranking) -> ExposureMeter:
+        """The meter that `settings` describe; `ranking` serves the targets that estimate.
+
+        Raises UsageError for a dimension or target that there is not, DataError for a target that cannot be made.
+        """
+        targets = tuple(
+            make_target(_target_of(dimension, settings), dimension, collection, topic, ranking.top(ESTIMATE_FROM))
+            for dimension in dimensions_of(collection, settings)
+        )
+        discount, divergence = parse_discount(settings.discount), DIVERGENCES[settings.divergence]
+        return cls(collection, topic, targets, settings.n, discount, divergence)
+
+    def memberships(self, ids: Sequence[str]) -> tuple[FloatArray, ...]:
+        """The groups of these documents, (len(ids), 1 + g) a dimension."""
+        groups = self.collection.groups
+        return tuple(groups.memberships(target.dimension, ids, self.topic) for target in self.targets)
+
+    def measure(self, ranking: Ranking) -> tuple[Exposure, ...]:
+        """The exposure of every group in the first `n` documents."""
+        top = ranking.top(self.n)
+        weights = self.discount(len(top))
+        pairs = zip(self.targets, self.memberships(top.ids), strict=True)
+        return tuple(self._exposure(target, membership, weights) for target, membership in pairs)
+
+    def _exposure(self, target: Target, memberships: FloatArray, weights: FloatArray) -> Exposure:
+        shares = group_exposure(memberships, weights)
+        known = shares[1:].sum()
+        if known <= 0:
+            # Nothing labeled is shown: as far from any target as can be, and any labeled document is a gain.
+            return Exposure(
+                target.dimension, target.labels, np.zeros(len(target.labels)), target.shares, float(shares[0]), math.inf
+            )
+        of_known = shares[1:] / known
+        divergence = self.divergence(of_known, target.shares, SMOOTHING)
+        return Exposure(target.dimension, target.labels, of_known, target.shares, float(shares[0]), divergence)
+
+
+def dimensions_of(collection: Collection, settings: Settings) -> tuple[str, ...]:
+    """The dimensions to be fair in: those of the settings, or all; UsageError where the collection has none."""
+    if not collection.groups.dimensions:
+        raise UsageError(f"collection {collection.name!r} has no groups, so there is nothing to be fair to")
+    return settings.dimensions or collection.groups.dimensions
+
+
+def _target_of(dimension: str, settings: Settings) -> str | dict[str, float]:
+    if isinstance(settings.target, str):
+        return settings.target
+    if dimension not in settings.target:
+        raise UsageError(f"no target is set for dimension {dimension!r}; there is one for: {', '.join(settings.target)}")
+    return settings.target[dimension]
+
+
+def total_gap(exposures: Sequence[Exposure]) -> float:
+    """The sum of the dimensions' divergences; infinite where a dimension shows no labeled document."""
+    return sum(exposure.divergence for exposure in exposures)
+
+
+def most_underexposed(exposures: Sequence[Exposure]) -> Group | None:
+    """The (dimension, group) pair with the largest target - exposure; None where no group lacks anything.
+
+    Ties go to the larger target, then to the first dimension and label. Where a dimension shows no labeled document,
+    its groups lack their whole target.
+    """
+    best: tuple[float, float] = (1e-12, 0.0)
+    worst: Group | None = None
+    for exposure in exposures:
+        for label, target, share in zip(exposure.labels, exposure.target, exposure.shares, strict=True):
+            lacking = (round(float(target - share), 12), float(target))
+            if target > 0 and lacking > best:
+                best, worst = lacking, Group(exposure.dimension, label)
+    return worst

@@ -1,0 +1,62 @@
+"""Measures of exposure, fairness and relevance: pure functions on arrays, and what prints as a definition.
+
+Memberships are (n, g), a row a document in rank order, column 0 `UNKNOWN`; ranks start at 1; logarithms are
+natural unless a base is given. What is not defined is a DataError, never a nan.
+"""
+
+from fairagent.measures.awrf import AWRF, awrf, joint_memberships
+from fairagent.measures.discounts import (
+    LOG2_MAX2,
+    Discount,
+    Geometric,
+    Log2Max2,
+    Log2Plus1,
+    Step,
+    Uniform,
+    parse_discount,
+)
+from fairagent.measures.divergence import (
+    DIVERGENCES,
+    Divergence,
+    jensen_shannon,
+    kl,
+    kl_reverse,
+    total_variation,
+)
+from fairagent.measures.exposure import gaps, group_exposure, known_part, most_underexposed
+from fairagent.measures.measure import JudgedRanking, Measure
+from fairagent.measures.ndcg import NDCG, ndcg
+from fairagent.measures.parse import parse_measure
+from fairagent.measures.product import Product
+from fairagent.measures.target import blend
+
+__all__ = [
+    "AWRF",
+    "DIVERGENCES",
+    "LOG2_MAX2",
+    "NDCG",
+    "Discount",
+    "Divergence",
+    "Geometric",
+    "JudgedRanking",
+    "Log2Max2",
+    "Log2Plus1",
+    "Measure",
+    "Product",
+    "Step",
+    "Uniform",
+    "awrf",
+    "blend",
+    "gaps",
+    "group_exposure",
+    "jensen_shannon",
+    "joint_memberships",
+    "kl",
+    "kl_reverse",
+    "known_part",
+    "most_underexposed",
+    "ndcg",
+    "parse_discount",
+    "parse_measure",
+    "total_variation",
+]

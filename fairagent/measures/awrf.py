@@ -1,0 +1,152 @@
+"""AWRF: attention-weighted rank fairness, the group fairness measure of the TREC Fair Ranking track."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairagent.errors import DataError, UsageError
+from fairagent.measures.checks import as_distribution, as_memberships, check_cutoff, check_nonnegative
+from fairagent.measures.discounts import LOG2_MAX2, Discount
+from fairagent.measures.divergence import jensen_shannon
+from fairagent.measures.exposure import group_exposure, known_part
+from fairagent.measures.measure import JudgedRanking
+from fairagent.types import FloatArray
+
+Unknown = Literal["group", "ignore"]
+Log = Literal["e", "2"]
+
+_BASES: dict[str, float] = {"e": math.e, "2": 2.0}
+
+
+def awrf(
+    memberships: FloatArray,
+    target: FloatArray,
+    n: int,
+    discount: Discount = LOG2_MAX2,
+    unknown: Unknown = "group",
+    base: float = math.e,
+    known: NDArray[np.bool_] | None = None,
+) -> float:
+    """1 - the Jensen-Shannon divergence of the first `n` ranks' group exposure from the target.
+
+    In [1 - ln 2, 1] = [0.3069, 1] with the natural logarithm, in [0, 1] with `base` 2; 1 is exactly the
+    target. `memberships` (m, g) holds a row a document in rank order, `target` (g,) the shares that add up
+    to 1 (within 1e-6), both with column 0 `UNKNOWN`; for several dimensions both are over all combinations,
+    see `joint_memberships`. `known` (m,) is False for documents without a group record: they are dropped
+    with their weight, but the others keep their ranks, and their rows are not looked at. `unknown` =
+    "group" counts UNKNOWN as a group like any other; "ignore" leaves documents without a label out of both
+    sides (column 0; of several dimensions, those without a label in any). A ranking shorter than `n` is
+    measured as it is.
+    Source: TREC Fair Ranking 2022 guidelines and code, Task 1 (2021 ignored the unknown).
+
+    Raises DataError where one side has no mass (nothing ranked, or nothing with a label or record), for
+    shapes that do not fit, negative, nan or infinite numbers, a target that does not add up to 1, and
+    n < 1.
+
+    >>> import numpy as np
+    >>> ranking = np.array([[0, 0, 1, 0], [1, 0, 0, 0], [0, 1, 0, 0]])  # unknown, female, male, NB
+    >>> round(awrf(ranking, np.array([0.25, 0.310625, 0.435625, 0.00375]), n=500), 6)
+    0.988707
+    """
+    check_cutoff(n)
+    rows = as_memberships(memberships)[:n]
+    target = as_distribution(target, "target")
+    if target.size != rows.shape[1]:
+        raise DataError(f"memberships have {rows.shape[1]} groups and target {target.size}, expected the same")
+    weights = discount(rows.shape[0])
+    if known is not None:
+        known = _mask(known, np.shape(memberships)[0])[:n]
+        rows, weights = rows[known], weights[known]
+    exposure = group_exposure(rows, weights)
+    if unknown == "ignore":
+        exposure, target = known_part(exposure), known_part(target)
+    elif unknown != "group":
+        raise UsageError(f"AWRF: unknown is {unknown!r}, expected one of: {', '.join(get_args(Unknown))}")
+    for side, shares in (("ranking", exposure), ("target", target)):
+        if not shares.any():
+            raise DataError(
+                f"AWRF is not defined: the {side} has no mass on any "
+                f"{'known ' if unknown == 'ignore' else ''}group; count the topic and leave it out"
+            )
+    return 1.0 - jensen_shannon(exposure, target, base=base)
+
+
+def joint_memberships(rows: Sequence[FloatArray]) -> FloatArray:
+    """The memberships in all combinations of dimensions: (n, g_1), (n, g_2) ... -> (n, g_1 * g_2 * ...).
+
+    Row by row the outer product, the last dimension running fastest; of one dimension, that dimension
+    itself. Column 0 is the combination in which every dimension is UNKNOWN. Where all rows add up to 1,
+    summing over a dimension's groups gives the joint of the others.
+
+    Raises DataError where there is no dimension, shapes do not fit, or a number is negative, nan or infinite.
+
+    >>> import numpy as np
+    >>> joint_memberships([np.array([[0.5, 0.5]]), np.array([[0.2, 0, 0.8]])]).tolist()
+    [[0.1, 0.0, 0.4, 0.1, 0.0, 0.4]]
+    """
+    dimensions = [as_memberships(row) for row in rows]
+    if len({len(dimension) for dimension in dimensions}) != 1:
+        raise DataError(
+            f"dimensions with {[len(dimension) for dimension in dimensions]} documents cannot be joined; "
+            "expected one or more dimensions, each with a row for the same documents"
+        )
+    for index, dimension in enumerate(dimensions):
+        check_nonnegative(dimension, f"memberships of dimension {index}")
+    joint = dimensions[0]
+    for dimension in dimensions[1:]:
+        groups = joint.shape[1] * dimension.shape[1]
+        joint = (joint[:, :, None] * dimension[:, None, :]).reshape(len(joint), groups)
+    return joint
+
+
+@dataclass(frozen=True)
+class AWRF:
+    """AWRF at cut-off `n` (>= 1) as a measure; `log` names the logarithm of the divergence, "e" or "2".
+
+    >>> print(AWRF(20))
+    AWRF(discount=log2-max2, log=e, unknown=group)@20
+    """
+
+    n: int
+    discount: Discount = LOG2_MAX2
+    log: Log = "e"
+    unknown: Unknown = "group"
+
+    def __post_init__(self) -> None:
+        check_cutoff(self.n)
+        for name, value, choices in (
+            ("log", self.log, get_args(Log)),
+            ("unknown", self.unknown, get_args(Unknown)),
+        ):
+            if value not in choices:
+                raise UsageError(f"AWRF: {name} is {value!r}, expected one of: {', '.join(choices)}")
+
+    def __call__(self, judged: JudgedRanking) -> float:
+        """`awrf` of the judged ranking, in [1 - ln 2, 1] (log e) or [0, 1] (log 2)."""
+        if judged.memberships is None or judged.target is None:
+            raise DataError(f"{self} needs memberships and a target, and the judged ranking has none")
+        return awrf(
+            judged.memberships,
+            judged.target,
+            self.n,
+            self.discount,
+            self.unknown,
+            _BASES[self.log],
+            judged.known,
+        )
+
+    def __str__(self) -> str:
+        return f"AWRF(discount={self.discount}, log={self.log}, unknown={self.unknown})@{self.n}"
+
+
+def _mask(known: NDArray[np.bool_], n: int) -> NDArray[np.bool_]:
+    mask = np.asarray(known)
+    if mask.shape != (n,) or (mask.size and mask.dtype != np.bool_):
+        raise DataError(f"known is {mask.dtype} of shape {mask.shape}, expected bool of shape ({n},)")
+    return mask.astype(np.bool_)

@@ -1,0 +1,145 @@
+"""Rank discounts: how much of a reader's attention each rank gets.
+
+A discount is a value, not a flag: `discount(n)` gives the weights (n,) of ranks 1..n, and `str(discount)`
+is its definition, which `parse_discount` reads back. Ranks start at 1; the weight of rank 1 is 1 and none
+is negative.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from fairagent.errors import DataError, UsageError
+from fairagent.types import FloatArray
+
+FORMS = "log2-max2, log2-plus1, uniform, geometric(patience) with 0 < patience <= 1, step(k) with k >= 1"
+
+
+class Discount(ABC):
+    """What all rank discounts share; equal definitions are equal values."""
+
+    @abstractmethod
+    def at(self, ranks: FloatArray) -> FloatArray:
+        """The weights of the given ranks (n,), which start at 1."""
+
+    def __call__(self, n: int) -> FloatArray:
+        """The weights of ranks 1..n, shape (n,); read-only, since all callers share one array.
+
+        Raises DataError where `n` is negative.
+
+        >>> Log2Plus1()(3).round(6).tolist()
+        [1.0, 0.63093, 0.5]
+        """
+        return _weights(self, n)
+
+
+@dataclass(frozen=True)
+class Log2Max2(Discount):
+    """1 / log2(max(rank, 2)): ranks 1 and 2 weigh the same (the TREC Fair Ranking track's, 2021 and 2022)."""
+
+    def at(self, ranks: FloatArray) -> FloatArray:
+        """1 / log2(max(rank, 2))."""
+        return 1.0 / np.log2(np.maximum(ranks, 2.0))
+
+    def __str__(self) -> str:
+        return "log2-max2"
+
+
+@dataclass(frozen=True)
+class Log2Plus1(Discount):
+    """1 / log2(rank + 1): the usual discount of nDCG (trec_eval)."""
+
+    def at(self, ranks: FloatArray) -> FloatArray:
+        """1 / log2(rank + 1)."""
+        return 1.0 / np.log2(ranks + 1.0)
+
+    def __str__(self) -> str:
+        return "log2-plus1"
+
+
+@dataclass(frozen=True)
+class Uniform(Discount):
+    """1 at every rank: the order within the cut-off does not matter."""
+
+    def at(self, ranks: FloatArray) -> FloatArray:
+        """All ones."""
+        return np.ones_like(ranks)
+
+    def __str__(self) -> str:
+        return "uniform"
+
+
+@dataclass(frozen=True)
+class Geometric(Discount):
+    """patience^(rank - 1): a reader goes on with probability `patience` in (0, 1] after each (RBP)."""
+
+    patience: float
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.patience <= 1.0:
+            raise UsageError(f"geometric discount: patience {self.patience!r} is not in (0, 1]")
+
+    def at(self, ranks: FloatArray) -> FloatArray:
+        """patience^(rank - 1)."""
+        return np.power(self.patience, ranks - 1.0)
+
+    def __str__(self) -> str:
+        return f"geometric({float(self.patience)!r})"
+
+
+@dataclass(frozen=True)
+class Step(Discount):
+    """1 at ranks up to `k` (>= 1), 0 below: a machine user, who reads the first k and nothing else."""
+
+    k: int
+
+    def __post_init__(self) -> None:
+        if self.k < 1:
+            raise UsageError(f"step discount: k {self.k!r} is below 1")
+
+    def at(self, ranks: FloatArray) -> FloatArray:
+        """1 where rank <= k, else 0."""
+        return (ranks <= self.k).astype(np.float64)
+
+    def __str__(self) -> str:
+        return f"step({self.k})"
+
+
+LOG2_MAX2 = Log2Max2()
+"""The discount that measures use unless told otherwise."""
+
+_PLAIN: dict[str, Discount] = {str(discount): discount for discount in (LOG2_MAX2, Log2Plus1(), Uniform())}
+
+
+def parse_discount(text: str) -> Discount:
+    """The discount that `text` defines; the inverse of `str`.
+
+    Raises UsageError, with the accepted forms, where it defines none.
+
+    >>> parse_discount("geometric(0.8)")
+    Geometric(patience=0.8)
+    """
+    definition = text.strip()
+    if definition in _PLAIN:
+        return _PLAIN[definition]
+    match = re.fullmatch(r"(geometric|step)\(([^()]+)\)", definition)
+    try:
+        if match:
+            return Geometric(float(match[2])) if match[1] == "geometric" else Step(int(match[2]))
+    except ValueError:
+        pass  # not a number: the same advice as for an unknown name
+    raise UsageError(f"{text!r} is no rank discount; the accepted forms are: {FORMS}")
+
+
+@lru_cache(maxsize=64)
+def _weights(discount: Discount, n: int) -> FloatArray:
+    if n < 0:
+        raise DataError(f"a discount of {n} ranks was asked for, expected 0 or more")
+    weights = discount.at(np.arange(1, n + 1, dtype=np.float64))
+    weights.flags.writeable = False
+    return weights

@@ -1,0 +1,42 @@
+"""What a measure is: a function of a judged ranking whose `str` is its full definition."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairagent.errors import DataError
+from fairagent.types import FloatArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class JudgedRanking:
+    """One topic's ranking beside its judgments and one target: all that a measure looks at, as arrays.
+
+    Rows are documents in rank order, rank 1 first. `relevant` (n,) says which are relevant, and
+    `n_relevant` how many relevant documents the topic has in all. `memberships` (n, g) and `target` (g,)
+    are over the same groups, column 0 `UNKNOWN`; None where only relevance is measured. `known` (n,) is
+    False for documents without a group record; None means that all have one.
+    """
+
+    relevant: NDArray[np.bool_]
+    n_relevant: int
+    memberships: FloatArray | None = None
+    target: FloatArray | None = None
+    known: NDArray[np.bool_] | None = None
+
+    def __post_init__(self) -> None:
+        for name, rows in (("memberships", self.memberships), ("known", self.known)):
+            if rows is not None and len(rows) != len(self.relevant):
+                raise DataError(f"{len(self.relevant)} documents in relevant but {len(rows)} in {name}")
+
+
+class Measure(Protocol):
+    """A number for a judged ranking; `str(measure)` defines it, and `parse_measure` reads that back."""
+
+    def __call__(self, judged: JudgedRanking) -> float:
+        """The value; raises DataError where it is not defined."""
+        ...

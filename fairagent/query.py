@@ -1,0 +1,26 @@
+"""Queries: what a caller may pass as one, and adding keywords to one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fairagent.types import Query, Term, Topic
+
+
+def as_query(query: str | Query | Topic) -> Query:
+    """A text, or a topic of a collection, as a query."""
+    if isinstance(query, Topic):
+        return Query(query.query, query.id)
+    return Query(query) if isinstance(query, str) else query
+
+
+def with_terms(query: Query, terms: Sequence[Term]) -> Query:
+    """`query` with more keywords; a keyword that it has already gets the sum of both weights.
+
+    >>> with_terms(Query("lawyers", terms=(Term("court", 0.5),)), [Term("court", 0.5), Term("she")]).terms
+    (Term(text='court', weight=1.0), Term(text='she', weight=1.0))
+    """
+    weights = {term.text: term.weight for term in query.terms}
+    for term in terms:
+        weights[term.text] = weights.get(term.text, 0.0) + term.weight
+    return Query(query.text, query.id, tuple(Term(text, weight) for text, weight in weights.items()))

@@ -1,0 +1,40 @@
+"""What the loop tells a refiner, and what it asks of one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from fairagent.types import Exposure, FloatArray, Group, Query, Ranking, Refinement
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RefineState:
+    """The loop's state when it wants keywords for `group`, the most under-exposed one.
+
+    `query` is the user's own, `current` the one whose ranking gave `exposures`; `ranking` is the deep list of
+    the user's query and `memberships` its documents' groups, (n, 1 + g) a dimension; `tried` are the keywords
+    of earlier refinements.
+    """
+
+    query: Query
+    current: Query
+    ranking: Ranking
+    memberships: Mapping[str, FloatArray]
+    exposures: tuple[Exposure, ...]
+    group: Group
+    tried: frozenset[str]
+
+    @property
+    def exposure(self) -> Exposure:
+        """The exposure in the dimension of `group`."""
+        return next(exposure for exposure in self.exposures if exposure.dimension == self.group.dimension)
+
+
+class Refiner(Protocol):
+    """Who proposes the next query: any object with this method will do."""
+
+    def refine(self, state: RefineState) -> Refinement:
+        """Keywords that bring documents of `state.group`; none, and a note why, where there is nothing to say."""
+        ...

@@ -1,0 +1,51 @@
+"""Refinement without a language model: the words of the under-exposed group's own documents."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fairagent.refine.base import RefineState
+from fairagent.retrieve.relevance_model import TermSource, relevance_model, share_out, top_terms
+from fairagent.types import Refinement
+
+
+@dataclass(frozen=True, slots=True)
+class FeedbackRefiner:
+    """Group-aware relevance feedback.
+
+    Among the first documents of the group in the deep list of the user's query, P(w|G) is their relevance model
+    and P(w|L) that of the whole list. A word scores P(w|G) ln(P(w|G) / P(w|L)), its part of the divergence of the
+    group's documents from the rest. The best `terms` words together weigh `weight` times the user's query.
+    `documents` is how many of the group's documents are read; a word counts if at least `support` of them hold it
+    (one document's names are no group's vocabulary) and at most `max_share` of all documents do.
+    """
+
+    source: TermSource
+    documents: int = 50
+    terms: int = 20
+    weight: float = 0.15
+    support: int = 3
+    max_share: float = 0.5
+
+    def refine(self, state: RefineState) -> Refinement:
+        """Keywords for `state.group`; none where the list holds no document of it."""
+        labels = state.exposure.labels
+        share = state.memberships[state.group.dimension][:, 1 + labels.index(state.group.label)]
+        of_group = np.flatnonzero(share > 0)[: self.documents]
+        if not len(of_group):
+            return Refinement((), "feedback", f"no document of {state.group} among the {len(share)} retrieved")
+        postings = self.source.postings(state.ranking.ids)
+        scores = state.ranking.scores
+        weights = np.zeros(len(share))
+        weights[of_group] = scores[of_group] * share[of_group]
+        group_model = relevance_model(postings, weights)
+        list_model = relevance_model(postings, scores)
+        holders = np.bincount(postings.term[weights[postings.row] > 0], minlength=len(postings.vocabulary))
+        common = np.flatnonzero(holders >= min(self.support, len(of_group)))
+        divergence = np.zeros(len(postings.vocabulary))
+        divergence[common] = group_model[common] * np.log(group_model[common] / list_model[common])
+        found = top_terms(self.source, postings, divergence, self.terms, self.max_share, state.tried)
+        size = len(self.source.analyze(state.query.text)) * self.weight
+        return Refinement(share_out(found, size), "feedback")

@@ -1,0 +1,1 @@
+"""Re-ranking: the final order of the candidates."""

@@ -1,0 +1,48 @@
+"""What a re-ranker gets and gives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from fairagent.types import FloatArray, Query, Ranking
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pool:
+    """The candidates for the final ranking of `n` documents.
+
+    `query` is the user's own; `ranking` holds the candidates with the scores of the queries that found them;
+    `memberships` are their groups, (len(ranking), 1 + g) a dimension with column 0 unknown; `targets` the shares
+    (g,) that the known groups of each dimension should get.
+    """
+
+    query: Query
+    ranking: Ranking
+    memberships: tuple[FloatArray, ...]
+    targets: tuple[FloatArray, ...]
+    n: int
+
+
+class Reranker(Protocol):
+    """Orders the candidates: any object with this method will do."""
+
+    def rerank(self, pool: Pool) -> Ranking:
+        """The best `pool.n` of the candidates (fewer where there are fewer)."""
+        ...
+
+
+def min_max(scores: FloatArray) -> FloatArray:
+    """Scores on [0, 1]; all 1 where they are equal."""
+    if not len(scores):
+        return scores
+    low, high = scores.min(), scores.max()
+    return (scores - low) / (high - low) if high > low else np.ones_like(scores)
+
+
+def ordered(ids: tuple[str, ...], scores: FloatArray, n: int) -> Ranking:
+    """The best `n` by score, ties by id."""
+    order = sorted(range(len(ids)), key=lambda i: (-scores[i], ids[i]))[:n]
+    return Ranking(tuple(ids[i] for i in order), scores[order])

@@ -1,0 +1,80 @@
+"""The exposure-aware re-ranker: relevance first, then what the groups still lack."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairagent.measures import LOG2_MAX2, Discount
+from fairagent.rerank.base import Pool, min_max
+from fairagent.types import FloatArray, Ranking
+
+
+@dataclass(frozen=True, slots=True)
+class ExposureReranker:
+    """Greedy: at each rank the document with the best relevance and the least harm to the groups' exposure.
+
+    With discounts w_1..w_n of sum W, exposure E so far, and R the discounts of the ranks still open, the document
+    d at rank i maximizes
+
+        w_i rel(d) / W  -  fairness * sum over dimensions of JSD((E + w_i a(d) + R t) / W', t)
+
+    where rel is the min-max score, a(d) the membership over the known groups, t the target and W' the sum of what is
+    divided. The ranks still open are counted as filled on target, so a group is not forced in early at any price, and
+    what is missing weighs more the fewer ranks are left. A document without a label helps no group: in each dimension
+    that it has none in, its relevance is lowered by `unlabeled`. Ties go to the better-placed candidate.
+    """
+
+    fairness: float = 0.5
+    unlabeled: float = 1.0
+    discount: Discount = LOG2_MAX2
+
+    def rerank(self, pool: Pool) -> Ranking:
+        """The best `pool.n` candidates; scores fall strictly from 1 at rank 1, since the order is no engine's."""
+        n = min(pool.n, len(pool.ranking))
+        # Documents with the same groups differ in relevance alone: only the best of each kind can be next.
+        rows = np.hstack([membership[:, 1:] for membership in pool.memberships])
+        kinds, kind_of = np.unique(rows, axis=0, return_inverse=True)
+        splits = np.cumsum([len(target) for target in pool.targets])[:-1]
+        kind_rows = np.split(kinds, splits, axis=1)
+        missing = sum((rows_of.sum(axis=1) == 0).astype(np.float64) for rows_of in kind_rows)
+        relevance = min_max(pool.ranking.scores) - self.unlabeled * missing[kind_of]
+        queues = _queues(relevance, kind_of, len(kinds))
+        heads = np.array([relevance[queue[0]] for queue in queues])
+
+        weights = self.discount(n)
+        exposures = [np.zeros(len(target)) for target in pool.targets]
+        left = weights.sum()
+        chosen: list[int] = []
+        for weight in weights:
+            left -= weight
+            value = weight * heads / weights.sum()
+            for rows_of, exposure, target in zip(kind_rows, exposures, pool.targets, strict=True):
+                value -= self.fairness * _jensen_shannon(exposure + weight * rows_of + left * target, target)
+            best = min(np.flatnonzero(value == value.max()).tolist(), key=lambda kind: queues[kind][0])
+            chosen.append(queues[best].pop(0))
+            heads[best] = relevance[queues[best][0]] if queues[best] else -np.inf
+            for rows_of, exposure in zip(kind_rows, exposures, strict=True):
+                exposure += weight * rows_of[best]
+        return Ranking(tuple(pool.ranking.ids[i] for i in chosen), np.linspace(1, 0, n, endpoint=False))
+
+
+def _queues(relevance: FloatArray, kind_of: NDArray[np.intp], kinds: int) -> list[list[int]]:
+    """The candidates of each kind, most relevant first."""
+    queues: list[list[int]] = [[] for _ in range(kinds)]
+    for i in np.argsort(-relevance, kind="stable").tolist():
+        queues[kind_of[i]].append(i)
+    return queues
+
+
+def _jensen_shannon(exposure: FloatArray, target: FloatArray) -> FloatArray:
+    """JSD (nats) of each row of `exposure` (k, g), normalized, from `target` (g,); ln 2 where a row is empty."""
+    total = exposure.sum(axis=1, keepdims=True)
+    share = exposure / np.where(total > 0, total, 1)
+    middle = (share + target) / 2
+    with np.errstate(divide="ignore", invalid="ignore"):
+        left = np.where(share > 0, share * np.log(share / middle), 0)
+        right = np.where(target > 0, target * np.log(target / middle), 0)
+    return np.where(total[:, 0] > 0, (left.sum(axis=1) + right.sum(axis=1)) / 2, np.log(2))

@@ -1,0 +1,40 @@
+"""Re-rankers that look at relevance alone: by the user's own query, and by it together with the refined ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fairagent.rerank.base import Pool, min_max, ordered
+from fairagent.retrieve.base import Retriever
+from fairagent.types import Ranking
+
+
+@dataclass(frozen=True, slots=True)
+class OriginalReranker:
+    """By the engine's score for the user's own query (FAIR-QR, step 5).
+
+    TRAP: where the candidates contain the first list, this gives the first list's top n back, whatever the loop did.
+    """
+
+    retriever: Retriever
+
+    def rerank(self, pool: Pool) -> Ranking:
+        """The candidates by their score for the user's query, ties by id."""
+        return ordered(pool.ranking.ids, self.retriever.score(pool.query, pool.ranking.ids), pool.n)
+
+
+@dataclass(frozen=True, slots=True)
+class FusedReranker:
+    """By the user's query and the refined evidence together: (1 - refined) o + refined r, both min-max on [0, 1].
+
+    o is the engine's score for the user's query, r the score of the queries that found the candidates.
+    """
+
+    retriever: Retriever
+    refined: float = 0.5
+
+    def rerank(self, pool: Pool) -> Ranking:
+        """The candidates by their fused score, ties by id."""
+        ids = pool.ranking.ids
+        original = min_max(self.retriever.score(pool.query, ids))
+        return ordered(ids, (1 - self.refined) * original + self.refined * min_max(pool.ranking.scores), pool.n)

@@ -1,0 +1,1 @@
+"""Search engines and what is built on them."""

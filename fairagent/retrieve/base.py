@@ -1,0 +1,38 @@
+"""What the loop asks of a search engine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol, runtime_checkable
+
+from fairagent.types import Document, FloatArray, Query, Ranking
+
+
+class Retriever(Protocol):
+    """A search engine: any object with these two methods will do."""
+
+    def search(self, query: Query, n: int) -> Ranking:
+        """The best `n` documents for `query` (fewer where fewer match), ties in id order."""
+        ...
+
+    def score(self, query: Query, ids: Sequence[str]) -> FloatArray:
+        """The engine's scores of the given documents for `query`, aligned with `ids`, shape (n,)."""
+        ...
+
+
+@runtime_checkable
+class TextSource(Protocol):
+    """An engine that keeps the texts of its documents."""
+
+    def document(self, id: str) -> Document:
+        """The stored document."""
+        ...
+
+
+@runtime_checkable
+class Vocabulary(Protocol):
+    """An engine that can tell whether a word can find anything."""
+
+    def document_frequency(self, word: str) -> int:
+        """How many documents hold `word` (of several words, the rarest)."""
+        ...

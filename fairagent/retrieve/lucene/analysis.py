@@ -1,0 +1,56 @@
+"""Analyzers by name: how texts and queries become index terms (tokens, case, stop words, stems)."""
+
+from __future__ import annotations
+
+from functools import cache, lru_cache
+from typing import Any
+
+from fairagent.errors import SettingsError
+from fairagent.retrieve.java import java_class, start_java, using_java
+
+ANALYZERS = ("english", "english-krovetz", "english-nostem", "whitespace")
+"""Besides these, every ISO code that Anserini knows is valid: ar bn da de es fa fi fr hi hu id it ja ko nl no pt ru ..."""
+
+LONGEST_WORD = 40
+"""Texts up to this length are words or short queries, worth remembering."""
+
+
+class Analyzer:
+    """A Lucene analyzer; `terms` is safe to call from several threads."""
+
+    def __init__(self, name: str, memory: str = "2g") -> None:
+        start_java(memory)
+        self.name = name
+        with using_java():
+            self._java = _java_analyzer(name)
+            self._utils = java_class("io.anserini.analysis.AnalyzerUtils")
+        # Expanded queries repeat the same words all the time.
+        self._word = lru_cache(maxsize=50_000)(self._terms)
+
+    def terms(self, text: str) -> list[str]:
+        """The index terms of `text` in order, repeated where they repeat."""
+        return list(self._word(text)) if len(text) <= LONGEST_WORD else list(self._terms(text))
+
+    def _terms(self, text: str) -> tuple[str, ...]:
+        # One string crosses from Java instead of one object a term; no term holds a blank.
+        with using_java():
+            listed = self._utils.analyze(self._java, text).toString()
+        return tuple(listed[1:-1].split(", ")) if len(listed) > 2 else ()
+
+
+@cache
+def _java_analyzer(name: str) -> Any:
+    english = java_class("io.anserini.analysis.DefaultEnglishAnalyzer")
+    if name == "english":
+        return english.newDefaultInstance()
+    if name == "english-krovetz":
+        return english.newStemmingInstance("krovetz")
+    if name == "english-nostem":
+        return english.newNonStemmingInstance()
+    if name == "whitespace":
+        return java_class("org.apache.lucene.analysis.core.WhitespaceAnalyzer")()
+    languages = java_class("io.anserini.analysis.AnalyzerMap").analyzerMap
+    kind = languages.get(name)
+    if kind is None:
+        raise SettingsError(f"no analyzer {name!r}; known: {', '.join(ANALYZERS)} and language codes such as de, fr, zh")
+    return java_class(kind)()

@@ -1,0 +1,168 @@
+"""BM25 over a Lucene index: ranked search, scores of a given pool in one call, stored texts, term statistics."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairagent.errors import DataError, UsageError
+from fairagent.retrieve.java import java_class, using_java
+from fairagent.retrieve.lucene.analysis import Analyzer
+from fairagent.retrieve.lucene.index import Indexable, Manifest
+from fairagent.retrieve.lucene.strings import IdTable
+from fairagent.retrieve.lucene.vectors import TermVectors
+from fairagent.retrieve.relevance_model import Postings
+from fairagent.types import Document, FloatArray, Query, Ranking
+
+MAX_CLAUSES = 1 << 16
+
+
+class LuceneRetriever:
+    """BM25 (Robertson & Zaragoza 2009, as Lucene scores it) with weighted query terms.
+
+    One searcher serves all threads; Java runs without Python's global lock. Ties are ordered by document id, at
+    the cut as well. Scores are Lucene's own 32-bit floats.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        collection: Indexable | None = None,
+        analyzer: str = "english",
+        k1: float = 0.9,
+        b: float = 0.4,
+        memory: str = "2g",
+    ) -> None:
+        """Open the index in `folder`; with `collection`, only if the index was built from it as it is now."""
+        self.manifest = Manifest.read(folder)
+        if collection is not None:
+            self.manifest.check(collection, analyzer, folder)
+        self.analyzer = Analyzer(self.manifest.analyzer, memory)
+        self._vectors = TermVectors(folder)
+        self._ids = IdTable.load(folder)
+        path = java_class("java.nio.file.Paths").get(str(folder / "lucene"))
+        directory = java_class("org.apache.lucene.store.FSDirectory").open(path)
+        self._reader = java_class("org.apache.lucene.index.DirectoryReader").open(directory)
+        self._searcher = _searcher(self._reader, k1, b)
+        # The loop asks for the terms of the same deep list once an iteration.
+        self._postings = lru_cache(maxsize=8)(lambda ids: self._vectors.postings(self.numbers(ids)))
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def close(self) -> None:
+        """Release the index files."""
+        self._reader.close()
+
+    def search(self, query: Query, n: int) -> Ranking:
+        """The best `n` documents with a score above 0; empty where no query term occurs in the index."""
+        if n < 1:
+            raise UsageError(f"n is the number of documents to retrieve and must be at least 1, not {n}")
+        n = min(n, len(self))
+        # One more than wanted shows whether a tie goes across the cut; then the whole tie is fetched.
+        asked = n + 1
+        with using_java():
+            lucene_query = self._lucene_query(query)
+            numbers, scores = self._top(lucene_query, asked)
+            while len(scores) == asked and scores[n - 1] == scores[-1]:
+                asked *= 2
+                numbers, scores = self._top(lucene_query, asked)
+        if len(scores) > n:
+            whole_tie = int(np.searchsorted(-scores, -scores[n - 1], side="right"))
+            numbers, scores = numbers[:whole_tie], scores[:whole_tie]
+        ids = self._ids.names(numbers)
+        order = np.lexsort((ids, -scores))[:n]
+        return Ranking(tuple(id.decode() for id in ids[order].tolist()), scores[order])
+
+    def score(self, query: Query, ids: Sequence[str]) -> FloatArray:
+        """BM25 of each of the documents `ids` for `query`, in one Lucene call; 0 where no term matches.
+
+        Raises DataError naming ids that are not in the index.
+        """
+        if not len(ids):
+            return np.zeros(0)
+        numbers = self.numbers(ids)
+        distinct = np.unique(numbers).tolist()
+        with using_java():
+            occur = java_class("org.apache.lucene.search.BooleanClause$Occur")
+            pool = java_class("org.apache.lucene.document.IntPoint").newSetQuery("number", *distinct)
+            evidence = self._lucene_query(query)
+            builder = java_class("org.apache.lucene.search.BooleanQuery$Builder")()
+            # SHOULD, not MUST: documents of the pool without any query term stay in the result, with score 0.
+            builder.add(evidence, occur.SHOULD)
+            builder.add(pool, occur.FILTER)
+            found, found_scores = self._top(builder.build(), len(distinct))
+        order = np.argsort(found)
+        return found_scores[order][np.searchsorted(found[order], numbers)]
+
+    def numbers(self, ids: Sequence[str]) -> NDArray[np.intp]:
+        """The documents' numbers in the index; raises DataError naming ids that are not there."""
+        numbers = self._ids.numbers(ids)
+        missing = [ids[i] for i in np.flatnonzero(numbers < 0)]
+        if missing:
+            raise DataError(f"{len(missing)} document id(s) are not in the index: {', '.join(missing[:5])}")
+        return numbers
+
+    def document(self, id: str) -> Document:
+        """The stored document; raises DataError where the id is not in the index."""
+        number = int(self.numbers([id])[0])
+        with using_java():
+            raw = self._searcher.storedFields().document(number).get("raw")
+        title, text, extra = json.loads(raw)
+        return Document(id, text, title, extra)
+
+    def document_frequency(self, word: str) -> int:
+        """How many documents hold `word` (of several words, the rarest); 0 where none does or it is a stop word."""
+        with using_java():
+            term_class = java_class("org.apache.lucene.index.Term")
+            terms = [term_class("contents", text) for text in self.analyzer.terms(word)]
+            return min((self._reader.docFreq(term) for term in terms), default=0)
+
+    def postings(self, ids: Sequence[str]) -> Postings:
+        """The terms of these documents; raises DataError naming ids that are not in the index."""
+        return self._postings(tuple(ids))
+
+    def words(self, vocabulary: NDArray[np.intp]) -> list[str]:
+        """A readable word for each term number of `postings`."""
+        return self._vectors.words(vocabulary)
+
+    def analyze(self, text: str) -> list[str]:
+        """The index terms of `text` in order."""
+        return self.analyzer.terms(text)
+
+    def _lucene_query(self, query: Query) -> Any:
+        weights: dict[str, float] = {}
+        for text, weight in [(query.text, 1.0), *((term.text, term.weight) for term in query.terms)]:
+            for term in self.analyzer.terms(text):
+                weights[term] = weights.get(term, 0.0) + weight
+        term_class = java_class("org.apache.lucene.index.Term")
+        term_query = java_class("org.apache.lucene.search.TermQuery")
+        boost = java_class("org.apache.lucene.search.BoostQuery")
+        should = java_class("org.apache.lucene.search.BooleanClause$Occur").SHOULD
+        builder = java_class("org.apache.lucene.search.BooleanQuery$Builder")()
+        for term, weight in weights.items():
+            clause = boost(term_query(term_class("contents", term)), weight)
+            builder.add(clause, should)
+        return builder.build()
+
+    def _top(self, lucene_query: Any, n: int) -> tuple[NDArray[np.intp], FloatArray]:
+        hits = self._searcher.search(lucene_query, n).scoreDocs
+        numbers = np.fromiter((hit.doc for hit in hits), dtype=np.intp, count=len(hits))
+        return numbers, np.fromiter((hit.score for hit in hits), dtype=np.float64, count=len(hits))
+
+
+def _searcher(reader: Any, k1: float, b: float) -> Any:
+    import jnius
+
+    searcher_class = java_class("org.apache.lucene.search.IndexSearcher")
+    searcher_class.setMaxClauseCount(MAX_CLAUSES)
+    # The constructor is overloaded; the cast says which one is meant.
+    searcher = searcher_class(jnius.cast("org.apache.lucene.index.IndexReader", reader))
+    searcher.setSimilarity(java_class("org.apache.lucene.search.similarities.BM25Similarity")(k1, b))
+    return searcher

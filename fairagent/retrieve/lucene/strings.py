@@ -1,0 +1,90 @@
+"""Columns of strings on disk, memory-mapped: the ids of an index and its vocabulary."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairagent.errors import DataError
+
+MAX_ID_BYTES = 255
+
+
+def mapped(path: Path) -> NDArray[Any]:
+    """The array in a .npy file, mapped; a plain array, since numpy's memmap class slows every access down."""
+    return np.asarray(np.load(path, mmap_mode="r"))
+
+
+class Strings:
+    """Strings by number: one block of UTF-8 bytes and where each string starts in it."""
+
+    def __init__(self, block: NDArray[np.uint8], starts: NDArray[np.int64]) -> None:
+        self._block = block
+        self._starts = starts
+
+    @staticmethod
+    def save(folder: Path, name: str, strings: Iterable[str]) -> None:
+        """Write `<name>.bytes.npy` and `<name>.starts.npy` into `folder`."""
+        encoded = [string.encode() for string in strings]
+        starts = np.zeros(len(encoded) + 1, dtype=np.int64)
+        np.cumsum([len(string) for string in encoded], out=starts[1:])
+        np.save(folder / f"{name}.bytes.npy", np.frombuffer(b"".join(encoded), dtype=np.uint8))
+        np.save(folder / f"{name}.starts.npy", starts)
+
+    @classmethod
+    def load(cls, folder: Path, name: str) -> Strings:
+        """Map what `save` wrote."""
+        return cls(mapped(folder / f"{name}.bytes.npy"), mapped(folder / f"{name}.starts.npy"))
+
+    def __len__(self) -> int:
+        return len(self._starts) - 1
+
+    def __getitem__(self, number: int) -> str:
+        return self._block[self._starts[number] : self._starts[number + 1]].tobytes().decode()
+
+
+class IdTable:
+    """Document ids by number, and numbers by id (binary search): about 12 bytes a document of 8-byte ids."""
+
+    def __init__(self, names: NDArray[np.bytes_], order: NDArray[np.uint32]) -> None:
+        self._names = names
+        self._order = order
+        self._sorted = names[order]
+
+    @staticmethod
+    def save(folder: Path, ids: Sequence[str]) -> None:
+        """Write the ids in the order of their numbers; raises DataError where one is empty, long or repeated."""
+        names = np.array([name.encode() for name in ids], dtype=np.bytes_)
+        if names.dtype.itemsize > MAX_ID_BYTES:
+            raise DataError(f"document ids may have at most {MAX_ID_BYTES} bytes; {max(ids, key=len)!r} is longer")
+        order = np.argsort(names, kind="stable").astype(np.uint32)
+        same = np.flatnonzero(names[order][1:] == names[order][:-1])
+        if len(same):
+            raise DataError(f"{len(same)} document ids occur twice, {ids[order[same[0]]]!r} first")
+        np.save(folder / "ids.npy", names)
+        np.save(folder / "ids.order.npy", order)
+
+    @classmethod
+    def load(cls, folder: Path) -> IdTable:
+        """Map what `save` wrote."""
+        return cls(mapped(folder / "ids.npy"), mapped(folder / "ids.order.npy"))
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def names(self, numbers: NDArray[np.intp]) -> NDArray[np.bytes_]:
+        """The ids of the documents with these numbers, as UTF-8 bytes."""
+        return self._names[numbers]
+
+    def numbers(self, ids: Sequence[str]) -> NDArray[np.intp]:
+        """The numbers of the documents with these ids, -1 for an id that is not there."""
+        if not len(ids) or not len(self):
+            return np.full(len(ids), -1, dtype=np.intp)
+        wanted = np.array([name.encode() for name in ids], dtype=np.bytes_)
+        at = np.searchsorted(self._sorted, wanted)
+        at[at == len(self)] = 0
+        return np.where(self._sorted[at] == wanted, self._order[at], -1).astype(np.intp)

@@ -1,0 +1,103 @@
+"""Relevance models: which words the documents that answer a query use (Lavrenko & Croft 2001; RM3 of Jaleel et al. 2004)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairagent.types import FloatArray, Query, Ranking, Term
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Postings:
+    """The terms of some documents: entry i says that document `row[i]` holds `vocabulary[term[i]]` `count[i]` times.
+
+    `row` counts from 0 in the order asked for; `length` (n,) is the number of terms of each document;
+    `vocabulary` (v,) are the engine's term numbers, `document_share` (v,) the share of all documents that hold each.
+    """
+
+    row: NDArray[np.intp]
+    term: NDArray[np.intp]
+    count: FloatArray
+    length: FloatArray
+    vocabulary: NDArray[np.intp]
+    document_share: FloatArray
+
+
+@runtime_checkable
+class TermSource(Protocol):
+    """An engine that can tell which terms its documents hold."""
+
+    def postings(self, ids: Sequence[str]) -> Postings:
+        """The terms of these documents."""
+        ...
+
+    def words(self, vocabulary: NDArray[np.intp]) -> list[str]:
+        """A readable word for each of these term numbers; "" for a term that no word is analyzed to."""
+        ...
+
+    def analyze(self, text: str) -> list[str]:
+        """The index terms of a text, without stop words."""
+        ...
+
+
+def relevance_model(postings: Postings, weights: FloatArray) -> FloatArray:
+    """P(w|R), shape (v,): the documents' term distributions averaged with `weights` (n,); all 0 where they are."""
+    total = weights.sum()
+    if total <= 0:
+        return np.zeros(len(postings.vocabulary))
+    per_entry = (weights / total / np.maximum(postings.length, 1))[postings.row] * postings.count
+    return np.bincount(postings.term, weights=per_entry, minlength=len(postings.vocabulary))
+
+
+def top_terms(
+    source: TermSource,
+    postings: Postings,
+    scores: FloatArray,
+    n: int,
+    max_share: float,
+    skip: frozenset[str] = frozenset(),
+) -> list[tuple[str, float]]:
+    """The `n` words with the highest positive `scores` (v,), best first, ties in vocabulary order.
+
+    Words in more than `max_share` of all documents say nothing and are left out, as are those in `skip`.
+    """
+    eligible = np.flatnonzero((scores > 0) & (postings.document_share <= max_share))
+    order = eligible[np.argsort(-scores[eligible], kind="stable")][: n + len(skip)]
+    words = source.words(postings.vocabulary[order])
+    found = [(word, float(scores[i])) for word, i in zip(words, order, strict=True) if word and word not in skip]
+    return found[:n]
+
+
+@dataclass(frozen=True, slots=True)
+class RM3:
+    """Query expansion by pseudo-relevance feedback: the words of the first `documents` of a ranking.
+
+    The expanded query is (1 - weight) P(w|query) + weight P(w|R), with P(w|R) cut to its `terms` best words; each
+    document counts by its score. `max_share` leaves out words that are in more than this share of all documents.
+    """
+
+    documents: int = 50
+    terms: int = 100
+    weight: float = 0.7
+    max_share: float = 0.2
+
+    def expand(self, source: TermSource, query: Query, ranking: Ranking) -> Query:
+        """`query` with its topic words; unchanged where the ranking is empty."""
+        first = ranking.top(self.documents)
+        if not len(first):
+            return query
+        postings = source.postings(first.ids)
+        found = top_terms(source, postings, relevance_model(postings, first.scores), self.terms, self.max_share)
+        size = len(source.analyze(query.text)) * self.weight / (1 - self.weight)
+        return Query(query.text, query.id, share_out(found, size))
+
+
+def share_out(found: Sequence[tuple[str, float]], weight: float) -> tuple[Term, ...]:
+    """Terms that share `weight` (in words of the user's query) in proportion to their scores."""
+    total = sum(score for _, score in found)
+    return tuple(Term(word, weight * score / total) for word, score in found) if weight > 0 else ()

@@ -1,0 +1,225 @@
+"""Settings: one checked tree; a call's argument beats the environment, which beats the file, which beats the default.
+
+`Section` is the base of every part of the tree, wherever the part is defined (a collection file uses it too).
+Whatever is wrong is reported at once, each fault with its place and, for an unknown key, the nearest valid one.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from fairagent.errors import SettingsError
+
+ENV_PREFIX = "FAIRAGENT_"
+
+
+class Section(BaseModel):
+    """A part of the settings tree: unknown keys are refused, values cannot change afterwards."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+
+
+class Retrieval(Section):
+    """How the collection is indexed and searched."""
+
+    analyzer: str = "english"
+    """How texts become index terms: english, english-krovetz, english-nostem, whitespace, or a language code."""
+    k1: float = Field(0.9, ge=0)
+    """BM25: how fast repeated words stop counting more."""
+    b: float = Field(0.4, ge=0, le=1)
+    """BM25: how much long documents are held back."""
+    memory: str = Field("2g", pattern=r"^\d+[kmgKMG]$")
+    """The largest heap of the Java process that runs Lucene."""
+
+
+class Expansion(Section):
+    """Topic words from the first documents (RM3), added before the loop looks at any group."""
+
+    documents: int = Field(50, ge=0)
+    """How many of the first documents are read; 0 leaves the user's query alone."""
+    terms: int = Field(100, ge=1)
+    """How many words are added."""
+    weight: float = Field(0.7, ge=0, lt=1)
+    """Their share of the whole query's weight."""
+
+
+class Feedback(Section):
+    """The refiner `feedback`: words of the under-exposed group's documents."""
+
+    documents: int = Field(50, ge=1)
+    """How many of the group's documents are read."""
+    terms: int = Field(20, ge=1)
+    """How many words a refinement adds."""
+    weight: float = Field(0.15, gt=0)
+    """Their weight together, the user's query being 1."""
+
+
+class Reranking(Section):
+    """How the candidates are ordered at the end."""
+
+    kind: Literal["original", "fused", "exposure"] = "exposure"
+    """By the user's query (FAIR-QR), by it and the refined evidence, or by relevance and what groups lack."""
+    refined: float = Field(0.5, ge=0, le=1)
+    """fused: the weight of the refined queries' evidence."""
+    fairness: float = Field(0.5, ge=0)
+    """exposure: what a divergence of 1 nat costs, in units of mean relevance."""
+    unlabeled: float = Field(1.0, ge=0)
+    """exposure: what a document without a label loses, in units of relevance (0 to 1), for each dimension."""
+
+
+class ModelSettings(Section):
+    """The language model behind the refiner `llm`; the key comes from OPENAI_API_KEY and is no setting."""
+
+    name: str = ""
+    """The model's name at its server."""
+    base_url: str = ""
+    """The server's address; empty is OPENAI_BASE_URL, or OpenAI where that is not set either."""
+    temperature: float = Field(0.3, ge=0, le=2)
+    """As in FAIR-QR."""
+    max_tokens: int = Field(400, ge=1)
+    """The longest reply."""
+    timeout: float = Field(60.0, gt=0)
+    """Seconds that one attempt may take."""
+    attempts: int = Field(5, ge=1)
+    """How often a request is tried in all before it is given up."""
+
+
+class Settings(Section):
+    """Everything that can be set. A call's arguments beat FAIRAGENT_... variables, these the file, the file these defaults."""
+
+    collection: str = ""
+    """The collection's settings file."""
+    index: str = ""
+    """The index's folder; empty is indexes/<name of the collection> in the current folder."""
+    dimensions: tuple[str, ...] = ()
+    """The dimensions to be fair in; empty is every dimension of the collection."""
+    target: str | dict[str, str | dict[str, float]] = "trec-estimated"
+    """population, uniform, corpus, estimated, trec-estimated, or (oracles) qrels, trec; or for each dimension one of
+    these or your own shares, e.g. {gender: {female: 0.5, male: 0.5}}."""
+    n: int = Field(20, ge=1)
+    """The ranking's length, and the cut-off at which exposure is measured."""
+    depth: int = Field(500, ge=1)
+    """How many documents each query retrieves."""
+    iterations: int = Field(5, ge=0)
+    """How many refined queries are tried at most."""
+    threshold: float = Field(0.0, ge=0)
+    """The loop ends at a gap of this or less."""
+    divergence: Literal["kl", "kl-reverse", "js", "tv"] = "kl"
+    """How the gap between exposure and target is measured."""
+    discount: str = "log2-max2"
+    """The weight of a rank: log2-max2 (TREC Fair), log2-plus1, uniform, geometric(p), step(k)."""
+    candidates: Literal["best", "last", "union"] = "best"
+    """Which lists the re-ranker sees: the one with the smallest gap, the last one tried, or all accepted ones."""
+    refiner: Literal["feedback", "llm", "none"] = "feedback"
+    """Who proposes keywords for the under-exposed group."""
+    keyword_weight: float = Field(1.0, gt=0)
+    """llm: the weight of one proposed keyword, a word of the user's query being 1."""
+    prompts: str = ""
+    """A folder of your own prompt templates; each file in it replaces the shipped one of that name."""
+    retrieval: Retrieval = Retrieval()
+    expansion: Expansion = Expansion()
+    feedback: Feedback = Feedback()
+    reranking: Reranking = Reranking()
+    model: ModelSettings = ModelSettings()
+
+
+S = TypeVar("S", bound=Section)
+
+
+def load_settings(
+    file: Path | None = None,
+    overrides: Mapping[str, Any] | None = None,
+    environ: Mapping[str, str] = os.environ,
+) -> Settings:
+    """The settings of a run; raises SettingsError naming every fault of file, environment and call."""
+    layers = [read_yaml(file) if file else {}, from_environment(environ), overrides or {}]
+    origin = " + ".join(["settings", *([str(file)] if file else [])])
+    return validate(Settings, merge(*layers), origin)
+
+
+def validate(model: type[S], values: Mapping[str, Any], origin: str) -> S:
+    """Build `model` from `values`; raise one SettingsError that names every fault and `origin`."""
+    try:
+        return model.model_validate(dict(values))
+    except ValidationError as error:
+        faults = [_explain(model, fault) for fault in error.errors(include_url=False)]
+        raise SettingsError("\n".join([f"{origin}: {len(faults)} fault(s)", *faults])) from None
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """Read a YAML mapping; raise SettingsError where the file is missing, not YAML or not a mapping."""
+    try:
+        values = yaml.safe_load(path.read_text(encoding="utf-8-sig"))
+    except FileNotFoundError:
+        raise SettingsError(f"{path}: no such file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{path}: cannot be read ({error})") from None
+    except yaml.YAMLError as error:
+        raise SettingsError(f"{path}: not valid YAML: {' '.join(str(error).split())}") from None
+    if values is None:
+        return {}
+    if not isinstance(values, dict):
+        raise SettingsError(f"{path}: expected 'key: value' lines, found {type(values).__name__}")
+    return values
+
+
+def from_environment(environ: Mapping[str, str] = os.environ) -> dict[str, Any]:
+    """Settings given as variables: `FAIRAGENT_LOOP__DEPTH=200` is {"loop": {"depth": 200}}."""
+    values: dict[str, Any] = {}
+    for name in sorted(environ):
+        if not name.startswith(ENV_PREFIX):
+            continue
+        *path, last = name[len(ENV_PREFIX) :].lower().split("__")
+        place = values
+        for part in path:
+            place = place.setdefault(part, {})
+        place[last] = yaml.safe_load(environ[name])
+    return values
+
+
+def merge(*layers: Mapping[str, Any]) -> dict[str, Any]:
+    """Lay nested mappings over each other; later layers win, key by key."""
+    merged: dict[str, Any] = {}
+    for layer in layers:
+        for key, value in layer.items():
+            below = merged.get(key)
+            nested = isinstance(value, Mapping) and isinstance(below, Mapping)
+            merged[key] = merge(below, value) if nested else value  # type: ignore[arg-type]
+    return merged
+
+
+def _explain(model: type[BaseModel], fault: Any) -> str:
+    place = ".".join(str(part) for part in fault["loc"]) or "(top)"
+    if fault["type"] != "extra_forbidden":
+        given = "" if isinstance(fault["input"], Mapping) else f" (got {fault['input']!r})"
+        return f"  {place}: {fault['msg']}{given}"
+    names = _field_names(model, fault["loc"][:-1])
+    near = difflib.get_close_matches(str(fault["loc"][-1]), names, n=1, cutoff=0.5)
+    hint = f"did you mean {near[0]!r}?" if near else f"known here: {', '.join(names) or 'nothing'}"
+    return f"  {place}: unknown key; {hint}"
+
+
+def _field_names(model: type[BaseModel], loc: tuple[str | int, ...]) -> list[str]:
+    """The keys that are valid at `loc`, found by walking through the field annotations."""
+    candidates: list[Any] = [model]
+    for part in loc:
+        found: list[Any] = []
+        for candidate in candidates:
+            field = candidate.model_fields.get(part)
+            # A part that is no field is a mapping key, a list index or a union's tag: stay on the level.
+            found.extend(_models_in(field.annotation) if field else [candidate])
+        candidates = found
+    return sorted({name for candidate in candidates for name in candidate.model_fields})
+
+
+def _models_in(annotation: Any) -> list[Any]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [model for part in getattr(annotation, "__args__", ()) for model in _models_in(part)]

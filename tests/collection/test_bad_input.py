@@ -1,0 +1,238 @@
+"""One table of bad files: each fault is reported with its file and line, and all of them together."""
+
+from __future__ import annotations
+
+import gzip
+import re
+
+import pytest
+
+from fairagent.collection import load_collection
+from fairagent.errors import DataError
+
+from .conftest import FILES
+
+LONG = "x" * 256
+
+# file, its content (None: absent), line of the fault (None: the file as a whole), words of the message
+FILE_FAULTS = [
+    ("docs.jsonl", None, None, "no such file"),
+    ("topics.jsonl", None, None, "no such file"),
+    ("topics.jsonl", "", None, "there are no topics"),
+    ("topics.jsonl", '{"n": "T1", "title": "a"}\n{"n": "T1", "title": "b"}\n', 2, "'T1' is that of line 1"),
+    ("topics.jsonl", '{"n": "T1"}\n', 1, "no field 'title'; there are: n"),
+    ("topics.jsonl", '{"n": "T1", "title": " "}\n', 1, "'T1' has an empty query"),
+    ("topics.jsonl", '{"title": "a"}\n', 1, "no field 'n'"),
+    ("topics.jsonl", '{"n": "", "title": "a"}\n', 1, "the topic id is empty"),
+    ("topics.jsonl", '{"n": "T 1", "title": "a"}\n', 1, "'T 1' holds white space"),
+    ("topics.jsonl", '{"n": 1.5, "title": "a"}\n', 1, "field 'n' is 1.5, expected text"),
+    ("topics.jsonl", '{"n": "T1", "title": ["a"]}\n', 1, "field 'title' is ['a'], expected text"),
+    ("topics.jsonl", '\n\n["T1", "a"]\n', 3, "expected a JSON object in the line, found a list"),
+    ("topics.jsonl", '{"n": "T1", "title": "a"\n', 1, "not JSON"),
+    ("topics.jsonl", "[" * 100_000, 1, "not JSON"),
+    ("topics.jsonl", '{"n": "T1", "title": "\\ud83d"}\n', 1, "half of a surrogate pair"),
+    (
+        "topics.jsonl",
+        b'{"n": "T1", "title": "a"}\n{"n": "T2", "title": "M\xfcller"}\n',
+        2,
+        "not UTF-8 (byte 0xfc",
+    ),
+    ("topics.jsonl", gzip.compress(FILES["topics.jsonl"].encode())[:-20], 1, "break off"),
+    ("topics.jsonl", b"\x1f\x8b\x08\x00damaged", 1, "damaged"),
+    ("qrels.tsv", None, None, "no such file"),
+    ("qrels.tsv", "\n", None, "there are no judgments"),
+    ("qrels.tsv", "T1 0 d1 1\nT1 0 d1\n", 2, "expected 4 columns (topic iteration document grade), found 3"),
+    ("qrels.tsv", "T1 0 d 1 1\n", 1, "found 5: 'T1 0 d 1 1'"),
+    ("qrels.tsv", "T1 Q0 d1 1 9.5 bm25\n", 1, "found 6: 'T1 Q0 d1 1 9.5 bm25'; is this a run file?"),
+    ("qrels.tsv", "T1 0 d1 1.0\n", 1, "the grade '1.0' is no whole number"),
+    ("qrels.tsv", "T1 0 d1 yes\n", 1, "the grade 'yes' is no whole number"),
+    ("qrels.tsv", "T1 0 d1 1\nT1 0 d1 0\n", 2, "document 'd1' of topic 'T1' was judged differently before"),
+    ("qrels.tsv", f"T1 0 {LONG} 1\n", 1, "longer than 255 bytes"),
+    ("groups.tsv", None, None, "no such file"),
+    ("groups.tsv", "id\tgender\tregions\n", None, "there are no rows"),
+    ("groups.tsv", "id\tsex\tregions\nd1\tmale\tAsia\n", 1, "no column 'gender' for dimension 'gender'"),
+    (
+        "groups.tsv",
+        "ID\tgender\tregions\nd1\tmale\tAsia\n",
+        2,
+        "no field 'id'; there are: ID, gender, regions",
+    ),
+    ("groups.tsv", "id\tgender\tgender\nd1\tmale\tAsia\n", 1, "a column name occurs twice"),
+    ("groups.tsv", "id\tgender\tregions\nd1\tmale\n", 2, "expected 3 columns (id, gender, regions), found 2"),
+    ("groups.tsv", "id\tgender\tregions\nd1\tmale\tAsia\nd1\tmale\tAsia\n", 3, "'d1' is that of line 2"),
+    ("groups.tsv", "id\tgender\tregions\n\tmale\tAsia\n", 2, "the document id is empty"),
+    ("groups.tsv", "id\tgender\tregions\nd 1\tmale\tAsia\n", 2, "'d 1' holds white space"),
+    ("groups.tsv", f"id\tgender\tregions\n{LONG}\tmale\tAsia\n", 2, "longer than 255 bytes"),
+    ("world.json", None, None, "no such file"),
+    ("world.json", '{"gender":\n oops}', 2, "not JSON"),
+    ("world.json", "[1, 2]", None, "expected dimension -> label -> share"),
+    ("world.json", '{"gender": 1}', None, "population of 'gender': expected label -> share, found 1"),
+    ("world.json", '{"gender": {}}', None, "population of 'gender': expected label -> share, found {}"),
+    ("world.json", '{"gender": {"male": 0.4, "female": 0.5}}', None, "add up to 0.9, expected 1"),
+    ("world.json", '{"gender": {"male": -0.5, "female": 1}}', None, "the share of 'male' is -0.5"),
+    ("world.json", '{"gender": {"male": NaN, "female": 1}}', None, "the share of 'male' is nan"),
+    ("world.json", '{"gender": {"male": true}}', None, "the share of 'male' is True"),
+    ("world.json", '{"gender": {"male": "half", "female": 1}}', None, "the share of 'male' is 'half'"),
+    ("world.json", '{"gender": {"@UNKNOWN": 1.0}}', None, "@UNKNOWN is no group"),
+    ("world.json", b'{"gender": {"m\xe4nner": 1.0}}', None, "cannot be read"),
+]
+
+
+@pytest.mark.parametrize(("name", "content", "line", "message"), FILE_FAULTS)
+def test_a_fault_is_reported_with_file_and_line(write, name, content, line, message):
+    with pytest.raises(DataError) as error:
+        load_collection(write({name: content}))
+    assert [(fault.path.name, fault.line) for fault in error.value.faults] == [(name, line)]
+    assert message in error.value.faults[0].message
+    assert re.search(rf"{re.escape(name)}{f':{line}' if line else ''}: ", str(error.value))
+
+
+# what the settings say instead, a file, line and message
+SETTING_FAULTS = [
+    (("path: docs.jsonl", "path: 'docs/*.jsonl'"), {}, "*.jsonl", None, "no such file (documents)"),
+    (
+        ("{column: gender}", "{column: gender, labels: [female, m]}"),
+        {"groups.tsv": "id\tgender\tregions\nd1\tm\tAsia\nd2\tmale\tAsia\n"},
+        "groups.tsv",
+        3,
+        "gender: 'male' is none of its labels (female, m)",
+    ),
+    (
+        ("path: groups.tsv\n", "path: groups.jsonl\n"),
+        {"groups.jsonl": '{"id": "d1", "gender": {"female": -1}, "regions": ""}\n'},
+        "groups.jsonl",
+        1,
+        "gender: the weight of 'female' is -1, expected a number >= 0",
+    ),
+    (
+        ("path: groups.tsv\n", "path: groups.jsonl\n"),
+        {"groups.jsonl": '{"id": "d1", "gender": {"female": Infinity}, "regions": null}\n'},
+        "groups.jsonl",
+        1,
+        "gender: the weight of 'female' is inf",
+    ),
+    (
+        ("path: groups.tsv\n", "path: groups.jsonl\n"),
+        {"groups.jsonl": '{"id": "d1", "gender": {"female": "1"}, "regions": null}\n'},
+        "groups.jsonl",
+        1,
+        "gender: the weight of 'female' is '1'",
+    ),
+    (
+        ("path: groups.tsv\n", "path: groups.jsonl\n"),
+        {"groups.jsonl": '{"id": "d1", "gender": 0.5, "regions": null}\n'},
+        "groups.jsonl",
+        1,
+        "0.5 is no label",
+    ),
+    (
+        ("path: groups.tsv\n", "path: folder\n"),
+        {"folder/ids.npy": b""},
+        "folder",
+        None,
+        "not a complete group table",
+    ),
+    (
+        ("qrels: {path: qrels.tsv, format: trec", "qrels: {path: rel.jsonl, format: reldocs"),
+        {"rel.jsonl": '{"id": "T1", "rel_docs": "d1"}\n'},
+        "rel.jsonl",
+        1,
+        "field 'rel_docs' is 'd1', expected a list",
+    ),
+    (
+        ("qrels: {path: qrels.tsv, format: trec", "qrels: {path: rel.jsonl, format: jsonl"),
+        {"rel.jsonl": '{"topic": "T1", "document": "d1"}\n'},
+        "rel.jsonl",
+        1,
+        "no field 'relevance'",
+    ),
+    (
+        ("relevant: 1", "header: true"),
+        {"qrels.tsv": "topic\tdocument\tgrade\nT1\td1\t1\n"},
+        "qrels.tsv",
+        1,
+        "expected at least 4 columns",
+    ),
+    (
+        ("relevant: 1", "header: true, dimensions: {stance: {}}"),
+        {"qrels.tsv": "t\t0\td\tr\tstance\nT1\t0\td1\t1\tpro\nT1\t0\td1\t1\tcon\n"},
+        "qrels.tsv",
+        3,
+        "judged differently",
+    ),
+    (
+        ("relevant: 1", "header: true, dimensions: {stance: {}}"),
+        {"qrels.tsv": "t\t0\td\tr\tside\nT1\t0\td1\t1\tpro\n"},
+        "qrels.tsv",
+        1,
+        "no column 'stance' for dimension 'stance'; there are: t, 0, d, r, side",
+    ),
+    (("world.json", "{gender: {male: .4}}"), {}, "collection.yaml", None, "add up to 0.4, expected 1"),
+    (("world.json", "{gender: {male: most}}"), {}, "collection.yaml", None, "the share of 'male' is 'most'"),
+]
+
+
+@pytest.mark.parametrize(("replacement", "files", "name", "line", "message"), SETTING_FAULTS)
+def test_a_fault_of_another_form_is_reported_too(write, settings, replacement, files, name, line, message):
+    with pytest.raises(DataError) as error:
+        load_collection(write({"collection.yaml": settings(replacement), **files}))
+    assert [(fault.path.name, fault.line) for fault in error.value.faults] == [(name, line)]
+    assert message in error.value.faults[0].message
+
+
+def test_all_faults_of_all_files_are_reported_together(write):
+    files = {
+        "docs.jsonl": None,
+        "topics.jsonl": '{"n": "T1", "title": "a"}\nnot json\n{"n": "T1", "title": "b"}\n',
+        "qrels.tsv": "T1 0 d1\nT1 0 d1 x\n",
+        "groups.tsv": "id\tgender\tregions\nd1\tmale\nd2\tmale\tAsia\nd2\tmale\tAsia\n",
+        "world.json": '{"gender": {"male": 0.4}, "region": {"Asia": 2}}',
+    }
+    with pytest.raises(DataError, match=r"collection 'small' .*: 9 faults") as error:
+        load_collection(write(files))
+    assert [(fault.path.name, fault.line) for fault in error.value.faults] == [
+        ("docs.jsonl", None),
+        ("world.json", None),
+        ("world.json", None),
+        ("topics.jsonl", 2),
+        ("topics.jsonl", 3),
+        ("qrels.tsv", 1),
+        ("qrels.tsv", 2),
+        ("groups.tsv", 2),
+        ("groups.tsv", 4),
+    ]
+
+
+def test_beyond_a_thousand_faults_are_counted(write):
+    with pytest.raises(DataError, match=r"2500 faults \(the first 1000 are kept\)") as error:
+        load_collection(write({"qrels.tsv": "T1 0 d1\n" * 2500}))
+    assert len(error.value.faults) == 1000
+
+
+DOCUMENT_FAULTS = [
+    ("", None, "there are no documents"),
+    ('{"id": "d1", "title": "a"}\n', 1, "no field 'text'; there are: id, title"),
+    ('{"id": "d1", "title": "a", "text": null}\n', 1, "field 'text' is None, expected text"),
+    ('{"id": "d1", "title": 1.5, "text": "a"}\n', 1, "field 'title' is 1.5, expected text"),
+    ('{"title": "a", "text": "b"}\n', 1, "no field 'id'"),
+    ('{"id": null, "title": "a", "text": "b"}\n', 1, "field 'id' is None, expected text"),
+    ('{"id": "", "title": "a", "text": "b"}\n', 1, "the document id is empty"),
+    ('{"id": "a b", "title": "a", "text": "b"}\n', 1, "holds white space"),
+    ('{"id": "a\\u00a0b", "title": "a", "text": "b"}\n', 1, "holds white space"),
+    ('{"id": "a\\u0000", "title": "a", "text": "b"}\n', 1, "holds white space"),
+    ('{"id": "\\u00e9' + "x" * 254 + '", "title": "a", "text": "b"}\n', 1, "longer than 255 bytes"),
+    (
+        '{"id": "d1", "text": "a"}\n{"id": "d2", "text": "a"}\n',
+        None,
+        "no document has the title field 'title'",
+    ),
+]
+
+
+@pytest.mark.parametrize(("content", "line", "message"), DOCUMENT_FAULTS)
+def test_a_fault_of_a_document_is_reported_at_the_end_of_the_pass(write, content, line, message):
+    collection = load_collection(write({"docs.jsonl": content}))
+    with pytest.raises(DataError) as error:
+        list(collection.documents())
+    assert [(fault.path.name, fault.line) for fault in error.value.faults] == [("docs.jsonl", line)]
+    assert message in error.value.faults[0].message

@@ -1,0 +1,376 @@
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+from collections import Counter, defaultdict
+from pathlib import Path
+
+import pytest
+
+from fairagent.collection import load_collection
+from fairagent.collection.demo import files, write_demo
+from fairagent.collection.demo.biography import fill, slots_of
+from fairagent.collection.demo.draw import Draw
+from fairagent.collection.demo.files import EDITION, make_entries
+from fairagent.collection.demo.words import sentences
+from fairagent.collection.demo.words.names import NAMES
+from fairagent.collection.demo.words.occupations import OCCUPATIONS
+from fairagent.collection.demo.words.places import COUNTRIES, REGIONS
+from fairagent.errors import UsageError
+
+GENDERS = {"female", "male", "nonbinary"}
+FILES = ("collection.yaml", "docs.jsonl", "groups.tsv", "population.json", "qrels.txt", "topics.jsonl")
+
+# A change of these means other numbers for everybody: raise EDITION with it, and say so in the changelog.
+PINNED_EDITION = 1
+PINNED = {
+    "collection.yaml": "84d9c611ef00c6ee7ad0651ce40f437e717103fc396c0eb99f70730e9b2e5efc",
+    "docs.jsonl": "078a1970fe4b243e04ee1e94ac2248740a82e62162f17e8d2a56f04be4aefbd7",
+    "groups.tsv": "6b9f6fc3368888c6266b080206f226b075fd24a7152927a2527f8fa6ccce5af7",
+    "population.json": "8ab130ec66ce3742377593bb0463a461ce12fe91f92995653ab4b09fbd2fa97d",
+    "qrels.txt": "bd743c0eb808ae9bca619471f9b19a1a9a7f3952279cc414904718dd870e58e5",
+    "topics.jsonl": "27cd0c8b1f2e46898131cfdb8b7b787d0ed2ee35b371d707a7367cdd2a506cc1",
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return write_demo(tmp_path_factory.mktemp("demo") / "default").parent
+
+
+@pytest.fixture(scope="module")
+def docs(folder):
+    return {d["id"]: d for d in json_lines(folder / "docs.jsonl")}
+
+
+@pytest.fixture(scope="module")
+def groups(folder):
+    header, *rows = (line.split("\t") for line in (folder / "groups.tsv").read_text("utf-8").splitlines())
+    assert header == ["id", "gender", "region"]
+    return {id: (gender, tuple(region.split("|")) if region else ()) for id, gender, region in rows}
+
+
+@pytest.fixture(scope="module")
+def relevant(folder):
+    found = defaultdict(set)
+    for line in (folder / "qrels.txt").read_text("utf-8").splitlines():
+        topic, zero, document, grade = line.split(" ")
+        assert (zero, grade) == ("0", "1")
+        assert document not in found[topic]
+        found[topic].add(document)
+    return found
+
+
+@pytest.fixture(scope="module")
+def occupation_of(folder):
+    by_title = {occupation.title: occupation for occupation in OCCUPATIONS}
+    return {topic["id"]: by_title[topic["title"]] for topic in json_lines(folder / "topics.jsonl")}
+
+
+def json_lines(path):
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+
+
+def digests(folder):
+    return {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in FILES}
+
+
+def names(occupation, text):
+    return re.search(rf"\b({occupation.one}|{occupation.many})\b", text, re.IGNORECASE) is not None
+
+
+def opening(document):
+    # The name may hold initials, whose periods end no sentence.
+    return document["text"].replace(document["title"], "", 1).split(". ")[0]
+
+
+# The same bytes everywhere
+
+
+def test_the_default_collection_is_pinned(folder):
+    assert EDITION == PINNED_EDITION
+    assert digests(folder) == PINNED
+
+
+def test_files_have_unix_lines_and_nothing_else_lies_beside_them(folder):
+    assert sorted(path.name for path in folder.iterdir()) == sorted([*FILES, "made.json"])
+    for name in FILES:
+        content = (folder / name).read_bytes()
+        assert content.endswith(b"\n")
+        assert b"\r" not in content
+
+
+def test_two_processes_with_different_hash_seeds_write_the_same(tmp_path):
+    code = "import sys, pathlib, fairagent.collection.demo as d; d.write_demo(pathlib.Path(sys.argv[1]), people=150)"
+    for hash_seed in ("1", "2"):
+        subprocess.run(
+            [sys.executable, "-c", code, str(tmp_path / hash_seed)],
+            env={**os.environ, "PYTHONHASHSEED": hash_seed},
+            check=True,
+        )
+    assert digests(tmp_path / "1") == digests(tmp_path / "2")
+    assert digests(tmp_path / "1") == digests(write_demo(tmp_path / "3", people=150).parent)
+
+
+def test_another_seed_gives_other_texts():
+    assert make_entries(20, seed=1) != make_entries(20, seed=2)
+
+
+def test_more_people_do_not_change_the_first_ones():
+    assert make_entries(60, seed=5)[:40] == make_entries(40, seed=5)[:40]
+
+
+def test_ids_count_from_one(docs):
+    assert list(docs) == [f"D{number:05d}" for number in range(1, len(docs) + 1)]
+
+
+# The folder
+
+
+def test_a_finished_folder_is_used_as_it_is(tmp_path, monkeypatch):
+    first = write_demo(tmp_path / "demo", people=5)
+    monkeypatch.setattr(files, "make_entries", None)
+    assert write_demo(tmp_path / "demo", people=5) == first == tmp_path / "demo" / "collection.yaml"
+
+
+def test_a_folder_made_with_other_parameters_is_replaced(tmp_path):
+    write_demo(tmp_path / "demo", people=5)
+    write_demo(tmp_path / "demo", people=6)
+    assert len(json_lines(tmp_path / "demo" / "docs.jsonl")) == 6
+    assert [path.name for path in tmp_path.iterdir()] == ["demo"]
+
+
+def test_an_empty_folder_is_filled(tmp_path):
+    (tmp_path / "demo").mkdir()
+    assert write_demo(tmp_path / "demo", people=5).is_file()
+
+
+@pytest.mark.parametrize("name", ["theirs/thesis.txt", "theirs/made.json", "theirs"])
+def test_what_is_no_demo_collection_is_left_alone(tmp_path, name):
+    theirs = tmp_path / name
+    theirs.parent.mkdir(exist_ok=True)
+    theirs.write_text("years of work")
+    with pytest.raises(UsageError, match="theirs: exists and is not a demo collection"):
+        write_demo(tmp_path / "theirs", people=5)
+    assert theirs.read_text() == "years of work"
+
+
+def test_a_failure_on_the_way_leaves_nothing_behind(tmp_path, monkeypatch):
+    def fail(self: Path, *args: object, **kwargs: object) -> int:
+        raise OSError("disk full")
+
+    monkeypatch.setattr(Path, "write_text", fail)
+    with pytest.raises(OSError, match="disk full"):
+        write_demo(tmp_path / "demo", people=5)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_somebody_else_finished_meanwhile_is_accepted(tmp_path, monkeypatch):
+    make = files.make_entries
+
+    def make_and_be_overtaken(people: int, seed: int) -> list[files.Entry]:
+        monkeypatch.setattr(files, "make_entries", make)
+        monkeypatch.setattr(os, "getpid", lambda: -1)
+        write_demo(tmp_path / "demo", people=5)
+        return make(people, seed)
+
+    monkeypatch.setattr(files, "make_entries", make_and_be_overtaken)
+    assert write_demo(tmp_path / "demo", people=5).is_file()
+    assert [path.name for path in tmp_path.iterdir()] == ["demo"]
+
+
+@pytest.mark.parametrize("people", [0, -3])
+def test_nobody_is_too_few(tmp_path, people):
+    with pytest.raises(UsageError, match=f"at least one person, got people={people}"):
+        write_demo(tmp_path / "demo", people=people)
+    assert not (tmp_path / "demo").exists()
+
+
+def test_a_small_collection_has_only_topics_with_relevant_documents(tmp_path):
+    collection = load_collection(write_demo(tmp_path / "demo", people=8))
+    assert 0 < len(collection.topics) < 40
+    assert all(any(grades.values()) for grades in collection.qrels.values())
+
+
+# What is in it
+
+
+def test_it_loads(folder):
+    collection = load_collection(folder / "collection.yaml")
+    assert collection.name == "demo"
+    assert len(collection.topics) == 40
+    assert set(collection.groups.dimensions) == {"gender", "region"}
+    assert collection.notes == ()
+
+
+def test_counts(docs, groups, relevant, occupation_of):
+    assert len(docs) == 3000 + 120
+    assert list(groups) == list(docs)
+    assert list(occupation_of) == [f"T{number:02d}" for number in range(1, 41)] == list(relevant)
+    assert all(40 <= len(found) <= 150 for found in relevant.values())
+    assert set().union(*relevant.values()) <= set(list(docs)[:3000])
+    occupations = Counter(id for found in relevant.values() for id in found)
+    assert set(occupations.values()) == {1, 2}
+
+
+def test_group_labels_are_valid_and_have_the_shares_meant(groups):
+    people = list(groups.values())[:3000]
+    genders = Counter(gender for gender, _ in people)
+    assert set(genders) == {*GENDERS, ""}
+    for gender, share in {"female": 0.43, "male": 0.48, "nonbinary": 0.03, "": 0.06}.items():
+        assert genders[gender] / 3000 == pytest.approx(share, abs=0.03)
+    regions = Counter(region for _, here in people for region in here)
+    assert set(regions) == set(REGIONS)
+    assert all(list(here) == sorted(set(here)) and len(here) <= 2 for _, here in people)
+    assert sum(not here for _, here in people) / 3000 == pytest.approx(0.05, abs=0.02)
+    assert sum(len(here) == 2 for _, here in people) / 3000 == pytest.approx(0.076, abs=0.02)
+    assert all(gender == "" and len(here) == 1 for gender, here in list(groups.values())[3000:])
+
+
+def test_population_adds_up(folder):
+    population = json.loads((folder / "population.json").read_text("utf-8"))
+    assert set(population["gender"]) == GENDERS
+    assert set(population["region"]) == set(REGIONS)
+    assert all(sum(shares.values()) == pytest.approx(1.0) for shares in population.values())
+
+
+def test_no_title_and_no_text_occurs_twice(docs):
+    assert len({d["title"] for d in docs.values()}) == len(docs)
+    assert len({d["text"] for d in docs.values()}) == len(docs)
+
+
+def test_texts_are_short_biographies_without_holes(docs):
+    for d in docs.values():
+        assert 40 <= len(d["text"].split()) <= 90, d
+        assert not re.search(r"[{}]|\(n\)|  |\ba [aio]\w|\ban [b-df-gj-np-tv-z]", d["text"]), d
+        assert all(s[0].isupper() for s in re.split(r"(?<=[a-zé\d]\.) ", d["text"])), d
+
+
+def test_a_text_says_no_more_about_groups_than_the_labels_do(docs, groups):
+    places = [name for c in COUNTRIES for name in (c.name.removeprefix("the "), *c.cities)]
+    place = re.compile("|".join(rf"\b{re.escape(name)}\b" for name in places))
+    silent = 0
+    for id, (gender, regions) in list(groups.items())[:3000]:
+        text = docs[id]["text"]
+        words = set(re.findall(r"\w+", text.lower()))
+        assert gender == "female" or not words & {"she", "her"}, text
+        assert gender == "male" or not words & {"he", "him", "his"}, text
+        silent += gender in {"female", "male"} and not words & {"she", "her", "he", "him", "his"}
+        # Nobody's grammar mistake: the mapped verbs go with the plural pronoun.
+        assert not re.search(r"\b(they was|she were|he were)\b", text, re.IGNORECASE), text
+        if not regions:
+            assert not place.search(text), text
+    assert silent < 0.05 * 3000
+
+
+# The skew, and what can be learned about it
+
+
+def shares_named(docs, groups, relevant, occupation_of, *, early):
+    """Per group: in which share of the relevant (document, topic) pairs the text names the occupation."""
+    named, all_ = Counter(), Counter()
+    for topic, found in relevant.items():
+        for id in found:
+            text = opening(docs[id]) if early else docs[id]["text"]
+            hit = names(occupation_of[topic], text)
+            gender, regions = groups[id]
+            for group in [gender, *regions]:
+                all_[group] += 1
+                named[group] += hit
+    return {group: named[group] / all_[group] for group in all_}
+
+
+@pytest.mark.parametrize(("early", "least"), [(True, 0.2), (False, 0.15)])
+def test_some_groups_are_named_outright_more_often(docs, groups, relevant, occupation_of, early, least):
+    named = shares_named(docs, groups, relevant, occupation_of, early=early)
+    assert named["male"] - named["female"] > least
+    assert named["male"] - named["nonbinary"] > least / 2
+    for over in ("Europe", "Northern America"):
+        for under in set(REGIONS) - {"Europe", "Northern America"}:
+            assert named[over] - named[under] > least / 2, (over, under)
+
+
+def test_no_group_is_always_or_never_named(docs, groups, relevant, occupation_of):
+    named = shares_named(docs, groups, relevant, occupation_of, early=False)
+    assert all(0.3 < share < 0.9 for share in named.values()), named
+
+
+def test_relevant_documents_are_more_balanced_than_those_that_open_with_the_name(docs, groups, relevant, occupation_of):
+    women_relevant, women_early = [], []
+    for topic, found in relevant.items():
+        labeled = [id for id in found if groups[id][0]]
+        early = [id for id in labeled if names(occupation_of[topic], opening(docs[id]))]
+        women_relevant.append(sum(groups[id][0] == "female" for id in labeled) / len(labeled))
+        women_early.append(sum(groups[id][0] == "female" for id in early) / len(early))
+    assert sum(women_early) / 40 < sum(women_relevant) / 40 - 0.1
+    assert 0.4 < sum(women_relevant) / 40 < 0.5
+
+
+def test_lengths_do_not_give_a_group_away(docs, groups):
+    words = defaultdict(list)
+    for id, (gender, _) in groups.items():
+        words[gender].append(len(docs[id]["text"].split()))
+    assert sum(words["female"]) / len(words["female"]) == pytest.approx(sum(words["male"]) / len(words["male"]), abs=3)
+
+
+def test_every_topic_has_distractors_and_pages_of_its_own(docs, relevant, occupation_of):
+    for topic, occupation in occupation_of.items():
+        others = [id for id, d in docs.items() if id not in relevant[topic] and names(occupation, d["text"])]
+        assert len(others) >= 15, topic
+        assert any(id > "D03000" for id in others), topic
+
+
+def test_phrases_of_an_occupation_lead_to_its_relevant_documents(docs, relevant, occupation_of):
+    for topic, occupation in occupation_of.items():
+        found = {id for id, d in docs.items() if any(phrase in d["text"] for phrase in occupation.did)}
+        assert len(found & relevant[topic]) > 0.8 * len(relevant[topic]), topic
+        assert len(found - relevant[topic]) > 0.2 * len(relevant[topic]), topic
+
+
+# The word lists
+
+
+def test_forty_occupations_whose_other_words_avoid_the_name():
+    assert len({occupation.title for occupation in OCCUPATIONS}) == 40
+    for occupation in OCCUPATIONS:
+        assert 1 <= len(occupation.title.split()) <= 3
+        other_words = (*occupation.roles, *occupation.did, *occupation.works, *occupation.places)
+        assert len(set(other_words)) == len(other_words) == 25, occupation.title
+        assert not [p for p in (*other_words, occupation.field) if occupation.one.split()[-1] in p]
+
+
+def test_names_and_places_fit_together():
+    assert {country.region for country in COUNTRIES} == set(REGIONS)
+    assert {culture for country in COUNTRIES for culture in country.cultures} == set(NAMES)
+    for culture, lists in NAMES.items():
+        for entries in (lists.women, lists.men, lists.families):
+            assert len(entries) == len(set(entries)) >= 10, culture
+
+
+def test_templates_are_written_in_one_way():
+    lists = [value for value in vars(sentences).values() if isinstance(value, tuple)]
+    templates = [template for entries in lists for template in entries]
+    assert len(templates) == len(set(templates)) > 150
+    for template in templates:
+        words = set(re.findall(r"\w+", template))
+        assert not words & {"he", "him", "his"} or template in sentences.MEN, template
+        assert not words & {"she", "her", "hers"} or template in sentences.WOMEN, template
+        assert not {"They", "Their"} & slots_of(template), template
+
+
+def test_fill_chooses_the_article_by_sound():
+    for word, article in {"European": "a", "Ugandan": "a", "Indian": "an", "Tongan": "a", "architect": "an"}.items():
+        assert fill("{they} met a(n) {one}.", {"they": "she", "one": word}) == f"She met {article} {word}."
+
+
+def test_draw_follows_weights_and_never_repeats_in_some():
+    draw = Draw(7)
+    counts = Counter(draw.weighted({"a": 3.0, "b": 1.0, "c": 0.0}) for _ in range(4000))
+    assert counts["a"] / 4000 == pytest.approx(0.75, abs=0.03)
+    assert counts["c"] == 0
+    assert sorted(draw.some("abcde", 5)) == list("abcde")
+    assert {draw.number(3, 5) for _ in range(100)} == {3, 4, 5}

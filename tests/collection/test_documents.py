@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+import gzip
+import json
+import os
+
+import pytest
+
+from fairagent.collection import load_collection
+from fairagent.collection.config import DocumentsFile
+from fairagent.collection.documents import Documents
+from fairagent.errors import DataError
+
+
+def documents(tmp_path, *contents: str, **fields: object) -> Documents:
+    paths = []
+    for number, content in enumerate(contents):
+        paths.append(tmp_path / f"part{number}.jsonl")
+        paths[-1].write_text(content, encoding="utf-8")
+    return Documents("made", tuple(paths), DocumentsFile.model_validate({"path": "unused", **fields}))
+
+
+def test_fields_templates_and_several_texts(tmp_path):
+    line = '{"q": 3, "d": "7", "head": "H", "abstract": "A", "body": "", "note": "N", "year": 1999}\n'
+    [document] = documents(tmp_path, line, id="{q}-{d}", title="year", text=["head", "abstract", "body", "note"])
+    assert (document.id, document.title, document.text) == ("3-7", "1999", "H A N")
+    assert document.extra == {"q": 3, "d": "7"}
+
+
+def test_a_title_may_be_missing_or_null_in_some_documents(tmp_path):
+    source = documents(tmp_path, '{"id": 1, "text": "a"}\n{"id": 2, "text": "b", "title": null}\n', title="title")
+    assert [(document.id, document.title) for document in source] == [("1", ""), ("2", "")]
+
+
+def test_an_empty_text_is_no_fault(tmp_path):
+    [document] = documents(tmp_path, '{"id": "471", "text": ""}\n')
+    assert document.text == ""
+
+
+def test_all_faults_are_found_and_no_document_follows_the_first(tmp_path):
+    source = documents(
+        tmp_path,
+        '{"id": "a", "text": "1"}\n{"id": "b"}\n{"id": "c", "text": "3"}\nnot json\n',
+        '{"id": "a", "text": "5"}\n{"id": "a", "text": "6"}\n',
+    )
+    seen = []
+    with pytest.raises(DataError, match="4 faults") as error:
+        seen.extend(document.id for document in source)
+    seen_before = []
+    for document in iter_quietly(source):
+        seen_before.append(document.id)
+    assert seen_before == ["a"]
+    assert [(fault.path.name, fault.line) for fault in error.value.faults] == [
+        ("part0.jsonl", 2),
+        ("part0.jsonl", 4),
+        ("part1.jsonl", 1),
+        ("part1.jsonl", 2),
+    ]
+    assert "the document id 'a' is that of part0.jsonl:1 already" in str(error.value)
+
+
+def iter_quietly(source: Documents):
+    try:
+        yield from source
+    except DataError:
+        return
+
+
+def test_a_truncated_file_is_a_fault_after_its_good_lines(tmp_path):
+    lines = "".join(f'{{"id": "d{number}", "text": "{number * 7919}"}}\n' for number in range(5000))
+    path = tmp_path / "docs.jsonl.gz"
+    path.write_bytes(gzip.compress(lines.encode())[:-2000])
+    source = Documents("made", (path,), DocumentsFile(path=("unused",)))
+    count = sum(1 for _ in iter_quietly(source))
+    assert 0 < count < 5000
+    with pytest.raises(DataError) as error:
+        list(source)
+    [fault] = error.value.faults
+    assert fault.line == count + 1
+    assert "break off" in fault.message
+
+
+def test_a_pattern_names_several_files_in_order(write, settings):
+    lines = [json.dumps({"id": f"d{number}", "title": "t", "text": "x"}) for number in range(3)]
+    shards = {f"docs/{name}.jsonl.gz": line for name, line in zip(("b", "a", "c"), lines, strict=True)}
+    text = settings(("path: docs.jsonl", "path: 'docs/*.jsonl.gz'"))
+    collection = load_collection(write({"collection.yaml": text, **shards}))
+    assert [document.id for document in collection.documents()] == ["d1", "d0", "d2"]
+
+
+def test_a_folder_is_refused_with_what_to_write(write, settings):
+    text = settings(("path: docs.jsonl", "path: docs"))
+    with pytest.raises(DataError, match=r"is a folder; name the files, e\.g\. docs/\*\.jsonl\.gz"):
+        load_collection(write({"collection.yaml": text, "docs/a.jsonl": ""}))
+
+
+def test_the_fingerprint_depends_on_bytes_and_fields_alone(tmp_path):
+    line = '{"id": "a", "text": "1", "body": "2"}\n'
+    source = documents(tmp_path, line)
+    (tmp_path / "other").mkdir()
+    assert documents(tmp_path / "other", line).fingerprint() == source.fingerprint()
+    assert Documents("renamed", source.paths, source.fields).fingerprint() == source.fingerprint()
+    assert len(source.fingerprint()) == 64
+    assert documents(tmp_path, line, text="body").fingerprint() != source.fingerprint()
+    assert documents(tmp_path, line, line).fingerprint() != source.fingerprint()
+
+
+def test_the_fingerprint_notices_a_changed_file(tmp_path):
+    source = documents(tmp_path, '{"id": "a", "text": "1"}\n')
+    before = source.fingerprint()
+    assert source.fingerprint() == before
+    source.paths[0].write_text('{"id": "a", "text": "2"}\n', encoding="utf-8")
+    os.utime(source.paths[0], ns=(1, 1))
+    assert source.fingerprint() != before
+    source.paths[0].unlink()
+    with pytest.raises(DataError, match="the document file is gone"):
+        source.fingerprint()

@@ -1,0 +1,87 @@
+"""How the cells and fields of group files become memberships."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fairagent.collection.config import GroupsFile
+from fairagent.collection.faults import Faults
+from fairagent.collection.labels import read_groups
+
+
+def memberships(tmp_path, name: str, content: str, **column: object) -> tuple[tuple[str, ...], list[float]]:
+    """The labels, and the row of document `d` of a file with the dimension `g`."""
+    path = tmp_path / name
+    path.write_text(content, encoding="utf-8")
+    faults = Faults()
+    table = read_groups(path, GroupsFile.model_validate({"path": name, "dimensions": {"g": column}}), faults)
+    faults.check(name)
+    assert table is not None
+    return table.labels("g"), table.memberships("g", ["d"])[0].tolist()
+
+
+@pytest.mark.parametrize(
+    ("cell", "column", "labels", "row"),
+    [
+        ("a", {}, ("a",), [0, 1]),
+        ("", {}, (), [1]),
+        (" a ", {}, ("a",), [0, 1]),
+        ("a|b", {}, ("a|b",), [0, 1]),
+        ("a|b", {"separator": "|"}, ("a", "b"), [0, 0.5, 0.5]),
+        ("b | a | b||", {"separator": "|"}, ("a", "b"), [0, 0.5, 0.5]),
+        ("b", {"labels": ["b", "a"]}, ("b", "a"), [0, 1, 0]),
+        ("F", {"map": {"F": "female"}}, ("female",), [0, 1]),
+        ("both", {"map": {"both": ["f", "m"]}}, ("f", "m"), [0, 0.5, 0.5]),
+        ("N", {"map": {"N": []}, "labels": ["f", "m"]}, ("f", "m"), [1, 0, 0]),
+        ("a|b|c", {"separator": "|", "map": {"b": "a"}}, ("a", "c"), [0, 0.5, 0.5]),
+        ("a|b", {"separator": "|", "normalize": False}, ("a", "b"), [0, 1, 1]),
+        ("", {"separator": "|", "normalize": False, "labels": ["a"]}, ("a",), [1, 0]),
+        ("@UNKNOWN", {"labels": ["a"]}, ("a",), [1, 0]),
+        ("@UNKNOWN|a", {"separator": "|"}, ("a",), [0.5, 0.5]),
+    ],
+)
+def test_cells_of_a_table(tmp_path, cell, column, labels, row):
+    assert memberships(tmp_path, "groups.tsv", f"id\tg\nd\t{cell}\n", **column) == (labels, row)
+
+
+@pytest.mark.parametrize(
+    ("value", "column", "labels", "row"),
+    [
+        ('"a"', {}, ("a",), [0, 1]),
+        ("null", {"labels": ["a"]}, ("a",), [1, 0]),
+        ('""', {}, (), [1]),
+        ("[]", {}, (), [1]),
+        ("{}", {}, (), [1]),
+        ("7", {}, ("7",), [0, 1]),
+        ("true", {}, ("true",), [0, 1]),
+        ('["b", "a", "b"]', {}, ("a", "b"), [0, 0.5, 0.5]),
+        ('{"a": 1, "b": 3}', {}, ("a", "b"), [0, 0.25, 0.75]),
+        ('{"a": 0.2, "b": 0.2}', {}, ("a", "b"), [0, 0.5, 0.5]),
+        ('{"a": 0, "b": 2}', {}, ("b",), [0, 1]),
+        ('{"a": 0}', {}, (), [1]),
+        ('{"UNK": 1, "a": 3}', {"map": {"UNK": "@UNKNOWN"}}, ("a",), [0.25, 0.75]),
+        ('{"x": 1, "y": 1, "a": 2}', {"map": {"x": "o", "y": "o"}}, ("a", "o"), [0, 0.5, 0.5]),
+        ('{"both": 1, "a": 1}', {"map": {"both": ["a", "b"]}}, ("a", "b"), [0, 0.75, 0.25]),
+        ('{"a": 0.5, "b": 2}', {"normalize": False}, ("a", "b"), [0, 0.5, 2]),
+    ],
+)
+def test_values_of_json_lines(tmp_path, value, column, labels, row):
+    content = f'{{"id": "d", "g": {value}}}\n'
+    assert memberships(tmp_path, "groups.jsonl", content, **column) == (labels, row)
+
+
+def test_a_field_that_is_missing_here_and_there_is_unknown(tmp_path):
+    content = '{"id": "d"}\n{"id": "e", "g": "a"}\n'
+    assert memberships(tmp_path, "groups.jsonl", content) == (("a",), [1.0, 0.0])
+
+
+def test_columns_can_be_named_in_the_settings(tmp_path):
+    path = tmp_path / "groups.txt"
+    path.write_text("d\ta\ne\tb\n", encoding="utf-8")
+    block = GroupsFile.model_validate(
+        {"path": "groups.txt", "format": "tsv", "columns": ["id", "g"], "dimensions": {"g": {}}}
+    )
+    table = read_groups(path, block, Faults())
+    assert table is not None
+    np.testing.assert_array_equal(table.memberships("g", ["e", "d"]), [[0, 0, 1], [0, 1, 0]])

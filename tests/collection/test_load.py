@@ -1,0 +1,182 @@
+from __future__ import annotations
+
+import dataclasses
+import gzip
+
+import numpy as np
+import pytest
+
+from fairagent.collection import load_collection
+from fairagent.errors import SettingsError, UsageError
+from fairagent.types import Document
+
+from .conftest import FILES
+
+
+def test_the_small_collection(write):
+    collection = load_collection(str(write()))
+    assert collection.name == "small"
+    assert [(topic.id, topic.query) for topic in collection.topics.values()] == [
+        ("T1", "one or two"),
+        ("T2", "three"),
+    ]
+    assert collection.topics["T1"].extra == {"keywords": "first second"}
+    assert collection.qrels == {"T1": {"d1": 1, "d2": 2, "d4": 0}, "T2": {"d3": 1}}
+    assert collection.groups.dimensions == ("gender", "region")
+    assert collection.groups.labels("region") == ("Africa", "Asia", "Europe")
+    np.testing.assert_allclose(
+        collection.groups.memberships("region", ["d1", "d3", "d4"]),
+        [[0, 0, 0.5, 0.5], [1, 0, 0, 0], [0, 1, 0, 0]],
+    )
+    assert collection.population["gender"] == {"female": 0.5, "male": 0.5}
+    assert collection.notes == ()
+    documents = list(collection.documents())
+    assert documents[0] == Document("d1", "first text", "One", {"year": 1901})
+    assert [document.id for document in documents] == ["d1", "d2", "d3", "d4"]
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        collection.name = "other"
+
+
+def test_the_documents_can_be_read_again_and_again(write):
+    collection = load_collection(write())
+    assert list(collection.documents()) == list(collection.documents())
+
+
+def test_byte_order_mark_crlf_gzip_and_blank_lines_make_no_difference(write, settings):
+    plain = load_collection(write())
+    files: dict[str, bytes] = {}
+    for name, text in FILES.items():
+        if not name.endswith(".yaml"):
+            raw = b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode() + b"\r\n\r\n"
+            files[name] = gzip.compress(raw) if name in ("docs.jsonl", "groups.tsv", "qrels.tsv") else raw
+    dressed = load_collection(write(files))
+    assert list(dressed.documents()) == list(plain.documents())
+    assert dressed.topics == plain.topics
+    assert dressed.qrels == plain.qrels
+    assert dressed.population == plain.population
+    for dimension in plain.groups.dimensions:
+        assert dressed.groups.labels(dimension) == plain.groups.labels(dimension)
+        ids = ["d1", "d2", "d3", "d4"]
+        np.testing.assert_array_equal(
+            dressed.groups.memberships(dimension, ids), plain.groups.memberships(dimension, ids)
+        )
+
+
+def test_only_documents_are_needed(write):
+    path = write({"collection.yaml": "name: bare\ndocuments: {path: docs.jsonl}\n"})
+    collection = load_collection(path)
+    assert (collection.topics, collection.qrels, collection.population) == ({}, {}, {})
+    assert collection.groups.dimensions == ()
+    with pytest.raises(UsageError, match="no dimension 'gender'; the collection has no groups"):
+        collection.groups.labels("gender")
+
+
+def test_root_is_relative_to_the_settings_file(write, settings):
+    files = {name: None for name in FILES if name != "collection.yaml"}
+    moved = {f"data/{name}": text for name, text in FILES.items() if name != "collection.yaml"}
+    path = write({**files, **moved, "collection.yaml": settings(("name: small", "name: small\nroot: data"))})
+    assert len(list(load_collection(path).documents())) == 4
+
+
+def test_a_group_only_in_the_population_gets_a_column_and_a_note(write):
+    world = '{"gender": {"NB": 0.01, "female": 0.495, "male": 0.495}, "region": {"Asia": 1.0}}'
+    collection = load_collection(write({"world.json": world}))
+    assert collection.groups.labels("gender") == ("NB", "female", "male")
+    np.testing.assert_array_equal(
+        collection.groups.memberships("gender", ["d1", "d2", "d3"]),
+        [[0, 0, 1, 0], [0, 0, 0, 1], [1, 0, 0, 0]],
+    )
+    np.testing.assert_array_equal(collection.groups.shares("gender"), [0.25, 0, 0.25, 0.5])
+    assert collection.notes == (
+        "no document is in these groups of 'gender': NB",
+        "no world share for these groups of 'region', so 0: Africa, Europe",
+    )
+
+
+def test_a_fixed_order_of_labels_stays_and_new_ones_come_last(write, settings):
+    ordered = settings(("{column: gender}", "{column: gender, labels: [male, female]}"))
+    world = '{"gender": {"NB": 0.01, "female": 0.495, "male": 0.495}}'
+    collection = load_collection(write({"collection.yaml": ordered, "world.json": world}))
+    assert collection.groups.labels("gender") == ("male", "female", "NB")
+    np.testing.assert_array_equal(collection.groups.memberships("gender", ["d1"]), [[0, 0, 1, 0]])
+
+
+def test_a_population_without_groups_is_noted(write):
+    collection = load_collection(write({"world.json": '{"age": {"old": 1.0}}'}))
+    assert collection.notes == ("the population has shares for age, which is no dimension of the groups",)
+
+
+def test_a_dimension_without_any_label_is_noted(write, settings):
+    empty = "id\tgender\tregions\nd1\t\tAsia\n"
+    collection = load_collection(write({"groups.tsv": empty, "world.json": "{}"}))
+    assert collection.groups.labels("gender") == ()
+    np.testing.assert_array_equal(collection.groups.memberships("gender", ["d1"]), [[1.0]])
+    assert collection.notes == ("no document has a label of dimension 'gender'",)
+
+
+def test_several_group_files_are_joined(write, settings):
+    blocks = """groups:
+  - path: groups.tsv
+    dimensions: {gender: {}}
+  - path: more.jsonl
+    id: page
+    dimensions: {occupation: {column: jobs}}
+"""
+    text = settings()
+    text = text[: text.index("groups:")] + blocks + 'population: {"occupation": {"judge": 1}}\n'
+    more = '{"page": "d2", "jobs": ["judge", "poet"]}\n{"page": "d9"}\n'
+    groups = load_collection(write({"collection.yaml": text, "more.jsonl": more})).groups
+    assert groups.dimensions == ("gender", "occupation")
+    assert groups.oracle == ()
+    np.testing.assert_array_equal(groups.memberships("occupation", ["d1", "d2"]), [[1, 0, 0], [0, 0.5, 0.5]])
+    np.testing.assert_array_equal(groups.memberships("gender", ["d1", "d2"]), [[0, 1, 0], [0, 0, 1]])
+    np.testing.assert_array_equal(groups.shares("occupation"), [0.5, 0.25, 0.25])
+    with pytest.raises(UsageError, match="no dimension 'sex'; there are: gender, occupation"):
+        groups.labels("sex")
+
+
+def test_a_saved_table_stands_in_for_a_groups_file(write, settings, tmp_path):
+    load_collection(write()).groups.save(tmp_path / "table")
+    text = settings()
+    text = text[: text.index("groups:")] + "groups: {path: table}\npopulation: world.json\n"
+    groups = load_collection(write({"collection.yaml": text})).groups
+    assert groups.dimensions == ("gender", "region")
+    np.testing.assert_array_equal(groups.memberships("region", ["d1"]), [[0, 0, 0.5, 0.5]])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("title: title", "titel: title", "documents.titel: unknown key; did you mean 'title'?"),
+        ("id: id, title", "id: '{id', title", "documents.id"),
+        ("id: id, title", "id: '{id.x}', title", "no template of plain {field} names"),
+        ("format: trec", "format: csv", "qrels.format"),
+        ("relevant: 1", "relevant: 0", "qrels.relevant"),
+        ("relevant: 1", "header: true, format: reldocs", "`header` belongs to `format: trec`"),
+        ("relevant: 1", "dimensions: {stance: {}}", "`dimensions` need named columns"),
+        ("{column: gender}", "{column: gender, labels: [a, a]}", "labels must be distinct"),
+        ("{column: gender}", "{column: gender, labels: ['@UNKNOWN']}", "labels must be distinct"),
+        ("name: small", "nam: small", "nam: unknown key; did you mean 'name'?"),
+        ("topics: {path: topics.jsonl, id: n, query: title}", "", "`qrels` need `topics`"),
+        ("relevant: 1", "header: true, dimensions: {gender: {}}", "dimension defined twice: gender"),
+        ("world.json", "[gender]", "population"),
+    ],
+)
+def test_a_wrong_setting_is_named(write, settings, old, new, message):
+    text = settings((old, new)).replace("format: trec, header: true, format", "header: true, format")
+    with pytest.raises(SettingsError) as error:
+        load_collection(write({"collection.yaml": text}))
+    assert message in str(error.value)
+    assert "collection.yaml" in str(error.value)
+
+
+def test_all_wrong_settings_are_named_together(write, settings):
+    text = settings(("title: title", "titel: title"), ("format: trec", "format: csv"))
+    with pytest.raises(SettingsError) as error:
+        load_collection(write({"collection.yaml": text}))
+    assert "2 fault(s)" in str(error.value)
+
+
+def test_a_missing_settings_file_is_named(tmp_path):
+    with pytest.raises(SettingsError, match=r"nothing\.yaml: no such file"):
+        load_collection(tmp_path / "nothing.yaml")

@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fairagent.collection import TopicGroups, load_collection
+
+TREC = "qrels: {path: qrels.tsv, format: trec, relevant: 1}"
+
+
+def test_white_space_of_any_kind_separates(write):
+    collection = load_collection(write({"qrels.tsv": "T1 0  d1\t 1 \nT2\t0\td3\t+2\n"}))
+    assert collection.qrels == {"T1": {"d1": 1}, "T2": {"d3": 2}}
+
+
+def test_grades_below_the_threshold_are_kept_as_zero(write, settings):
+    text = settings(("relevant: 1", "relevant: 2"))
+    qrels = "T1 0 d1 1\nT1 0 d2 2\nT1 0 d3 3\nT1 0 d4 -1\nT2 0 d1 2\n"
+    collection = load_collection(write({"collection.yaml": text, "qrels.tsv": qrels}))
+    assert collection.qrels["T1"] == {"d1": 0, "d2": 2, "d3": 3, "d4": 0}
+
+
+def test_what_is_left_out_is_counted_and_named(write):
+    qrels = "T1 0 d1 1\nT1 0 d1 1\nT9 0 d1 1\nT8 0 d1 0\nT8 0 d2 1\nT2 0 d3 0\n"
+    collection = load_collection(write({"qrels.tsv": qrels}))
+    assert collection.qrels == {"T1": {"d1": 1}, "T2": {"d3": 0}}
+    assert collection.notes == (
+        "2 qrels topics are not in the topics file: T9, T8",
+        "1 of 2 topics have no relevant document: T2",
+        "1 judgments are repeated (with the same grade)",
+    )
+
+
+def test_a_topic_without_judgments_has_an_empty_entry(write):
+    collection = load_collection(write({"qrels.tsv": "T1 0 d1 1\n"}))
+    assert collection.qrels == {"T1": {"d1": 1}, "T2": {}}
+    assert collection.notes == ("1 of 2 topics have no relevant document: T2",)
+
+
+@pytest.mark.parametrize(
+    ("setting", "content"),
+    [
+        (
+            "{path: rel, format: jsonl, topic: q, document: '{q}-{d}', relevance: r}",
+            '{"q": "T1", "d": 5, "r": 1}\n{"q": "T1", "d": 6, "r": false}\n{"q": "T2", "d": 5, "r": "2"}\n',
+        ),
+        (
+            "{path: rel, format: trec}",
+            "T1 0 T1-5 1\nT1 0 T1-6 0\nT2 0 T2-5 2\n",
+        ),
+    ],
+)
+def test_json_lines_say_the_same_as_trec(write, settings, setting, content):
+    text = settings((TREC, f"qrels: {setting}"))
+    collection = load_collection(write({"collection.yaml": text, "rel": content}))
+    assert collection.qrels == {"T1": {"T1-5": 1, "T1-6": 0}, "T2": {"T2-5": 2}}
+
+
+def test_lists_of_relevant_documents(write, settings):
+    text = settings((TREC, "qrels: {path: rel, format: reldocs}"))
+    content = '{"id": "T1", "rel_docs": [12, "d2", 12]}\n{"id": "T2", "rel_docs": []}\n'
+    collection = load_collection(write({"collection.yaml": text, "rel": content}))
+    assert collection.qrels == {"T1": {"12": 1, "d2": 1}, "T2": {}}
+    assert "1 judgments are repeated (with the same grade)" in collection.notes
+
+
+def test_groups_that_depend_on_the_topic(write, settings):
+    text = settings(
+        (TREC, "qrels: {path: qrels.tsv, header: true, dimensions: {stance: {column: side}}}"),
+        ("world.json", "{stance: {pro: .5, con: .4, unsure: .1}}"),
+    )
+    qrels = "claim\t0\tdoc\trel\tside\nT1\t0\td1\t1\tpro\nT2\t0\td1\t1\tcon\nT1\t0\td2\t0\t\nT7\t0\td1\t1\tpro\n"
+    collection = load_collection(write({"collection.yaml": text, "qrels.tsv": qrels}))
+    groups = collection.groups
+    assert collection.qrels == {"T1": {"d1": 1, "d2": 0}, "T2": {"d1": 1}}
+    assert groups.dimensions == ("gender", "region", "stance")
+    assert groups.oracle == ("stance",)
+    assert groups.labels("stance") == ("con", "pro", "unsure")
+    ids = ["d1", "d2", "d3"]
+    np.testing.assert_array_equal(groups.memberships("stance", ids, "T1"), [[0, 0, 1, 0], [1, 0, 0, 0], [1, 0, 0, 0]])
+    np.testing.assert_array_equal(groups.memberships("stance", ["d1"], "T2"), [[0, 1, 0, 0]])
+    np.testing.assert_array_equal(groups.memberships("stance", ["d1"]), [[1, 0, 0, 0]])
+    np.testing.assert_allclose(groups.shares("stance"), [1 / 3, 1 / 3, 1 / 3, 0])
+
+
+def test_stance_alone(write):
+    text = (
+        "name: claims\ndocuments: {path: docs.jsonl}\ntopics: {path: topics.jsonl, id: n, query: title}\n"
+        "qrels: {path: rel, format: jsonl, dimensions: {stance: {labels: [pro, con]}}}\n"
+    )
+    rel = '{"topic": "T1", "document": "d1", "relevance": 1, "stance": "con"}\n'
+    groups = load_collection(write({"collection.yaml": text, "rel": rel})).groups
+    assert isinstance(groups, TopicGroups)
+    assert groups.labels("stance") == ("pro", "con")
+    np.testing.assert_array_equal(groups.memberships("stance", ["d1", "d2"], "T1"), [[0, 0, 1], [1, 0, 0]])

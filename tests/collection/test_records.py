@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import pytest
+
+from fairagent.collection.faults import Faults, listed, shown
+from fairagent.collection.records import field_reader, lines, records, template_fields
+
+
+def test_lines_keep_their_numbers_over_blank_ones(tmp_path):
+    path = tmp_path / "x"
+    path.write_bytes(b"\n  \na \n\r\n\xc3\xa9")
+    assert list(lines(path, Faults())) == [(3, "a "), (5, "é")]
+
+
+def test_a_folder_in_place_of_a_file_is_a_fault(tmp_path):
+    faults = Faults()
+    assert list(lines(tmp_path, faults)) == []
+    assert "cannot be read" in faults.kept[0].message
+
+
+def test_the_format_goes_by_the_name(tmp_path):
+    for name, content in (
+        ("a.tsv.gz", "x\ty\n1\t2\n"),
+        ("a.jsonl", '{"x": "1", "y": "2"}'),
+        ("a", '{"x": "1", "y": "2"}'),
+    ):
+        path = tmp_path / name
+        path.write_text(content, encoding="utf-8")
+        assert [dict(record) for _, record in records(path, None, Faults())] == [{"x": "1", "y": "2"}]
+
+
+def test_reading_goes_on_after_a_fault(tmp_path):
+    path = tmp_path / "x.jsonl"
+    path.write_bytes(b'{"a": 1}\nnope\n\xff\n{"a": 2}\n')
+    faults = Faults()
+    assert [number for number, _ in records(path, None, faults)] == [1, 4]
+    assert [fault.line for fault in faults.kept] == [2, 3]
+
+
+def test_templates():
+    assert template_fields("plain") == ()
+    assert template_fields("{a}-{b}") == ("a", "b")
+    with pytest.raises(ValueError, match="no field 'b'; there are: a"):
+        field_reader("{a}-{b}")({"a": 1})
+    assert field_reader("{a}")({"a": "{b}"}) == "{b}"
+    for malformed in ("{", "}", "{}", "{a!r}", "{a:>10}", "{a[0]}", "{a.real}"):
+        with pytest.raises(ValueError, match=r"."):
+            template_fields(malformed)
+
+
+def test_long_values_and_lists_are_cut():
+    assert len(shown("x" * 1000)) < 70
+    assert listed([str(number) for number in range(25)]).endswith("18, 19 and 5 more")

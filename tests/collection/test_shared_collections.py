@@ -1,0 +1,89 @@
+"""The settings files under evaluations/collections load the real data, with the counts of their READMEs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fairagent.collection import Collection, TopicGroups, load_collection, make_target
+from fairagent.settings import read_yaml
+
+SETTINGS = Path(__file__).resolve().parents[2] / "evaluations" / "collections"
+
+pytestmark = pytest.mark.shared
+
+# topics, judgments, relevant ones, documents, dimensions
+COUNTS = {
+    "wikilead": (60, 12_080, 12_080, 19_229, ("gender", "region")),
+    "reuters21578": (41, 7_710, 7_710, 11_320, ("region", "oecd")),
+    "perspectrum": (680, 9_033, 9_033, 11_112, ("stance",)),
+    "grepbiasir": (117, 702, 351, 702, ("gender",)),
+    "cranfield": (225, 1_837, 1_837 - 225, 1_400, ()),
+}
+
+
+def load(shared: Path, name: str) -> Collection:
+    assert (SETTINGS / f"{name}.yaml").is_file()
+    root = (SETTINGS / read_yaml(SETTINGS / f"{name}.yaml")["root"]).resolve()
+    assert root == (shared / "data" / name).resolve()
+    return load_collection(SETTINGS / f"{name}.yaml")
+
+
+@pytest.mark.parametrize("name", COUNTS)
+def test_counts(shared, name):
+    collection = load(shared, name)
+    topics, judgments, relevant, documents, dimensions = COUNTS[name]
+    grades = [grade for judged in collection.qrels.values() for grade in judged.values()]
+    assert collection.name == name
+    assert len(collection.topics) == topics
+    assert (len(grades), sum(grade > 0 for grade in grades)) == (judgments, relevant)
+    assert collection.groups.dimensions == dimensions
+    ids = {document.id for document in collection.documents()}
+    assert len(ids) == documents
+    assert {id for judged in collection.qrels.values() for id in judged} <= ids
+    expected = ("2 judgments are repeated (with the same grade)",) if name == "reuters21578" else ()
+    assert collection.notes == expected
+
+
+def test_wikilead_labels(shared):
+    collection = load(shared, "wikilead")
+    ids = [document.id for document in collection.documents()]
+    gender = collection.groups.memberships("gender", ids)
+    persons, without_gender, without_region = 6_452, 254, 1_412
+    assert gender[:, 1:].sum() == persons - without_gender
+    region = collection.groups.memberships("region", ids)
+    assert region[:, 0].sum() == without_region
+    assert (np.count_nonzero(region[:, 1:], axis=1) == 2).sum() == 221
+    np.testing.assert_array_equal(region.sum(axis=1), 1)
+    np.testing.assert_allclose(collection.groups.shares("region"), region.mean(axis=0))
+
+
+def test_wikilead_targets(shared):
+    """T01 has 47 men and 37 women among the relevant (its counts in topics.jsonl)."""
+    collection = load(shared, "wikilead")
+    qrels = make_target("qrels", "gender", collection, "T01")
+    assert qrels.labels == ("female", "male")
+    np.testing.assert_allclose(qrels.shares, [37 / 84, 47 / 84])
+    np.testing.assert_allclose(
+        make_target("trec", "gender", collection, "T01").shares, [37 / 168 + 0.25, 47 / 168 + 0.25]
+    )
+
+
+def test_perspectrum_stances_belong_to_the_claim(shared):
+    collection = load(shared, "perspectrum")
+    assert isinstance(collection.groups, TopicGroups)
+    assert collection.groups.oracle == ("stance",)
+    for topic in list(collection.topics.values())[:50]:
+        rows = collection.groups.memberships("stance", list(collection.qrels[topic.id]), topic.id)
+        counts = topic.extra["stance"]
+        assert isinstance(counts, dict)
+        assert rows.sum(axis=0).tolist() == [0, counts.get("support", 0), counts.get("undermine", 0)]
+
+
+def test_grepbiasir_wordings(shared):
+    collection = load(shared, "grepbiasir")
+    shares = collection.groups.shares("gender") * 702
+    np.testing.assert_allclose(shares, [233, 232 + 2.5, 232 + 2.5])
+    assert make_target("population", "gender", collection, "0").shares.tolist() == [0.5, 0.5]

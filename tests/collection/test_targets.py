@@ -1,0 +1,156 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from fairagent.collection import load_collection, make_target
+from fairagent.errors import DataError, UsageError
+from fairagent.measures.target import blend
+from fairagent.types import Ranking
+
+from .conftest import FILES
+
+
+def ranking(*pairs: tuple[str, float]) -> Ranking:
+    return Ranking(tuple(id for id, _ in pairs), np.array([score for _, score in pairs], float))
+
+
+@pytest.fixture
+def collection(write):
+    return load_collection(write())
+
+
+# region: d1 half Asia, half Europe; d2 Europe; d3 unknown; d4 Africa. T1: d1 and d2 are relevant, T2: d3.
+# labels Africa, Asia, Europe; population .25 .5 .25
+@pytest.mark.parametrize(
+    ("kind", "topic", "shares", "oracle"),
+    [
+        ("population", "T1", [0.25, 0.5, 0.25], False),
+        ("uniform", "T1", [1 / 3, 1 / 3, 1 / 3], False),
+        ("corpus", "T1", [1 / 3, 0.5 / 3, 1.5 / 3], False),
+        ("qrels", "T1", [0, 0.25, 0.75], True),
+        ("trec", "T1", [0.125, 0.375, 0.5], True),
+        ("trec", "T2", [0.25, 0.5, 0.25], True),
+        ({"Africa": 0.1, "Europe": 0.9}, "T1", [0.1, 0, 0.9], False),
+        ({"Africa": 1}, "T1", [1, 0, 0], False),
+    ],
+)
+def test_each_kind_by_hand(collection, kind, topic, shares, oracle):
+    target = make_target(kind, "region", collection, topic)
+    assert target.dimension == "region"
+    assert target.labels == ("Africa", "Asia", "Europe")
+    np.testing.assert_allclose(target.shares, shares, rtol=1e-12)
+    assert target.oracle is oracle
+    assert target.source.split(" ")[0] == (kind if isinstance(kind, str) else "given")
+
+
+@pytest.mark.parametrize(
+    ("hits", "shares", "source"),
+    [
+        # weights 1, 2/3, 1/3, 0: Europe 1 + 2/3 * 1/2, Asia 2/3 * 1/2; d3 is unknown, d4 has no weight
+        ([("d2", 9), ("d1", 7), ("d3", 5), ("d4", 3)], [0, 0.2, 0.8], "estimated"),
+        # negative scores: weights 1, 1/2, 0
+        ([("d4", -1), ("d2", -2), ("d1", -3)], [2 / 3, 0, 1 / 3], "estimated"),
+        # equal scores: weights 1
+        ([("d4", 2), ("d2", 2)], [0.5, 0, 0.5], "estimated"),
+        ([("d4", 2)], [1, 0, 0], "estimated"),
+        # nothing labeled, nothing labeled with weight, nothing at all: the corpus
+        ([("d3", 2), ("d9", 1)], [1 / 3, 0.5 / 3, 1.5 / 3], "estimated (nothing labeled was ranked: corpus)"),
+        ([("d3", 2), ("d4", 1)], [1 / 3, 0.5 / 3, 1.5 / 3], "estimated (nothing labeled was ranked: corpus)"),
+        ([], [1 / 3, 0.5 / 3, 1.5 / 3], "estimated (nothing labeled was ranked: corpus)"),
+    ],
+)
+def test_estimated_by_hand(collection, hits, shares, source):
+    target = make_target("estimated", "region", collection, "T1", ranking(*hits))
+    np.testing.assert_allclose(target.shares, shares, rtol=1e-12)
+    assert (target.source, target.oracle) == (source, False)
+
+
+def test_trec_estimated_is_half_estimated_half_population(collection):
+    hits = ranking(("d2", 9), ("d1", 7), ("d3", 5), ("d4", 3))
+    target = make_target("trec-estimated", "region", collection, "T1", hits)
+    np.testing.assert_allclose(target.shares, [0.125, 0.35, 0.525], rtol=1e-12)
+    assert (target.source, target.oracle) == ("trec-estimated", False)
+    fallen_back = make_target("trec-estimated", "region", collection, "T1", ranking())
+    np.testing.assert_allclose(fallen_back.shares, [3.5 / 12, 4 / 12, 4.5 / 12], rtol=1e-12)
+    assert fallen_back.source == "trec-estimated (nothing labeled was ranked: corpus)"
+
+
+def test_trec_is_the_known_part_of_the_tracks_target(collection):
+    """Two implementations of the same formula: `blend` keeps the unknown cell, the target leaves it out."""
+    relevant = collection.groups.memberships("region", ["d1", "d2", "d3"]).sum(axis=0)
+    known = blend(relevant, np.array([0.25, 0.5, 0.25]))[1:]
+    np.testing.assert_allclose(make_target("trec", "region", collection, "T1").shares, known / known.sum(), rtol=1e-12)
+
+
+def test_a_group_only_in_the_target_is_kept(write):
+    world = FILES["world.json"].replace('"male": 0.5', '"male": 0.49, "NB": 0.01')
+    collection = load_collection(write({"world.json": world}))
+    assert make_target("population", "gender", collection, "T1").shares.tolist() == [0.01, 0.5, 0.49]
+    assert make_target({"NB": 1.0}, "gender", collection, "T1").shares.tolist() == [1, 0, 0]
+    assert make_target("trec", "gender", collection, "T1").shares.tolist() == [0.005, 0.5, 0.495]
+    assert make_target("qrels", "gender", collection, "T1").shares.tolist() == [0, 0.5, 0.5]
+
+
+def test_a_group_that_the_population_leaves_out_gets_nothing(write):
+    collection = load_collection(write({"world.json": '{"region": {"Asia": 1.0}}'}))
+    assert make_target("population", "region", collection, "T1").shares.tolist() == [0, 1, 0]
+
+
+def test_labels_from_the_judgments_make_an_oracle(write, settings):
+    text = settings(("format: trec", "header: true, dimensions: {stance: {}}"))
+    qrels = "topic\tit\tdoc\tgrade\tstance\nT1\t0\td1\t1\tpro\nT2\t0\td3\t1\tcon\n"
+    world = '{"stance": {"pro": 0.5, "con": 0.5}}'
+    collection = load_collection(write({"collection.yaml": text, "qrels.tsv": qrels, "world.json": world}))
+    hits = ranking(("d1", 2.0), ("d2", 1.0))
+    expected = {"population": False, "uniform": False, "corpus": True, "estimated": True, "qrels": True}
+    for kind, oracle in expected.items():
+        assert make_target(kind, "stance", collection, "T1", hits).oracle is oracle, kind
+    assert make_target("estimated", "stance", collection, "T1", hits).shares.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("kind", "dimension", "error", "message"),
+    [
+        ("trecc", "region", UsageError, "no target 'trecc'; there are: population, uniform, corpus"),
+        ("uniform", "sex", UsageError, "no dimension 'sex'; there are: gender, region"),
+        ("estimated", "region", UsageError, "'estimated' needs the ranking"),
+        ("trec-estimated", "region", UsageError, "'trec-estimated' needs the ranking"),
+        ("qrels", "region", DataError, "topic 'T2': no relevant document has a label of 'region'"),
+        ({"Asia": 0.9}, "region", DataError, "the shares add up to 0.9, expected 1"),
+        ({"Asia": 1.5, "Europe": -0.5}, "region", DataError, "the share of 'Asia' is 1.5"),
+        ({"Asia": float("nan")}, "region", DataError, "the share of 'Asia' is nan"),
+        ({"@UNKNOWN": 1.0}, "region", DataError, "@UNKNOWN is no group"),
+        ({}, "region", DataError, "expected label -> share"),
+        (
+            {"Atlantis": 0.5, "Asia": 0.5},
+            "region",
+            DataError,
+            "Atlantis is no group of the dimension, which has: Africa, Asia, Europe",
+        ),
+    ],
+)
+def test_bad_targets(collection, kind, dimension, error, message):
+    with pytest.raises(error) as raised:
+        make_target(kind, dimension, collection, "T2")
+    assert message in str(raised.value)
+
+
+def test_no_population_says_what_to_do(write):
+    collection = load_collection(write({"world.json": '{"region": {"Asia": 1.0}}'}))
+    for kind in ("population", "trec", "trec-estimated"):
+        with pytest.raises(DataError, match=r"no population for 'gender' \(there is: region\); add it"):
+            make_target(kind, "gender", collection, "T1", ranking(("d1", 1.0)))
+
+
+def test_no_document_of_any_group(write, settings):
+    empty = "id\tgender\tregions\nd1\t\t\n"
+    bare = load_collection(write({"groups.tsv": empty, "world.json": "{}"}))
+    with pytest.raises(DataError, match="no document of 'small' has a label of 'region'"):
+        make_target("uniform", "region", bare, "T1")
+    worldly = load_collection(write({"groups.tsv": empty}))
+    assert make_target("population", "region", worldly, "T1").shares.tolist() == [0.25, 0.5, 0.25]
+    assert make_target("trec", "region", worldly, "T1").source.startswith("trec (no relevant")
+    for kind in ("corpus", "estimated"):
+        with pytest.raises(DataError, match="no target 'corpus'"):
+            make_target(kind, "region", worldly, "T1", ranking(("d1", 1.0)))

@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairagent.errors import UsageError
+from fairagent.measures import (
+    LOG2_MAX2,
+    Discount,
+    Geometric,
+    Log2Max2,
+    Log2Plus1,
+    Step,
+    Uniform,
+    parse_discount,
+)
+
+from .laws import DISCOUNTS, law
+
+
+@pytest.mark.parametrize(
+    ("discount", "text", "weights"),
+    [
+        (Log2Max2(), "log2-max2", [1.0, 1.0, 0.630930, 0.5, 0.430677]),
+        (Log2Plus1(), "log2-plus1", [1.0, 0.630930, 0.5, 0.430677, 0.386853]),
+        (Uniform(), "uniform", [1.0, 1.0, 1.0, 1.0, 1.0]),
+        (Geometric(0.5), "geometric(0.5)", [1.0, 0.5, 0.25, 0.125, 0.0625]),
+        (Geometric(1), "geometric(1.0)", [1.0, 1.0, 1.0, 1.0, 1.0]),
+        (Step(2), "step(2)", [1.0, 1.0, 0.0, 0.0, 0.0]),
+    ],
+)
+def test_the_weights_and_the_text(discount: Discount, text: str, weights: list[float]) -> None:
+    assert discount(5) == pytest.approx(weights, abs=5e-7)
+    assert str(discount) == text
+    assert parse_discount(text) == discount
+
+
+@pytest.mark.parametrize(
+    ("n", "total"),
+    [(5, 3.561606), (10, 5.254495), (20, 7.812598), (50, 13.721441), (500, 71.445300), (1000, 123.991204)],
+)
+def test_the_sums_that_the_track_prints(n: int, total: float) -> None:
+    assert LOG2_MAX2(n).sum() == pytest.approx(total, abs=5e-7)
+
+
+def test_the_weights_are_made_once_and_cannot_be_spoiled() -> None:
+    assert LOG2_MAX2(20) is Log2Max2()(20)
+    with pytest.raises(ValueError, match="read-only"):
+        LOG2_MAX2(20)[0] = 2.0
+
+
+def test_discounts_of_different_kinds_do_not_share_weights() -> None:
+    assert Uniform()(7) is not LOG2_MAX2(7)
+    assert Geometric(0.5) != Geometric(0.25)
+    assert not np.array_equal(Geometric(0.5)(7), Geometric(0.25)(7))
+
+
+@law
+@given(DISCOUNTS, st.integers(1, 200))
+def test_attention_starts_at_1_never_grows_and_does_not_depend_on_the_depth(discount: Discount, n: int) -> None:
+    weights = discount(n)
+    assert weights.shape == (n,)
+    assert weights[0] == 1.0
+    assert (np.diff(weights) <= 0.0).all()
+    assert (weights >= 0.0).all()
+    assert np.array_equal(weights, discount(n + 10)[:n])
+
+
+@law
+@given(DISCOUNTS)
+def test_text_and_value_say_the_same(discount: Discount) -> None:
+    assert parse_discount(str(discount)) == discount
+    assert parse_discount(f"  {discount} ") == discount
+
+
+def test_a_number_of_numpy_prints_like_any_other() -> None:
+    assert str(Geometric(np.float64(0.8))) == "geometric(0.8)"
+
+
+@pytest.mark.parametrize(
+    "text", ["", "log2", "Log2-max2", "geometric", "geometric()", "geometric(much)", "step(2.5)", "step(1)(2)"]
+)
+def test_a_text_that_is_no_discount_names_the_forms(text: str) -> None:
+    with pytest.raises(UsageError, match=r"log2-max2, log2-plus1, uniform, geometric.*step") as caught:
+        parse_discount(text)
+    assert repr(text) in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["geometric(0)", "geometric(1.5)", "geometric(-1)", "geometric(nan)", "step(0)"])
+def test_a_parameter_out_of_range_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match=r"patience .* is not in \(0, 1\]|k 0 is below 1"):
+        parse_discount(text)
