@@ -119,9 +119,7 @@ class FairAgent:
             now = steps[-1]
         return f"{self.settings.iterations} refinements were made"
 
-    def _tried_out(
-        self, proposed: Refinement, tried: frozenset[str]
-    ) -> tuple[tuple[Term, ...], tuple[str, ...]]:
+    def _tried_out(self, proposed: Refinement, tried: frozenset[str]) -> tuple[tuple[Term, ...], tuple[str, ...]]:
         """The proposed keywords that are new and occur in the index, and the words of those that do not occur."""
         new = [term for term in proposed.terms if term.text not in tried]
         if not isinstance(self.retriever, Vocabulary):

@@ -19,13 +19,13 @@ from fairagent.rerank.exposure import ExposureReranker
 from fairagent.rerank.relevance import FusedReranker, OriginalReranker
 from fairagent.retrieve.base import Retriever
 from fairagent.retrieve.lucene import LuceneRetriever
-from fairagent.settings import Settings, load_settings
+from fairagent.settings import Settings, load_settings, merge
 
 
 def open_agent(
     collection: Collection | Path | str = "",
     index: Path | str = "",
-    settings: Settings | Path | None = None,
+    settings: Settings | Path | str | None = None,
     **overrides: Any,
 ) -> FairAgent:
     """An agent for a collection and its Lucene index.
@@ -44,11 +44,12 @@ def open_agent(
     return FairAgent(loaded, retriever, make_refiner(chosen, retriever), make_reranker(chosen, retriever), chosen)
 
 
-def resolve(settings: Settings | Path | None, overrides: Mapping[str, Any]) -> Settings:
-    """Settings from a value or a file, the environment, and the call."""
+def resolve(settings: Settings | Path | str | None, overrides: Mapping[str, Any]) -> Settings:
+    """Settings from a file, the environment and the call; or from a value, which beats both, and the call."""
     if isinstance(settings, Settings):
-        return load_settings(overrides={**settings.model_dump(exclude_unset=True), **overrides}, environ={})
-    return load_settings(settings, overrides)
+        chosen = merge(settings.model_dump(exclude_unset=True), overrides, levels=2)
+        return load_settings(overrides=chosen, environ={})
+    return load_settings(Path(settings) if settings else None, overrides)
 
 
 def collection_path(given: Path | str, settings: Settings) -> Path:

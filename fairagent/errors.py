@@ -26,6 +26,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from fairagent.types import Usage
+
 
 class FairAgentError(Exception):
     """Base of every error that fairagent raises on purpose."""
@@ -88,9 +90,10 @@ class PromptError(DataError):
 
 
 class ModelError(FairAgentError):
-    """A language model did not give a usable reply."""
+    """A language model did not give a usable reply; `usage` is what the calls that led here consumed."""
 
     exit_code = 5
+    usage = Usage()
 
 
 class TransientModelError(ModelError):

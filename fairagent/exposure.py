@@ -84,7 +84,9 @@ def _target_of(dimension: str, settings: Settings) -> str | dict[str, float]:
     if isinstance(settings.target, str):
         return settings.target
     if dimension not in settings.target:
-        raise UsageError(f"no target is set for dimension {dimension!r}; there is one for: {', '.join(settings.target)}")
+        raise UsageError(
+            f"no target is set for dimension {dimension!r}; there is one for: {', '.join(settings.target)}"
+        )
     return settings.target[dimension]
 
 

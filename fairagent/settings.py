@@ -7,13 +7,14 @@ Whatever is wrong is reported at once, each fault with its place and, for an unk
 from __future__ import annotations
 
 import difflib
+import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from fairagent.errors import SettingsError
 
@@ -21,9 +22,9 @@ ENV_PREFIX = "FAIRAGENT_"
 
 
 class Section(BaseModel):
-    """A part of the settings tree: unknown keys are refused, values cannot change afterwards."""
+    """A part of the settings tree: unknown keys, nan and infinity are refused, values cannot change afterwards."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True)
 
 
 class Retrieval(Section):
@@ -91,6 +92,20 @@ class ModelSettings(Section):
     """How often a request is tried in all before it is given up."""
 
 
+def _target(value: Any) -> Any:
+    """`value`, if it has the form of a target: one message for a wrong one, not one for each branch of a union."""
+    if isinstance(value, str):
+        return value
+    for of_dimension in value.values() if isinstance(value, Mapping) else [None]:
+        shares = of_dimension.values() if isinstance(of_dimension, Mapping) else []
+        if not isinstance(of_dimension, str | Mapping) or any(isinstance(share, str) for share in shares):
+            raise ValueError(
+                "expected the name of a target, or for each dimension a name or shares, "
+                "e.g. {gender: {female: 0.5, male: 0.5}}"
+            )
+    return value
+
+
 class Settings(Section):
     """Everything that can be set. A call's arguments beat FAIRAGENT_... variables, these the file, the file these defaults."""
 
@@ -100,7 +115,7 @@ class Settings(Section):
     """The index's folder; empty is indexes/<name of the collection> in the current folder."""
     dimensions: tuple[str, ...] = ()
     """The dimensions to be fair in; empty is every dimension of the collection."""
-    target: str | dict[str, str | dict[str, float]] = "trec-estimated"
+    target: Annotated[str | dict[str, str | dict[str, float]], BeforeValidator(_target)] = "trec-estimated"
     """population, uniform, corpus, estimated, trec-estimated, or (oracles) qrels, trec; or for each dimension one of
     these or your own shares, e.g. {gender: {female: 0.5, male: 0.5}}."""
     n: int = Field(20, ge=1)
@@ -140,8 +155,9 @@ def load_settings(
 ) -> Settings:
     """The settings of a run; raises SettingsError naming every fault of file, environment and call."""
     layers = [read_yaml(file) if file else {}, from_environment(environ), overrides or {}]
-    origin = " + ".join(["settings", *([str(file)] if file else [])])
-    return validate(Settings, merge(*layers), origin)
+    origin = " + ".join(["settings", *([str(file)] if file else []), *_variables(environ)])
+    # Sections are laid over each other, what stands in them is not: half of a target's shares would make no sense.
+    return validate(Settings, merge(*layers, levels=2), origin)
 
 
 def validate(model: type[S], values: Mapping[str, Any], origin: str) -> S:
@@ -156,13 +172,12 @@ def validate(model: type[S], values: Mapping[str, Any], origin: str) -> S:
 def read_yaml(path: Path) -> dict[str, Any]:
     """Read a YAML mapping; raise SettingsError where the file is missing, not YAML or not a mapping."""
     try:
-        values = yaml.safe_load(path.read_text(encoding="utf-8-sig"))
+        text = path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise SettingsError(f"{path}: no such file") from None
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(f"{path}: cannot be read ({error})") from None
-    except yaml.YAMLError as error:
-        raise SettingsError(f"{path}: not valid YAML: {' '.join(str(error).split())}") from None
+    values = _yaml(text, str(path))
     if values is None:
         return {}
     if not isinstance(values, dict):
@@ -171,28 +186,41 @@ def read_yaml(path: Path) -> dict[str, Any]:
 
 
 def from_environment(environ: Mapping[str, str] = os.environ) -> dict[str, Any]:
-    """Settings given as variables: `FAIRAGENT_LOOP__DEPTH=200` is {"loop": {"depth": 200}}."""
-    values: dict[str, Any] = {}
-    for name in sorted(environ):
-        if not name.startswith(ENV_PREFIX):
-            continue
-        *path, last = name[len(ENV_PREFIX) :].lower().split("__")
-        place = values
-        for part in path:
-            place = place.setdefault(part, {})
-        place[last] = yaml.safe_load(environ[name])
-    return values
+    """Settings given as variables, whose values are YAML; SettingsError where one is not.
+
+    >>> from_environment({"FAIRAGENT_N": "10", "FAIRAGENT_RERANKING__KIND": "fused", "HOME": "/root"})
+    {'n': 10, 'reranking': {'kind': 'fused'}}
+    """
+    layers: list[dict[str, Any]] = []
+    for name in _variables(environ):
+        value = _yaml(environ[name], name)
+        for part in reversed(name[len(ENV_PREFIX) :].lower().split("__")):
+            value = {part: value}
+        layers.append(value)
+    return merge(*layers)
 
 
-def merge(*layers: Mapping[str, Any]) -> dict[str, Any]:
-    """Lay nested mappings over each other; later layers win, key by key."""
+def merge(*layers: Mapping[str, Any], levels: float = math.inf) -> dict[str, Any]:
+    """Lay nested mappings over each other; later layers win, key by key down to `levels`, below that as a whole."""
     merged: dict[str, Any] = {}
     for layer in layers:
         for key, value in layer.items():
             below = merged.get(key)
-            nested = isinstance(value, Mapping) and isinstance(below, Mapping)
-            merged[key] = merge(below, value) if nested else value  # type: ignore[arg-type]
+            nested = levels > 1 and isinstance(value, Mapping) and isinstance(below, Mapping)
+            merged[key] = merge(below, value, levels=levels - 1) if nested else value  # type: ignore[arg-type]
     return merged
+
+
+def _variables(environ: Mapping[str, str]) -> list[str]:
+    return sorted(name for name in environ if name.startswith(ENV_PREFIX))
+
+
+def _yaml(text: str, origin: str) -> Any:
+    try:
+        return yaml.safe_load(text)
+    # Besides its own errors, PyYAML lets through those of the values it makes, such as a date in month 13.
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise SettingsError(f"{origin}: not valid YAML: {' '.join(str(error).split())}") from None
 
 
 def _explain(model: type[BaseModel], fault: Any) -> str:

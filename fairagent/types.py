@@ -53,11 +53,15 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """One information need of a test collection; `query` is the text that is searched."""
+    """One information need of a test collection; `query` is the text that is searched.
+
+    `dimensions` are those that it is to be judged in; None means all.
+    """
 
     id: str
     query: str
     extra: Mapping[str, object] = field(default_factory=dict)
+    dimensions: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

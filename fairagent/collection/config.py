@@ -59,6 +59,8 @@ class TopicsFile(Section):
     id: FieldName = "id"
     query: str = "query"
     """The field that is searched; the others stay with the topic as `extra`."""
+    dimensions: str | None = None
+    """`jsonl` only: the field that lists the dimensions a topic is to be judged in; None: all of them."""
 
 
 def _labels(labels: tuple[str, ...] | None) -> tuple[str, ...] | None:

@@ -12,6 +12,9 @@ With a(d) the membership row of document d over the known groups, all of these a
 | qrels | sum of a_g(d) over the relevant documents / the same over all groups | yes |
 | trec | (qrels + population) / 2 | yes |
 
+The two mixed kinds are the judged or estimated share alone in a dimension without a population, as TREC Fair does in
+dimensions without a background distribution.
+
 w(d) = (score(d) - lowest) / (highest - lowest), the min-max score within the ranking; 1 where all scores are
 equal. `trec` is the known part of TREC Fair 2022's target, t <- t/2 + K b/2 with K the known mass, over K.
 """
@@ -84,7 +87,6 @@ def make_target(
         if shares is None:
             source = f"{kind} (nothing labeled was ranked: corpus)"
             shares = _corpus(dimension, collection)
-        # As in the track, a dimension without a background distribution has the relevant share alone.
         if kind == "trec-estimated" and dimension in collection.population:
             shares = (shares + _population(dimension, labels, collection)) / 2
         return Target(dimension, labels, shares, source, judged)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from fairagent.collection.config import TopicsFile
 from fairagent.collection.faults import Faults, shown
@@ -21,6 +23,7 @@ def read_topics(path: Path, fields: TopicsFile, faults: Faults) -> dict[str, Top
         try:
             id = checked_id(read_id(record), "topic")
             query = read_text(record, fields.query)
+            dimensions = _dimensions(record, fields.dimensions)
         except ValueError as error:
             faults.add(path, number, str(error))
             continue
@@ -30,7 +33,17 @@ def read_topics(path: Path, fields: TopicsFile, faults: Faults) -> dict[str, Top
             faults.add(path, number, f"topic {shown(id)} has an empty query (field {fields.query!r})")
         else:
             extra = {name: value for name, value in record.items() if name not in used}
-            topics[id], lines[id] = Topic(id, query, extra), number
+            topics[id], lines[id] = Topic(id, query, extra, dimensions), number
     if not topics and faults.count == before:
         faults.add(path, None, "there are no topics")
     return topics
+
+
+def _dimensions(record: Mapping[str, Any], field: str | None) -> tuple[str, ...] | None:
+    """The dimensions listed in `field`; None, for all, where no field is named."""
+    if field is None:
+        return None
+    listed = record.get(field)
+    if not isinstance(listed, list) or not all(isinstance(name, str) for name in listed):
+        raise ValueError(f"expected a list of dimensions in {field!r}, found {shown(listed)}")
+    return tuple(listed)

@@ -1,1 +1,6 @@
-"""The one door to language models."""
+"""The one door to language models. Nothing here loads a client before `fairagent.llm.openai` makes one."""
+
+from fairagent.llm.base import Message, Model, ModelReply, ModelRequest, ask
+from fairagent.llm.reply import Reply
+
+__all__ = ["Message", "Model", "ModelReply", "ModelRequest", "Reply", "ask"]

@@ -17,8 +17,7 @@ def blend(alignment: FloatArray, background: FloatArray | None = None) -> FloatA
     `alignment` (g,) is the sum or the mean of the relevant documents' membership rows (weighted or not:
     only proportions count), column 0 `UNKNOWN`. `background` (g - 1,) are the world's shares of the known
     groups. With K the known mass, t_g = r_g / 2 + K b_g / 2 for known g, and t_0 = r_0: the unknown share
-    is kept, so a topic whose relevant documents are all unknown gets no background. Without a background t
-    = r.
+    is kept, so a topic whose relevant documents are all unknown gets no background. Without one, t = r.
     Source: TREC Fair Ranking 2022 (Task 1 targets of one dimension), divided by their sum.
 
     Raises DataError for shapes that do not fit, an `alignment` without mass or with a negative, nan or

@@ -70,11 +70,17 @@ def _queues(relevance: FloatArray, kind_of: NDArray[np.intp], kinds: int) -> lis
 
 
 def _jensen_shannon(exposure: FloatArray, target: FloatArray) -> FloatArray:
-    """JSD (nats) of each row of `exposure` (k, g), normalized, from `target` (g,); ln 2 where a row is empty."""
-    total = exposure.sum(axis=1, keepdims=True)
-    share = exposure / np.where(total > 0, total, 1)
-    middle = (share + target) / 2
-    with np.errstate(divide="ignore", invalid="ignore"):
-        left = np.where(share > 0, share * np.log(share / middle), 0)
-        right = np.where(target > 0, target * np.log(target / middle), 0)
-    return np.where(total[:, 0] > 0, (left.sum(axis=1) + right.sum(axis=1)) / 2, np.log(2))
+    """JSD (nats) of each row of `exposure` (k, g), normalized, from `target` (g,); ln 2 where a row is empty.
+
+    Taken as H((p + t) / 2) - H(p) / 2 - H(t) / 2, which costs two passes: this runs at every rank.
+    """
+    total = exposure.sum(axis=1)
+    share = exposure / np.where(total > 0, total, 1)[:, None]
+    divergence = _entropy((share + target) / 2) - (_entropy(share) + _entropy(target)) / 2
+    return np.where(total > 0, divergence, np.log(2))
+
+
+def _entropy(shares: FloatArray) -> FloatArray:
+    """- sum p ln p over the last axis (nats), with 0 ln 0 = 0."""
+    products = shares * np.log(np.maximum(shares, np.finfo(np.float64).tiny))
+    return np.asarray(-products.sum(axis=-1))

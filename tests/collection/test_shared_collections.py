@@ -17,7 +17,7 @@ pytestmark = pytest.mark.shared
 # topics, judgments, relevant ones, documents, dimensions
 COUNTS = {
     "wikilead": (60, 12_080, 12_080, 19_229, ("gender", "region")),
-    "reuters21578": (41, 7_710, 7_710, 11_320, ("region", "oecd")),
+    "reuters21578": (41, 7_710, 7_710, 11_320, ("region", "oecd1987")),
     "perspectrum": (680, 9_033, 9_033, 11_112, ("stance",)),
     "grepbiasir": (117, 702, 351, 702, ("gender",)),
     "cranfield": (225, 1_837, 1_837 - 225, 1_400, ()),

@@ -138,9 +138,15 @@ def test_bad_targets(collection, kind, dimension, error, message):
 
 def test_no_population_says_what_to_do(write):
     collection = load_collection(write({"world.json": '{"region": {"Asia": 1.0}}'}))
-    for kind in ("population", "trec", "trec-estimated"):
-        with pytest.raises(DataError, match=r"no population for 'gender' \(there is: region\); add it"):
-            make_target(kind, "gender", collection, "T1", ranking(("d1", 1.0)))
+    with pytest.raises(DataError, match=r"no population for 'gender' \(there is: region\); add it"):
+        make_target("population", "gender", collection, "T1", ranking(("d1", 1.0)))
+
+
+@pytest.mark.parametrize(("mixed", "alone"), [("trec", "qrels"), ("trec-estimated", "estimated")])
+def test_without_a_population_the_mixed_targets_are_the_relevant_share_alone(write, mixed, alone):
+    collection = load_collection(write({"world.json": '{"region": {"Asia": 1.0}}'}))
+    made = [make_target(kind, "gender", collection, "T1", ranking(("d1", 1.0))).shares for kind in (mixed, alone)]
+    assert made[0].tolist() == made[1].tolist()
 
 
 def test_no_document_of_any_group(write, settings):

@@ -67,12 +67,14 @@ def test_the_smallest_share_is_no_division_by_zero() -> None:
 
 
 def test_rounding_leads_out_of_no_range() -> None:
-    # Without bounds: -1e-16, -1e-16 and ln 2 + 1e-16.
+    # Without bounds: -1e-16, -1e-16, ln 2 + 1e-16 and 1 + 2e-16.
     assert kl(np.array([0.53, 0.22, 0.25]), np.array([0.5300000000000001, 0.22, 0.25])) >= 0.0
     near = np.array([0.988, 0.01200000000000001]), np.array([0.988000001, 0.011999999000000011])
     assert jensen_shannon(*near) >= 0.0
     elevenths = np.array([0.6363636363636362, 0.2727272727272727, 0.09090909090909091, 0.0])
     assert jensen_shannon(elevenths, np.array([0.0, 0.0, 0.0, 1.0])) <= math.log(2)
+    sixths = np.array([2 / 3, 1 / 6, 1 / 6, 0.0, 0.0, 0.0]), np.array([0.0, 0.0, 0.0, 1 / 2, 1 / 3, 1 / 6])
+    assert total_variation(*sixths) == 1.0
 
 
 @law

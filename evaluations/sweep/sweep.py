@@ -1,0 +1,120 @@
+"""The sweep behind the default settings: every choice of the loop varied around the defaults.
+
+    python evaluations/sweep/sweep.py            # all rows, about ten minutes
+    python evaluations/sweep/sweep.py depth      # the rows whose name begins so
+
+Rankings of 20 are judged with the target `trec` (half relevant share, half population; documents without a label are
+left out of both sides), natural logarithm and discount 1 / log2(max(rank, 2)); the values are nDCG@20, AWRF@20 and the
+mean product of both. Indexes go to ./indexes and are reused.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fairagent.agent import FairAgent
+from fairagent.assemble import index_folder, make_refiner, make_reranker, open_retriever
+from fairagent.collection import Collection, load_collection
+from fairagent.evaluate.topics import evaluate_topic, judged_topics, standard_measures
+from fairagent.retrieve.lucene import LuceneRetriever, build_index
+from fairagent.settings import Settings, load_settings
+
+HERE = Path(__file__).resolve().parent
+PLAIN = {"refiner": "none", "expansion": {"documents": 0}, "reranking": {"kind": "original"}}
+LOOP = {"expansion": {"documents": 0}, "feedback": {"weight": 1.0}, "target": "population"}
+LIST = {"kind": "fused", "refined": 1.0}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One dimension of one collection; a topic counts with at least `per_group` relevant documents a group."""
+
+    collection: str
+    dimension: str
+    per_group: int = 0
+
+
+CASES = (
+    Case("wikilead", "gender"),
+    Case("wikilead", "region"),
+    Case("reuters21578", "region"),
+    Case("reuters21578", "oecd1987"),
+    Case("perspectrum", "stance", per_group=3),
+)
+
+ROWS: dict[str, Mapping[str, Any]] = {
+    "BM25": PLAIN,
+    "default": {},
+    "paper: loop alone, best list, as it is": LOOP | {"reranking": LIST},
+    "paper: loop alone, best list, original BM25": LOOP | {"reranking": {"kind": "original"}},
+    "paper: loop alone, union, original BM25": LOOP | {"reranking": {"kind": "original"}, "candidates": "union"},
+    "paper: loop alone, best list, exposure": LOOP,
+    "no refiner (topic words, exposure)": {"refiner": "none"},
+    "no topic words (loop, exposure)": {"expansion": {"documents": 0}},
+    "exposure on the BM25 list alone": {"refiner": "none", "expansion": {"documents": 0}},
+    "topic words alone (RM3)": {"refiner": "none", "reranking": LIST},
+    **{f"re-ranker {kind}, {policy}": {"reranking": {"kind": kind}, "candidates": policy}
+       for kind in ("original", "fused", "exposure") for policy in ("best", "last", "union")},
+    **{f"depth {depth}": {"depth": depth} for depth in (100, 200, 1000)},
+    **{f"iterations {times}": {"iterations": times} for times in (1, 3, 10)},
+    **{f"target {kind}": {"target": kind} for kind in ("uniform", "corpus", "estimated", "qrels", "trec")},
+    **{f"topic documents {n}": {"expansion": {"documents": n}} for n in (10, 30, 70)},
+    **{f"topic terms {n}": {"expansion": {"terms": n}} for n in (20, 50, 200)},
+    **{f"topic weight {w}": {"expansion": {"weight": w}} for w in (0.3, 0.5, 0.8)},
+    **{f"group terms {n}": {"feedback": {"terms": n}} for n in (10, 50)},
+    **{f"group weight {w}": {"feedback": {"weight": w}} for w in (0.05, 0.3, 0.6, 1.0)},
+    **{f"fairness {f}": {"reranking": {"fairness": f}} for f in (0.1, 0.3, 1.0, 3.0)},
+    **{f"unlabeled {u}": {"reranking": {"unlabeled": u}} for u in (0.0, 0.5)},
+    **{f"divergence {d}": {"divergence": d} for d in ("kl-reverse", "js", "tv")},
+    **{f"discount {d}": {"discount": d} for d in ("log2-plus1", "uniform")},
+}
+
+
+def main() -> None:
+    """Print one line a row: for each case nDCG@20, AWRF@20 and their product, then the time."""
+    chosen = {name: row for name, row in ROWS.items() if name.startswith(tuple(sys.argv[1:]) or "")}
+    opened = {name: _open(name) for name in dict.fromkeys(case.collection for case in CASES)}
+    print("| settings | " + " | ".join(f"{case.collection} {case.dimension}" for case in CASES) + " | ms a topic |")
+    print("|---" * (len(CASES) + 2) + "|")
+    for name, row in chosen.items():
+        cells, milliseconds = [], []
+        for case in CASES:
+            values, seconds = _evaluate(*opened[case.collection], case, row)
+            cells.append(" ".join(f"{value:.3f}" for value in values))
+            milliseconds.append(1000 * seconds)
+        print(f"| {name} | " + " | ".join(cells) + f" | {np.mean(milliseconds):.0f} |", flush=True)
+
+
+def _open(name: str) -> tuple[Collection, LuceneRetriever]:
+    collection = load_collection(HERE.parent / "collections" / f"{name}.yaml")
+    folder = index_folder(collection, Settings())
+    if not folder.exists():
+        build_index(collection, folder)
+    return collection, open_retriever(collection, folder, Settings())
+
+
+def _evaluate(
+    collection: Collection, retriever: LuceneRetriever, case: Case, row: Mapping[str, Any]
+) -> tuple[tuple[float, ...], float]:
+    """The means over the case's topics, and the seconds a topic."""
+    settings = load_settings(overrides={"dimensions": [case.dimension], **row}, environ={})
+    refiner, reranker = make_refiner(settings, retriever), make_reranker(settings, retriever)
+    agent = FairAgent(collection, retriever, refiner, reranker, settings)
+    topics = judged_topics(collection, case.dimension, case.per_group).counted
+    results = {topic: agent.search(collection.topics[topic]) for topic in topics}
+    values = [
+        evaluate_topic(collection, topic, case.dimension, result.ranking, 20, standard_measures(20))
+        for topic, result in results.items()
+    ]
+    seconds = float(np.mean([result.trace.seconds for result in results.values()]))
+    return tuple(np.mean(values, axis=0).tolist()), seconds
+
+
+if __name__ == "__main__":
+    main()

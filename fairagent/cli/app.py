@@ -1,0 +1,87 @@
+"""The program `fairagent`: its commands, and what becomes of errors and Ctrl-C."""
+
+from __future__ import annotations
+
+import io
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from fairagent.cli import config, demo, doctor, index, search
+from fairagent.cli.terminal import error_console
+from fairagent.errors import FairAgentError
+
+INTERRUPTED = 130
+
+
+class Commands(TyperGroup):
+    """The group of commands: an error of fairagent becomes its message and exit code; any other is a fault of ours and
+    keeps its traceback.
+    """
+
+    def invoke(self, ctx: typer.Context) -> Any:
+        """Run the command."""
+        try:
+            return super().invoke(ctx)
+        except FairAgentError as error:
+            _complain(str(error))
+            raise typer.Exit(error.exit_code) from None
+        except KeyboardInterrupt:
+            _complain("interrupted")
+            raise typer.Exit(INTERRUPTED) from None
+
+
+app = typer.Typer(
+    cls=Commands,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("demo")(demo.demo)
+app.command("index")(index.index)
+app.command("search")(search.search)
+app.command("doctor")(doctor.doctor)
+app.command("config")(config.config)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"fairagent {installed_version()}")
+        raise typer.Exit
+
+
+@app.callback()
+def _program(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and stop.")
+    ] = False,
+) -> None:
+    """Rankings that are relevant and show groups of people and places their fair share."""
+
+
+def installed_version() -> str:
+    """The version of fairagent, as it was installed."""
+    try:
+        return version("fairagent")
+    except PackageNotFoundError:
+        return "(not installed)"
+
+
+def main() -> None:
+    """Run the program and end the process: 0 done, 2 usage, 3 missing prerequisite, 4 bad data, 5 model, 6 budget,
+    130 interrupted.
+    """
+    # A title that the terminal's encoding lacks must not end a search.
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+    app()
+
+
+def _complain(message: str) -> None:
+    error_console().print(f"[bold red]fairagent:[/] ", end="")
+    error_console().print(message, markup=False, soft_wrap=True)

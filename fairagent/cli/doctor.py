@@ -1,0 +1,73 @@
+"""`fairagent doctor`: does everything work here, and if not, what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fairagent.cli.options import AsJson, Assignments, CollectionFile, IndexFolder, SettingsFile
+from fairagent.cli.options import settings_file, settings_of
+from fairagent.cli.terminal import console
+from fairagent.errors import BackendUnavailable, SettingsError
+from fairagent.settings import Settings
+
+if TYPE_CHECKING:
+    from fairagent.cli.checks import Check
+
+COLORS = {"ok": "green", "note": "yellow", "problem": "bold red"}
+
+
+def doctor(
+    collection: CollectionFile = None,
+    index: IndexFolder = None,
+    no_java: Annotated[bool, typer.Option("--no-java", help="Do not start Java.")] = False,
+    settings: SettingsFile = None,
+    assignments: Assignments = None,
+    as_json: AsJson = False,
+) -> None:
+    """Check what fairagent needs, and say what to do about what is missing.
+
+    Ends with 0 where searching works, with 3 where there is a problem.
+    """
+    from fairagent.cli.checks import Check, all_checks
+    from fairagent.report.record import to_json
+
+    checks = []
+    try:
+        chosen = settings_of(settings, assignments, collection=collection, index=index)
+        checks.append(Check("settings", "ok", str(settings_file(settings) or "defaults, no file")))
+    except SettingsError as error:
+        chosen = Settings()
+        checks.append(Check("settings", "problem", str(error), "`fairagent config --defaults` lists all settings"))
+    with console().status("checking") if not as_json and console().is_terminal else nullcontext():
+        checks += all_checks(chosen, not no_java)
+    problems = sum(check.status == "problem" for check in checks)
+    if as_json:
+        rows = [{"name": c.name, "status": c.status, "found": c.found, "fix": c.fix} for c in checks]
+        typer.echo(to_json({"ok": not problems, "checks": rows}))
+    else:
+        _print(checks, problems)
+    if problems:
+        raise typer.Exit(BackendUnavailable.exit_code)
+
+
+def _print(checks: Sequence[Check], problems: int) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table.grid(padding=(0, 2))
+    for check in checks:
+        found = Text(check.found)
+        if check.fix:
+            found.append(f"\n{check.fix}", "bold" if check.status == "problem" else "dim")
+        table.add_row(Text(check.status, COLORS[check.status]), Text(check.name), found)
+    out = console()
+    out.print(table)
+    out.print()
+    if problems:
+        out.print(f"{problems} problem{'s' * (problems != 1)}; what to do stands below each.", style="bold red")
+    else:
+        out.print("Everything that a search needs is here.", style="green")

@@ -1,0 +1,57 @@
+"""`fairagent index`: build the index of a collection."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from fairagent.cli.options import AsJson, Assignments, CollectionFile, IndexFolder, SettingsFile, settings_of
+from fairagent.cli.terminal import console
+
+
+def index(
+    collection: CollectionFile = None,
+    index: IndexFolder = None,
+    force: Annotated[bool, typer.Option("--force", help="Build the index anew, whatever is there.")] = False,
+    settings: SettingsFile = None,
+    assignments: Assignments = None,
+    as_json: AsJson = False,
+) -> None:
+    """Index a collection for search.
+
+    An index that was built from the collection as it is now is left alone; one that was built from something else is
+    refused, unless --force says to replace it.
+    """
+    from rich.filesize import decimal
+
+    from fairagent.assemble import collection_path, index_folder
+    from fairagent.cli.indexing import ensure_index
+    from fairagent.collection import load_collection
+    from fairagent.report.record import to_json
+
+    chosen = settings_of(settings, assignments, collection=collection, index=index)
+    loaded = load_collection(collection_path("", chosen))
+    indexed = ensure_index(loaded, index_folder(loaded, chosen), chosen.retrieval, force)
+    manifest, seconds = indexed.manifest, indexed.seconds
+    if as_json:
+        record = {
+            "index": str(indexed.folder),
+            "collection": loaded.name,
+            "documents": manifest.documents,
+            "analyzer": manifest.analyzer,
+            "bytes": indexed.size,
+            "built": seconds is not None,
+            "seconds": seconds,
+            "notes": list(loaded.notes),
+        }
+        typer.echo(to_json(record))
+        return
+    what = f"{manifest.documents:,} documents of {loaded.name}, analyzer {manifest.analyzer}, {decimal(indexed.size)}"
+    out = console()
+    if seconds is None:
+        out.print(f"{indexed.folder} is up to date: {what}", markup=False, soft_wrap=True)
+    else:
+        out.print(f"Built {indexed.folder} in {seconds:.1f} s: {what}", markup=False, soft_wrap=True)
+    for note in loaded.notes:
+        out.print(f"note: {note}", markup=False, soft_wrap=True)

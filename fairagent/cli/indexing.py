@@ -1,0 +1,60 @@
+"""Building an index under the eyes of a user: what is there already, what may be replaced, and a progress bar."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from time import perf_counter
+
+from fairagent.cli.terminal import progress_bar
+from fairagent.collection import Collection
+from fairagent.collection.faults import Faults
+from fairagent.collection.records import lines
+from fairagent.errors import DataError, UsageError
+from fairagent.retrieve.lucene import Manifest, build_index
+from fairagent.retrieve.lucene.index import MANIFEST
+from fairagent.settings import Retrieval
+
+
+@dataclass(frozen=True, slots=True)
+class Indexed:
+    """An index that fits its collection; `seconds` is None where it was there already, `size` is in bytes."""
+
+    folder: Path
+    manifest: Manifest
+    seconds: float | None
+    size: int
+
+
+def ensure_index(collection: Collection, folder: Path, retrieval: Retrieval, force: bool = False) -> Indexed:
+    """The index of `collection` in `folder`, built if there is none or `force` says so.
+
+    Raises IndexMismatch where there is another index (unless forced), UsageError where there is something else.
+    """
+    there = (folder / MANIFEST).is_file()
+    if folder.exists() and not there and not (folder.is_dir() and not any(folder.iterdir())):
+        raise UsageError(f"{folder} is there and is no index of fairagent; name a new or an empty folder with --index")
+    if there and not force:
+        manifest = Manifest.read(folder)
+        manifest.check(collection, retrieval.analyzer, folder)
+        return Indexed(folder, manifest, None, _size(folder))
+    started = perf_counter()
+    with progress_bar() as bar:
+        task = bar.add_task(f"indexing {collection.name}", total=None if bar.disable else _count(collection))
+        manifest = build_index(
+            collection,
+            folder,
+            retrieval.analyzer,
+            lambda done: bar.update(task, completed=done),
+            retrieval.memory,
+        )
+    return Indexed(folder, manifest, perf_counter() - started, _size(folder))
+
+
+def _count(collection: Collection) -> int:
+    """How many documents the files seem to hold; faults show up when the documents are read."""
+    return sum(1 for path in collection.source.paths for _ in lines(path, Faults()))
+
+
+def _size(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())

@@ -1,0 +1,68 @@
+"""Options that several commands share, under one name each, and the settings that they add up to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+import yaml
+
+from fairagent.errors import UsageError
+from fairagent.settings import Settings, load_settings, merge
+
+DEFAULT_SETTINGS = Path("fairagent.yaml")
+
+CollectionFile = Annotated[
+    Path | None, typer.Option("--collection", "-c", metavar="FILE", help="The collection's settings file.")
+]
+IndexFolder = Annotated[
+    Path | None, typer.Option("--index", metavar="DIR", help="The index's folder.  [default: indexes/NAME]")
+]
+SettingsFile = Annotated[
+    Path | None,
+    typer.Option("--settings", metavar="FILE", help=f"A settings file.  [default: {DEFAULT_SETTINGS}, if it is there]"),
+]
+Assignments = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="A setting, e.g. reranking.kind=fused; may be repeated."),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
+
+
+def settings_file(given: Path | None) -> Path | None:
+    """The settings file to read: the one given, else ./fairagent.yaml where it exists."""
+    return given or (DEFAULT_SETTINGS if DEFAULT_SETTINGS.is_file() else None)
+
+
+def overrides(assignments: Sequence[str] | None, **options: Any) -> dict[str, Any]:
+    """What the call sets: each `--set key.sub=value`, over these the options that were given (are not None).
+
+    Values are YAML. Raises UsageError for an assignment that is none.
+
+    >>> overrides(["reranking.kind=fused", "dimensions=[gender]"], n=10, index=None)
+    {'reranking': {'kind': 'fused'}, 'dimensions': ['gender'], 'n': 10}
+    """
+    layers: list[dict[str, Any]] = []
+    for assignment in assignments or ():
+        key, equals, text = assignment.partition("=")
+        if not equals or not key.strip():
+            raise UsageError(f"--set {assignment}: expected KEY=VALUE, e.g. --set reranking.kind=fused")
+        try:
+            value = yaml.safe_load(text)
+        except yaml.YAMLError:
+            raise UsageError(f"--set {assignment}: the value is not valid YAML; quote it") from None
+        for part in reversed(key.strip().split(".")):
+            value = {part: value}
+        layers.append(value)
+    return merge(*layers, {name: value for name, value in options.items() if value is not None})
+
+
+def settings_of(file: Path | None, assignments: Sequence[str] | None, **options: Any) -> Settings:
+    """The settings of a call: options over --set over FAIRAGENT_... variables over the file over the defaults.
+
+    Raises SettingsError naming every fault.
+    """
+    given = {name: str(value) if isinstance(value, Path) else value for name, value in options.items()}
+    return load_settings(settings_file(file), overrides(assignments, **given))

@@ -1,0 +1,86 @@
+"""`fairagent search`: a fair ranking, what it gives the groups, and how it came about."""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fairagent.cli.options import AsJson, Assignments, CollectionFile, IndexFolder, SettingsFile, settings_of
+from fairagent.cli.terminal import console
+from fairagent.errors import UsageError
+
+if TYPE_CHECKING:
+    from fairagent.collection import Collection
+    from fairagent.types import Query, SearchResult
+
+
+def search(
+    query: Annotated[str | None, typer.Argument(help="What to search for.", show_default=False)] = None,
+    topic: Annotated[
+        str | None, typer.Option("--topic", metavar="ID", help="A topic of the collection: its query, or yours as its.")
+    ] = None,
+    n: Annotated[int | None, typer.Option("--n", metavar="N", help="The ranking's length.  [default: 20]")] = None,
+    dimension: Annotated[
+        list[str] | None,
+        typer.Option("--dimension", metavar="NAME", help="Be fair in this; may be repeated.  [default: all there are]"),
+    ] = None,
+    collection: CollectionFile = None,
+    index: IndexFolder = None,
+    settings: SettingsFile = None,
+    assignments: Assignments = None,
+    as_json: AsJson = False,
+) -> None:
+    """Search fairly: the ranking with its groups, their exposure before and after, and every step between.
+
+    Exposure is the share of the readers' attention that a group's documents get in the ranking; "before" is the
+    engine's ranking for the plain query.
+    """
+    from fairagent.assemble import collection_path, open_agent
+    from fairagent.collection import load_collection
+    from fairagent.report.record import result_record, to_json
+
+    chosen = settings_of(
+        settings, assignments, collection=collection, index=index, n=n, dimensions=dimension or None
+    )
+    loaded = load_collection(collection_path("", chosen))
+    asked = _query(query, topic, loaded)
+    result = open_agent(loaded, settings=chosen).search(asked)
+    if as_json:
+        typer.echo(to_json({"collection": loaded.name, **result_record(result)}))
+    else:
+        _print(result, chosen.n)
+
+
+def _query(text: str | None, topic: str | None, collection: Collection) -> Query:
+    """The user's words, the topic's, or the user's in the topic's place."""
+    from fairagent.types import Query
+
+    if topic is None and text is None:
+        raise UsageError("nothing to search for: give a query, or --topic ID for a topic of the collection")
+    if text is not None and not text.strip():
+        raise UsageError("the query is empty; give at least one word")
+    if topic is None:
+        return Query(text or "")
+    if topic not in collection.topics:
+        near = difflib.get_close_matches(topic, collection.topics, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"it has {len(collection.topics)} topics"
+        raise UsageError(f"no topic {topic!r} in collection {collection.name!r}; {hint}")
+    return Query(text or collection.topics[topic].query, topic)
+
+
+def _print(result: SearchResult, n: int) -> None:
+    from fairagent.report.story import story
+    from fairagent.report.text import exposure_table, hits_table
+
+    out = console()
+    if not result.hits:
+        out.print("Nothing was found: no word of the query occurs in the index.")
+        return
+    if len(result.hits) < n:
+        out.print(f"Only {len(result.hits)} of the {n} documents asked for were found.")
+    out.print(hits_table(result.hits))
+    out.print(exposure_table(result.trace))
+    out.print()
+    out.print(story(result.trace))

@@ -1,0 +1,1 @@
+"""Judging rankings: which topics count, one topic's values, and their mean."""

@@ -1,0 +1,79 @@
+"""Where a model is served, and the key to it, which is never shown."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit, urlunsplit
+
+from pydantic import SecretStr
+
+from fairagent.errors import BackendUnavailable, SettingsError
+
+KEY_VARIABLE = "OPENAI_API_KEY"
+URL_VARIABLE = "OPENAI_BASE_URL"
+OPENAI = "https://api.openai.com/v1"
+
+SHORTEST_SECRET = 8
+"""Shorter keys ("none", "ollama") are placeholders; to black them out would spoil replies that hold the word."""
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """An OpenAI-compatible server: its address, its host (with port, for people), and the key ("" where there is none)."""
+
+    host: str
+    base_url: str = field(repr=False)
+    key: SecretStr = field(repr=False)
+
+    @classmethod
+    def find(cls, base_url: str, environ: Mapping[str, str]) -> Endpoint:
+        """The server at `base_url`, else at OPENAI_BASE_URL, else OpenAI itself; the key is OPENAI_API_KEY.
+
+        A user name and password in the address are dropped. Raises SettingsError for an address or key that cannot
+        be one, BackendUnavailable where a server that is not local would be called without a key.
+        """
+        url, host, name = _address(base_url or environ.get(URL_VARIABLE, "").strip() or OPENAI)
+        key = environ.get(KEY_VARIABLE, "").strip()
+        if not (key.isascii() and key.isprintable()):
+            raise SettingsError(f"{KEY_VARIABLE} holds characters that no key has; copy the key again")
+        if not key and not is_local(name):
+            raise BackendUnavailable(
+                f"no key for the language model at {host}: set {KEY_VARIABLE}; for a model on your own machine set "
+                f"{URL_VARIABLE} (or model.base_url in the settings) to its address, e.g. http://localhost:11434/v1. "
+                "`refiner: feedback` works without a model"
+            )
+        return cls(host, url, SecretStr(key))
+
+    def hide(self, text: str) -> str:
+        """`text` without the key, wherever a server may have echoed it."""
+        key = self.key.get_secret_value()
+        return text.replace(key, "***") if len(key) >= SHORTEST_SECRET else text
+
+
+def is_local(host: str) -> bool:
+    """Whether `host` is this machine or one of the local network, where servers usually ask for no key.
+
+    >>> is_local("localhost"), is_local("192.168.1.7"), is_local("gpu-box"), is_local("api.openai.com")
+    (True, True, True, False)
+    """
+    try:
+        return ipaddress.ip_address(host).is_private
+    except ValueError:
+        return "." not in host or host.endswith((".localhost", ".local", ".internal"))
+
+
+def _address(given: str) -> tuple[str, str, str]:
+    """The address without user and password, its host with port, and its host alone."""
+    try:
+        parts = urlsplit(given)
+        name, _ = parts.hostname, parts.port
+    except ValueError:
+        name = None
+    if not name or parts.scheme not in ("http", "https"):
+        raise SettingsError(
+            f"model.base_url (or {URL_VARIABLE}) is no address of a server; expected e.g. http://localhost:11434/v1"
+        )
+    host = parts.netloc.rpartition("@")[2]
+    return urlunsplit(parts._replace(netloc=host, fragment="")), host, name

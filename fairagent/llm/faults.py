@@ -1,0 +1,123 @@
+"""What the wire and the provider do wrong, as errors of our own tree."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING
+
+from fairagent.errors import FatalModelError, ModelError, ReplyRefused, TransientModelError
+from fairagent.llm.endpoint import KEY_VARIABLE, Endpoint
+
+if TYPE_CHECKING:
+    import openai
+
+QUOTA_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"})
+KEY_CODES = frozenset({"invalid_api_key", "account_deactivated"})
+MODEL_CODES = frozenset({"model_not_found"})
+FILTER_CODES = frozenset({"content_filter", "content_policy_violation"})
+OVERLOAD_CODES = frozenset({"server_error", "internal_server_error", "rate_limit_exceeded", "overloaded_error"})
+
+LONGEST_QUOTE = 300
+
+
+def from_client(error: openai.OpenAIError, endpoint: Endpoint, model: str) -> ModelError:
+    """The error that the `openai` package raised, as one of ours; no key is in it."""
+    import openai
+
+    if isinstance(error, openai.APITimeoutError):
+        return TransientModelError(f"{endpoint.host} did not answer in time (model.timeout in the settings)")
+    if isinstance(error, openai.APIConnectionError):
+        reason = type(error.__cause__).__name__
+        return TransientModelError(f"no connection to {endpoint.host} ({reason}); is a server running at that address?")
+    if isinstance(error, openai.APIStatusError):
+        headers = error.response.headers
+        # Two shapes are in use: {"error": {...}}, which the client opens, and the fields at the top.
+        body = error.body
+        code, said = read_error(body if body else error.response.text)
+        return of_status(error.status_code, code, said, endpoint, model, retry_after(headers))
+    return FatalModelError(f"{endpoint.host}: {quote(str(error), endpoint)}")
+
+
+def of_status(
+    status: int, code: str, said: str, endpoint: Endpoint, model: str, wait: float | None = None
+) -> ModelError:
+    """The error for an HTTP `status` (0: an error body that came as a success), the provider's `code` and its words."""
+    answered = f"answered {status}" if status else "answered with an error"
+    what = f"{endpoint.host} {answered}{f' {code}' if code and not code.isdecimal() else ''}: {quote(said, endpoint) or 'without a word'}"
+    if status == 402 or code in QUOTA_CODES:
+        return FatalModelError(f"{what}. The quota or credit of the account is used up; add to it or use another server")
+    if status in (401, 403, 407) or code in KEY_CODES:
+        return FatalModelError(f"{what}. Set {KEY_VARIABLE} to a key that may use {model!r} there")
+    if status == 404 or code in MODEL_CODES:
+        return FatalModelError(f"{what}. Check model.name ({model!r}) and model.base_url in the settings")
+    if code in FILTER_CODES:
+        return ReplyRefused(what, raw=endpoint.hide(said))
+    if status in (408, 409, 425, 429) or status >= 500:
+        return TransientModelError(what, retry_after=wait)
+    if not status:
+        return FatalModelError(what)
+    if status < 400 or status == 405:
+        return FatalModelError(f"{what}. Check model.base_url in the settings")
+    return ModelError(what)
+
+
+def in_body(error: object, endpoint: Endpoint, model: str) -> ModelError:
+    """The error for an error body that came with HTTP 200: transient if its code means overload, else fatal."""
+    code, said = read_error(error)
+    status = int(code) if code.isdecimal() and len(code) == 3 else 503 if code in OVERLOAD_CODES else 0
+    transient = status == 429 or status >= 500
+    return of_status(status if transient else 0, code, said, endpoint, model)
+
+
+def read_error(body: object) -> tuple[str, str]:
+    """The code and the words of an error body, whatever its shape; "" where there is none.
+
+    >>> read_error({"message": "no such model", "code": "model_not_found", "type": "invalid_request_error"})
+    ('model_not_found', 'no such model')
+    >>> read_error({"error": "model 'x' not found"})
+    ('', "model 'x' not found")
+    """
+    if isinstance(body, list) and body:
+        return read_error(body[0])
+    if isinstance(body, Mapping):
+        if body.get("error"):
+            return read_error(body["error"])
+        codes = [str(body[key]) for key in ("code", "type") if body.get(key)]
+        known = QUOTA_CODES | KEY_CODES | MODEL_CODES | FILTER_CODES | OVERLOAD_CODES
+        code = next((code for code in codes if code in known), codes[0] if codes else "")
+        return code, str(body.get("message") or "")
+    return "", str(body or "")
+
+
+def retry_after(headers: Mapping[str, str], now: datetime | None = None) -> float | None:
+    """The seconds that the server asks to wait (>= 0), from retry-after-ms or Retry-After; None where it says nothing usable.
+
+    >>> retry_after({"retry-after": "2"}), retry_after({"retry-after": "nan"}), retry_after({"retry-after": "-1"})
+    (2.0, None, None)
+    """
+    given = headers.get("retry-after", "").strip()
+    for text, scale in ((headers.get("retry-after-ms", ""), 1000), (given, 1)):
+        try:
+            seconds = float(text) / scale
+        except ValueError:
+            continue
+        if math.isfinite(seconds) and seconds >= 0:
+            return seconds
+    try:
+        date = parsedate_to_datetime(given)
+    except (ValueError, OverflowError):
+        return None
+    if date.tzinfo is None:
+        date = date.replace(tzinfo=UTC)
+    return max(0.0, (date - (now or datetime.now(UTC))).total_seconds())
+
+
+def quote(said: str, endpoint: Endpoint) -> str:
+    """A server's words in one short line without the key; of a web page only that it is one."""
+    text = " ".join(endpoint.hide(said).split())
+    if text[:1] == "<":
+        return "(a web page)"
+    return text if len(text) <= LONGEST_QUOTE else f"{text[:LONGEST_QUOTE]} ..."

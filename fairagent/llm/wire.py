@@ -1,0 +1,88 @@
+"""Reading a chat completion: every odd body that comes with HTTP 200 becomes an error of its own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, Field, ValidationError
+
+from fairagent.errors import FatalModelError, ReplyInvalid, ReplyRefused, ReplyTruncated, TransientModelError
+from fairagent.llm.base import ModelReply, ModelRequest, estimate_tokens
+from fairagent.llm.endpoint import Endpoint
+from fairagent.llm.faults import in_body, quote
+
+
+class _Message(BaseModel):
+    content: str | None = None
+    refusal: str | None = None
+
+
+class _Choice(BaseModel):
+    message: _Message
+    finish_reason: str | None = None
+
+
+class _Tokens(BaseModel):
+    prompt_tokens: int = Field(ge=0)
+    completion_tokens: int = Field(ge=0)
+
+
+class _Completion(BaseModel):
+    choices: list[_Choice] | None = None
+    error: Any = None
+    model: str | None = None
+    usage: Any = None
+
+
+def read_completion(
+    body: str, content_type: str, request: ModelRequest, endpoint: Endpoint, model: str
+) -> ModelReply:
+    """The reply in `body`, which `model` sent as the answer to `request`.
+
+    Raises FatalModelError (not a chat API, an error in the body, no choice), TransientModelError (cut off on the way, an
+    overload in the body), ReplyTruncated, ReplyRefused, ReplyInvalid (no text); the last three carry their `usage`.
+    """
+    completion = _parse(endpoint.hide(body), content_type, endpoint)
+    if completion.error:
+        raise in_body(completion.error, endpoint, model)
+    if not completion.choices:
+        raise FatalModelError(f"{endpoint.host} answered without a reply (no choices); is it a chat completion API?")
+    choice = completion.choices[0]
+    text, refusal = choice.message.content or "", choice.message.refusal or ""
+    reply = _counted(completion, text, choice.finish_reason or "stop", request, model)
+    if choice.finish_reason == "length":
+        fault = ReplyTruncated(
+            f"{reply.model} was cut off after {reply.output_tokens} tokens; raise model.max_tokens in the settings, "
+            "and max_tokens in the prompt template where it is lower",
+            raw=text,
+        )
+    elif refusal or choice.finish_reason == "content_filter":
+        said = f": {quote(refusal, endpoint)}" if refusal else " (content filter)"
+        fault = ReplyRefused(f"{reply.model} declined to answer{said}", raw=refusal or text)
+    elif not text.strip():
+        fault = ReplyInvalid(f"{reply.model} sent an empty reply")
+    else:
+        return reply
+    fault.usage = reply.usage
+    raise fault
+
+
+def _parse(body: str, content_type: str, endpoint: Endpoint) -> _Completion:
+    try:
+        return _Completion.model_validate_json(body)
+    except ValidationError as error:
+        cut_off = error.errors()[0]["type"] == "json_invalid" and "json" in content_type
+    if cut_off:
+        raise TransientModelError(f"the answer of {endpoint.host} broke off on the way")
+    kind = content_type.partition(";")[0].strip() or "no content type"
+    raise FatalModelError(f"{endpoint.host} is not a chat completion API (got {kind}); check model.base_url")
+
+
+def _counted(completion: _Completion, text: str, finish: str, request: ModelRequest, model: str) -> ModelReply:
+    name = completion.model or model
+    try:
+        tokens = _Tokens.model_validate(completion.usage)
+    except ValidationError:
+        read = estimate_tokens(*(message for _, message in request.messages))
+        return ModelReply(text, read, estimate_tokens(text), name, finish, estimated=True)
+    return ModelReply(text, tokens.prompt_tokens, tokens.completion_tokens, name, finish)

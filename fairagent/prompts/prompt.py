@@ -1,0 +1,69 @@
+"""One template: checked once, rendered often."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from jinja2 import Template
+
+from fairagent.errors import Fault, PromptError
+from fairagent.llm.base import Message
+from fairagent.prompts.sandbox import TemplateFault, compile_template, render_template
+from fairagent.prompts.source import Head, read_source
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Prompt:
+    """A template that has passed every check; `sha256` is that of its file's bytes, in hexadecimal."""
+
+    path: Path
+    sha256: str
+    head: Head
+    sections: tuple[tuple[str, Template], ...]
+
+    @property
+    def variables(self) -> frozenset[str]:
+        """The names of all values it may be given."""
+        return frozenset(self.head.variables.required + self.head.variables.optional)
+
+    def render(self, variables: Mapping[str, object]) -> tuple[Message, ...]:
+        """The messages with `variables` in their places; values are only ever inserted, never read as templates.
+
+        Raises PromptError, with the line where one is to blame.
+        """
+        messages = []
+        for role, template in self.sections:
+            try:
+                messages.append((role, render_template(template, variables)))
+            except TemplateFault as fault:
+                message = f"[{role}] cannot be rendered: {fault.message}"
+                raise PromptError("prompt template", [Fault(self.path, fault.line, message)]) from None
+        return tuple(messages)
+
+
+def read_prompt(path: Path, faults: list[Fault]) -> Prompt | None:
+    """The template in the file `path`; None, and all that is wrong with it added to `faults`, where it has faults."""
+    source = read_source(path, faults)
+    if source is None:
+        return None
+    before = len(faults)
+    declared = {*source.head.variables.required, *source.head.variables.optional}
+    sections, used = [], set()
+    for role, text, line in source.sections:
+        try:
+            template, names = compile_template(text, line, str(path))
+        except TemplateFault as fault:
+            faults.append(Fault(path, fault.line, fault.message))
+            continue
+        sections.append((role, template))
+        used |= names.keys()
+        known = ", ".join(sorted(declared)) or "none"
+        for name in sorted(names.keys() - declared, key=names.__getitem__):
+            faults.append(Fault(path, names[name], f"unknown variable {name!r}; the head declares {known}"))
+    if len(sections) == len(source.sections):
+        for name in source.head.variables.required:
+            if name not in used:
+                faults.append(Fault(path, None, f"required variable {name!r} is never used"))
+    return None if len(faults) > before else Prompt(path, source.sha256, source.head, tuple(sections))

@@ -1,0 +1,172 @@
+"""Templates as text with holes: values, filters, `if` and `for`, and nothing that can compute, call or reach out.
+
+A template comes from a user's folder, perhaps a downloaded one, so what is not on the lists here is refused before
+anything runs. What is left cannot make a value larger than the text it stands in, and its loops are counted.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from jinja2 import StrictUndefined, Template, TemplateError, meta, nodes
+from jinja2.exceptions import SecurityError
+from jinja2.filters import FILTERS
+from jinja2.runtime import Context
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+from jinja2.utils import pass_context
+
+LARGEST = 64 * 1024
+"""Bytes: the largest source, filtered value and output."""
+
+MOST_STEPS = 100_000
+"""A turn of a loop takes as many steps as the loop has parts; a rendering may take so many."""
+
+_ALLOWED = (
+    *(nodes.Template, nodes.Output, nodes.TemplateData, nodes.For, nodes.If),
+    *(nodes.Name, nodes.Const, nodes.Getattr, nodes.Getitem, nodes.Slice, nodes.Filter, nodes.Test),
+    *(nodes.CondExpr, nodes.Compare, nodes.Operand, nodes.And, nodes.Or, nodes.Not, nodes.Neg, nodes.Keyword),
+)
+_STEPS = "_steps"
+
+
+class TemplateFault(Exception):
+    """What is wrong with a template; `line` counts from 1, None means the template as a whole."""
+
+    def __init__(self, message: str, line: int | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.line = line
+
+
+class _Sandbox(ImmutableSandboxedEnvironment):
+    # The lists refuse arithmetic before it comes to this; a second fence around what can fill the memory at once.
+    intercepted_binops = frozenset({"*", "**"})
+
+    def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
+        raise SecurityError(f"{operator} is not available")
+
+
+def _capped(filter: Callable[..., Any]) -> Callable[..., Any]:
+    def capped(*args: Any, **options: Any) -> Any:
+        value = filter(*args, **options)
+        if isinstance(value, str) and len(value) > LARGEST:
+            raise SecurityError(f"a value is longer than {LARGEST} characters")
+        return value
+
+    return capped
+
+
+def _join(values: Iterable[Any], separator: str = "") -> str:
+    parts = [str(value) for value in values]
+    if sum(map(len, parts)) + len(separator) * len(parts) > LARGEST:
+        raise SecurityError(f"a joined value is longer than {LARGEST} characters")
+    return separator.join(parts)
+
+
+def _to_json(value: Any) -> str:
+    # Jinja's own escapes <, >, & and ' for web pages, which only makes a prompt harder to read.
+    return json.dumps(value, ensure_ascii=False)
+
+
+@pass_context
+def _counted(context: Context, values: Iterable[Any], parts: int) -> Iterator[Any]:
+    for value in values:
+        context[_STEPS].take(parts)
+        yield value
+
+
+class _Steps:
+    def __init__(self) -> None:
+        self.left = MOST_STEPS
+
+    def take(self, steps: int) -> None:
+        self.left -= steps
+        if self.left < 0:
+            raise SecurityError("the loops are too long")
+
+
+def _environment() -> _Sandbox:
+    sandbox = _Sandbox(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, cache_size=0)
+    sandbox.globals = {}
+    plain = {name: FILTERS[name] for name in ("default", "first", "last", "length", "lower", "trim", "upper")}
+    own = {"join": _join, "tojson": _to_json}
+    sandbox.filters = {name: filter if hasattr(filter, "jinja_pass_arg") else _capped(filter) for name, filter in (plain | own).items()}
+    return sandbox
+
+
+_SANDBOX = _environment()
+_FILTERS = tuple(sorted(_SANDBOX.filters))
+_SANDBOX.filters["_counted"] = _counted
+
+
+def compile_template(text: str, line: int, name: str) -> tuple[Template, dict[str, int]]:
+    """A template from `text`, which begins in `line` of the file `name`; and the variables it uses, each with a line.
+
+    Raises TemplateFault with the line of the file.
+    """
+    try:
+        # Empty lines before it make Jinja's line numbers those of the file.
+        tree = _SANDBOX.parse("\n" * (line - 1) + text)
+        for node in tree.find_all(nodes.Node):
+            _check(node)
+        undeclared = meta.find_undeclared_variables(tree)
+        used = {node.name: node.lineno for node in reversed(list(tree.find_all(nodes.Name))) if node.name in undeclared}
+        for loop in list(tree.find_all(nodes.For)):
+            parts = nodes.Const(sum(1 for _ in loop.find_all(nodes.Node)))
+            loop.iter = nodes.Filter(loop.iter, "_counted", [parts], [], None, None, lineno=loop.lineno)
+            loop.iter.set_environment(_SANDBOX)
+        return _SANDBOX.template_class.from_code(_SANDBOX, _SANDBOX.compile(tree, filename=name), {}), used
+    except TemplateError as error:
+        raise TemplateFault(error.message or str(error), getattr(error, "lineno", None)) from None
+    except (ValueError, SyntaxError, RecursionError, MemoryError) as error:
+        # Numbers of thousands of digits, loops and brackets nested deeper than Python takes.
+        raise TemplateFault(f"this cannot be read as a template ({type(error).__name__})", line) from None
+
+
+def render_template(template: Template, variables: Mapping[str, object]) -> str:
+    """The text with its holes filled, without the empty lines around it. Raises TemplateFault."""
+    chunks, size = [], 0
+    try:
+        for chunk in template.generate({**variables, _STEPS: _Steps()}):
+            chunks.append(chunk.encode("utf-8", "replace"))
+            size += len(chunks[-1])
+            if size > LARGEST:
+                raise TemplateFault(f"the output is longer than {LARGEST // 1024} kB")
+    except (TemplateError, TypeError, ValueError, RecursionError) as error:
+        raise TemplateFault(str(error), _line(error, template.filename)) from None
+    return b"".join(chunks).decode().strip("\n")
+
+
+def _check(node: nodes.Node) -> None:
+    if isinstance(node, nodes.Tuple) and node.ctx == "store":
+        return
+    if not isinstance(node, _ALLOWED):
+        raise TemplateFault(f"{type(node).__name__} is not available in a prompt; there are values, filters, if and for", node.lineno)
+    if isinstance(node, nodes.Filter) and node.name not in _FILTERS:
+        raise TemplateFault(f"no filter {node.name!r}; there are {', '.join(_FILTERS)}", node.lineno)
+    if isinstance(node, nodes.For) and not _is_value(node.iter):
+        raise TemplateFault("a loop goes over a variable or a part of one, and over nothing made up for it", node.lineno)
+    if isinstance(node, nodes.For) and node.recursive:
+        raise TemplateFault("recursive loops are not available in a prompt", node.lineno)
+    part = node.attr if isinstance(node, nodes.Getattr) else node.arg if isinstance(node, nodes.Getitem) else None
+    name = part.value if isinstance(part, nodes.Const) else part
+    if isinstance(name, str) and name.startswith("_"):
+        raise TemplateFault(f"{name!r} is not available: names that begin with _ are private", node.lineno)
+
+
+def _is_value(node: nodes.Node) -> bool:
+    while isinstance(node, nodes.Getattr | nodes.Getitem):
+        node = node.node
+    return isinstance(node, nodes.Name)
+
+
+def _line(error: BaseException, name: str | None) -> int | None:
+    """The template's line that raised `error`: Jinja puts it into the traceback."""
+    line, trace = None, error.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == name:
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    return line

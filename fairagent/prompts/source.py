@@ -1,0 +1,145 @@
+"""A template's file: a YAML head between two `---` lines, then `[system]` and `[user]`, each on a line of its own."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+from pydantic import Field, ValidationError
+
+from fairagent.errors import Fault
+from fairagent.prompts.sandbox import LARGEST
+from fairagent.settings import Section
+
+ROLES = ("system", "user")
+_HEADER = re.compile(r"\[(\w+)\]\s*")
+
+
+class Variables(Section):
+    """The values a template is given."""
+
+    required: tuple[str, ...] = ()
+    """Those it has to use."""
+    optional: tuple[str, ...] = ()
+    """Those it may use."""
+
+
+class Head(Section):
+    """What a template says about itself."""
+
+    id: str
+    """Its name, which is its file's."""
+    version: int = Field(ge=1)
+    """Counted up with each change that matters."""
+    purpose: str = Field(min_length=1)
+    """What it is for, in one sentence."""
+    variables: Variables
+    """What it is filled with."""
+    reply: str = "text"
+    """The form of the answer: the name of a reply model, or text."""
+    max_tokens: int | None = Field(None, ge=1)
+    """The longest answer; the settings' model.max_tokens may cut it shorter."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A file's head and its sections: role, text, and the line in which the text begins."""
+
+    path: Path
+    sha256: str
+    head: Head
+    sections: tuple[tuple[str, str, int], ...]
+
+
+def read_source(path: Path, faults: list[Fault]) -> Source | None:
+    """The file's parts; None, and what is wrong added to `faults`, where it has not all of them."""
+    before = len(faults)
+    try:
+        content = path.read_bytes()
+        text = content.decode("utf-8-sig")
+    except OSError as error:
+        faults.append(Fault(path, None, f"cannot be read ({error.strerror})"))
+        return None
+    except UnicodeDecodeError as error:
+        line = content[: error.start].count(b"\n") + 1
+        faults.append(Fault(path, line, f"not UTF-8 (byte 0x{content[error.start]:02x})"))
+        return None
+    if len(content) > LARGEST:
+        faults.append(Fault(path, None, f"larger than {LARGEST // 1024} kB"))
+        return None
+    lines = text.splitlines()
+    fences = [number for number, line in enumerate(lines) if line.rstrip() == "---"][:2]
+    if len(fences) < 2 or fences[0] != 0:
+        faults.append(Fault(path, 1, "no head: the file begins with a line ---, then YAML, then a line ---"))
+        return None
+    head = _read_head(path, lines[1 : fences[1]], faults)
+    sections = _read_sections(path, lines, fences[1] + 1, faults)
+    if head is None or len(faults) > before:
+        return None
+    return Source(path, hashlib.sha256(content).hexdigest(), head, sections)
+
+
+def _read_head(path: Path, lines: Sequence[str], faults: list[Fault]) -> Head | None:
+    text = "\n".join(lines)
+    try:
+        # An alias can blow a few lines up to any size.
+        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, yaml.SafeLoader)):
+            faults.append(Fault(path, 1, "the head uses a YAML alias (*name), which is not available"))
+            return None
+        values = yaml.safe_load(text)
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 2 if error.problem_mark else 1
+        faults.append(Fault(path, line, f"the head is not valid YAML: {error.problem}"))
+        return None
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        faults.append(Fault(path, 1, f"the head is not valid YAML ({type(error).__name__})"))
+        return None
+    try:
+        head = Head.model_validate(values)
+    except ValidationError as error:
+        faults.extend(_fault_of_key(path, lines, fault["loc"], fault["type"], fault["msg"]) for fault in error.errors())
+        return None
+    if head.id != path.stem:
+        faults.append(Fault(path, _line_of("id", lines), f"id is {head.id!r}, but the file is {path.name}"))
+    return head
+
+
+def _fault_of_key(path: Path, lines: Sequence[str], place: tuple[str | int, ...], kind: str, message: str) -> Fault:
+    if kind == "extra_forbidden":
+        known = Variables if len(place) > 1 else Head
+        message = f"unknown key; there are {', '.join(known.model_fields)}"
+    name = ".".join(str(part) for part in place) or "the head"
+    return Fault(path, _line_of(str(place[0]) if place else "", lines), f"{name}: {message}")
+
+
+def _line_of(key: str, lines: Sequence[str]) -> int:
+    """The file's line with this key of the head; 1 where it is not there."""
+    return next((number for number, line in enumerate(lines, start=2) if key and line.startswith(f"{key}:")), 1)
+
+
+def _read_sections(path: Path, lines: Sequence[str], start: int, faults: list[Fault]) -> tuple[tuple[str, str, int], ...]:
+    headers = [(number, match[1]) for number in range(start, len(lines)) if (match := _HEADER.fullmatch(lines[number]))]
+    stray = next((n for n in range(start, headers[0][0] if headers else len(lines)) if lines[n].strip()), None)
+    if stray is not None:
+        faults.append(Fault(path, stray + 1, "text before the first section: [system] or [user] comes first"))
+    ends = [number for number, _ in headers[1:]] + [len(lines)]
+    sections = []
+    for (number, role), end in zip(headers, ends, strict=True):
+        text = "\n".join(lines[number + 1 : end])
+        if role not in ROLES:
+            faults.append(Fault(path, number + 1, f"unknown section [{role}]; there are [system] and [user]"))
+        elif role in (known for known, _, _ in sections):
+            faults.append(Fault(path, number + 1, f"a second section [{role}]"))
+        elif not text.strip():
+            faults.append(Fault(path, number + 1, f"section [{role}] is empty"))
+        sections.append((role, text, number + 2))
+    roles = [role for role, _, _ in sections]
+    if "user" not in roles:
+        faults.append(Fault(path, None, "no section [user]"))
+    elif "system" in roles[roles.index("user") :]:
+        faults.append(Fault(path, None, "[system] comes before [user]"))
+    return tuple(sections)

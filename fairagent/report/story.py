@@ -1,0 +1,125 @@
+"""The story of a trace: what was searched, who lacked what, which words were tried, and why it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from rich.console import RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from fairagent.report.text import ORACLE, gap_text, percent, plain, targets_text
+from fairagent.types import Exposure, Group, Step, Term, Trace
+
+Line = tuple[str, Text]
+"""What the line is about, and its text."""
+
+TOPIC_WORDS_SHOWN = 8
+"""How many of the (usually a hundred) topic words the story names."""
+
+_CANDIDATES = {
+    "best": "the last list accepted",
+    "last": "the last list retrieved",
+    "union": "all lists accepted",
+}
+
+
+def story_text(trace: Trace, width: int = 100) -> str:
+    """The story as plain text in lines of at most `width` characters."""
+    return plain(story(trace), width)
+
+
+def story(trace: Trace) -> RenderableType:
+    """The story, a numbered paragraph a step, then the end: why it stopped, the final ranking, what it cost."""
+    page = Table.grid(padding=(0, 1))
+    page.add_column(justify="right", no_wrap=True)
+    page.add_column(no_wrap=True, max_width=16, style="dim")
+    page.add_column(ratio=1)
+    reached: Step | None = None
+    for number, step in enumerate(trace.steps, start=1):
+        _add(page, f"{number}.", _step(step, reached))
+        reached = step if step.accepted else reached
+    _add(page, "", _ending(trace))
+    return page
+
+
+def _add(page: Table, number: str, lines: Iterable[Line]) -> None:
+    for place, (name, text) in enumerate(lines):
+        page.add_row("" if place else number, name, text)
+
+
+def _step(step: Step, before: Step | None) -> Iterator[Line]:
+    """A step's lines; `before` is the last accepted step before it, None for the first."""
+    if before is None:
+        yield "query", Text.assemble((step.query.text or "(empty)", "bold"), f" ({len(step.ranking):,} documents)")
+        yield from map(_shares, step.exposures)
+        yield "gap", Text(gap_text(step.gap))
+    elif step.aim is None:
+        yield step.source, Text(_terms(step.added, TOPIC_WORDS_SHOWN))
+        yield from map(_shares, step.exposures)
+        yield "gap", Text(f"{gap_text(step.gap)}, was {gap_text(before.gap)}")
+    else:
+        yield from _refinement(step, before, step.aim)
+
+
+def _refinement(step: Step, before: Step, aim: Group) -> Iterator[Line]:
+    share, target = _share_and_target(aim, before.exposures)
+    yield "aim", Text.assemble((str(aim), "bold cyan"), f": {percent(share)}, target {percent(target)}")
+    if step.added:
+        yield step.source, Text(_terms(step.added, len(step.added)), "cyan")
+    else:
+        yield step.source, Text("nothing to add")
+    if step.dropped:
+        yield "dropped", Text(f"{', '.join(step.dropped)} (not in the index)", "dim")
+    if step.added:
+        share, _ = _share_and_target(aim, step.exposures)
+        verdict = ("accepted", "green") if step.accepted else ("discarded", "red")
+        change = f"{gap_text(step.gap)}, was {gap_text(before.gap)}; {aim.label} now {percent(share)}: "
+        yield "gap", Text.assemble(change, verdict)
+
+
+def _ending(trace: Trace) -> Iterator[Line]:
+    yield "stopped", Text(trace.stopped)
+    candidates = _CANDIDATES.get(trace.candidates, trace.candidates)
+    yield "final ranking", Text(f"from {candidates} ({trace.candidates}), re-ranked ({trace.reranker})")
+    yield from map(_shares, trace.exposures)
+    yield "gap", Text(gap_text(trace.gap))
+    yield "target", Text(targets_text(trace))
+    if trace.oracle:
+        yield "", Text(ORACLE, "bold red")
+    yield "cost", Text(_cost(trace))
+
+
+def _cost(trace: Trace) -> str:
+    usage = trace.usage
+    own = max(0.0, trace.seconds - trace.engine_seconds - usage.seconds)
+    seconds = f"{trace.seconds:.2f} s (engine {trace.engine_seconds:.2f}, model {usage.seconds:.2f}, own {own:.2f})"
+    if not usage.calls:
+        return f"{seconds}, no model calls"
+    price = "price unknown" if usage.cost is None else f"${usage.cost:.4f}"
+    tokens = f"{usage.input_tokens:,} tokens in, {usage.output_tokens:,} out"
+    return f"{seconds}, {usage.calls} model call{'s' * (usage.calls != 1)}, {tokens}, {price}"
+
+
+def _shares(exposure: Exposure) -> Line:
+    """Every group's share, its target in parentheses."""
+    groups = zip(exposure.labels, exposure.shares.tolist(), exposure.target.tolist(), strict=True)
+    parts = [
+        f"{label} {percent(share)} ({'' if place else 'target '}{percent(target)})"
+        for place, (label, share, target) in enumerate(groups)
+    ]
+    if exposure.unknown:
+        parts.append(f"no label {percent(exposure.unknown)}")
+    return exposure.dimension, Text(", ".join(parts))
+
+
+def _share_and_target(group: Group, exposures: Sequence[Exposure]) -> tuple[float, float]:
+    exposure = next(exposure for exposure in exposures if exposure.dimension == group.dimension)
+    place = exposure.labels.index(group.label)
+    return float(exposure.shares[place]), float(exposure.target[place])
+
+
+def _terms(terms: Sequence[Term], shown: int) -> str:
+    """Words with their weights in Lucene's notation, which no line break can part."""
+    listed = ", ".join(f"{term.text}^{term.weight:.3g}" for term in terms[:shown])
+    return listed if len(terms) <= shown else f"{listed} and {len(terms) - shown} more"

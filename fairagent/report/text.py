@@ -1,0 +1,110 @@
+"""What a person reads of a search in a terminal: the ranking with its groups, and the exposure as bars.
+
+Everything here is a rich renderable. `plain` prints one to a string, for those who are in no terminal.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Mapping, Sequence
+
+from rich import box
+from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from fairagent.report.bars import Bar
+from fairagent.types import Exposure, Hit, Trace
+
+ORACLE = "ORACLE: a target was taken from the relevance judgments; fit to evaluate with, not a fair comparison"
+"""What every output of a run says that looked at the judgments inside the loop."""
+
+LABEL_WIDTH = 33
+"""Longer names of groups are cut in the bars (in nothing else)."""
+
+
+def plain(renderable: RenderableType, width: int = 100) -> str:
+    """`renderable` as text without colors, in lines of at most `width` characters."""
+    page = io.StringIO()
+    Console(file=page, width=width, color_system=None, highlight=False).print(renderable)
+    return "\n".join(line.rstrip() for line in page.getvalue().splitlines()) + "\n"
+
+
+def percent(share: float) -> str:
+    """A share as a whole percentage; what is there but would round to nothing is "<1%".
+
+    >>> percent(0.274), percent(0.001), percent(0)
+    ('27%', '<1%', '0%')
+    """
+    return "<1%" if 0 < share < 0.005 else f"{100 * share:.0f}%"
+
+
+def gap_text(gap: float) -> str:
+    """A gap or divergence (nats); it is infinite where a dimension shows no labeled document."""
+    return f"{gap:.3f}" if math.isfinite(gap) else "infinite"
+
+
+def groups_text(shares: Mapping[str, float]) -> str:
+    """The groups that one document belongs to, with their shares where these differ; "-" where none is known.
+
+    >>> groups_text({"Asia": 0.5, "Europe": 0.5}), groups_text({"Asia": 0.75, "Europe": 0.25}), groups_text({})
+    ('Asia, Europe', 'Asia 75%, Europe 25%', '-')
+    """
+    if len(set(shares.values())) > 1:
+        return ", ".join(f"{label} {percent(share)}" for label, share in shares.items())
+    return ", ".join(shares) or "-"
+
+
+def hits_table(hits: Sequence[Hit]) -> Table:
+    """The ranking: rank, title (the id where there is none), the groups of each dimension, score."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
+    table.add_column("rank", justify="right", no_wrap=True)
+    table.add_column("title", no_wrap=True, overflow="ellipsis", min_width=16, ratio=3)
+    dimensions = list(hits[0].groups) if hits else []
+    for dimension in dimensions:
+        table.add_column(dimension, no_wrap=True, overflow="ellipsis", ratio=2 if len(dimensions) > 1 else 1)
+    table.add_column("score", justify="right", no_wrap=True)
+    for hit in hits:
+        groups = [Text(groups_text(hit.groups[name]), "" if hit.groups[name] else "dim") for name in dimensions]
+        table.add_row(str(hit.rank), Text(hit.title or hit.id), *groups, f"{hit.score:.3f}")
+    return table
+
+
+def exposure_table(trace: Trace) -> Table:
+    """The first ranking's exposure and the final one's as bars beside the target, a block a dimension, a row a group.
+
+    Within a dimension all bars have one scale. The tick is the target; what is without a label is left out of the
+    shares and stands below them.
+    """
+    table = Table(box=None, pad_edge=False, padding=(0, 1), expand=True)
+    table.add_column("exposure", no_wrap=True, overflow="ellipsis", max_width=LABEL_WIDTH)
+    for name in ("before", "after"):
+        table.add_column(name, ratio=1)
+        table.add_column("", justify="right", no_wrap=True)
+    table.add_column("target", justify="right", no_wrap=True)
+    for before, after in zip(trace.steps[0].exposures, trace.exposures, strict=True):
+        _add_dimension(table, before, after)
+    table.caption = Text(f"| is the target: {targets_text(trace)}", "dim")
+    table.caption_justify = "left"
+    return table
+
+
+def targets_text(trace: Trace) -> str:
+    """Where the targets come from, e.g. "trec-estimated" or "gender given, region population"."""
+    if len(set(trace.targets)) == 1:
+        return trace.targets[0]
+    pairs = zip(trace.exposures, trace.targets, strict=True)
+    return ", ".join(f"{exposure.dimension} {source}" for exposure, source in pairs)
+
+
+def _add_dimension(table: Table, before: Exposure, after: Exposure) -> None:
+    table.add_row(Text(before.dimension, "bold"))
+    full = max(*before.shares, *after.shares, *after.target)
+    rows = zip(before.labels, before.shares.tolist(), after.shares.tolist(), after.target.tolist(), strict=True)
+    for label, share, share_after, target in rows:
+        bars = Bar(share, target, full, "blue"), Bar(share_after, target, full, "green")
+        table.add_row(Text(f"  {label}"), bars[0], percent(share), bars[1], percent(share_after), percent(target))
+    if before.unknown or after.unknown:
+        table.add_row("  (no label)", "", percent(before.unknown), "", percent(after.unknown), style="dim")
+    table.add_row("  divergence", "", gap_text(before.divergence), "", gap_text(after.divergence), style="dim")
