@@ -16,11 +16,11 @@ from fairagent.query import as_query, with_terms
 from fairagent.refine.base import Refiner, RefineState
 from fairagent.rerank.base import Pool, Reranker
 from fairagent.result import hits_of
-from fairagent.retrieve.base import Retriever, Vocabulary
+from fairagent.retrieve.base import Retriever, Vocabulary, checked
 from fairagent.retrieve.clock import engine_seconds
 from fairagent.retrieve.relevance_model import RM3, TermSource
 from fairagent.settings import Settings
-from fairagent.types import Query, Refinement, SearchResult, Step, Term, Topic, Trace, Usage
+from fairagent.types import Query, Ranking, Refinement, SearchResult, Step, Term, Topic, Trace, Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,8 @@ class FairAgent:
         """A fair ranking of `settings.n` documents, with the trace of how it came about.
 
         Targets and groups that depend on the topic need a `Topic`, or a `Query` with its id.
-        Raises DataError where a target cannot be made, BackendUnavailable, and what the refiner's model raises.
+        Raises DataError where a target cannot be made or the engine's list is none, BackendUnavailable, and what the
+        refiner's model raises.
         """
         started, engine_started = perf_counter(), engine_seconds()
         query = as_query(query)
@@ -63,7 +64,7 @@ class FairAgent:
             exposures=exposures,
             gap=total_gap(exposures),
             targets=tuple(target.source for target in meter.targets),
-            oracle=any(target.oracle for target in meter.targets),
+            oracle=meter.oracle,
             usage=sum((step.usage for step in steps), Usage()),
             seconds=perf_counter() - started,
             engine_seconds=engine_seconds() - engine_started,
@@ -72,13 +73,13 @@ class FairAgent:
 
     def _start(self, query: Query) -> tuple[list[Step], ExposureMeter]:
         """The user's words, then, where the engine can tell them, the words of the topic."""
-        first = self.retriever.search(query, self.settings.depth)
+        first = self._retrieve(query)
         rankings = [("query", query, first)]
         expansion = self.settings.expansion
         if expansion.documents and len(first) and isinstance(self.retriever, TermSource):
             rm3 = RM3(expansion.documents, expansion.terms, expansion.weight)
             expanded = rm3.expand(self.retriever, query, first)
-            rankings.append(("topic words", expanded, self.retriever.search(expanded, self.settings.depth)))
+            rankings.append(("topic words", expanded, self._retrieve(expanded)))
         meter = ExposureMeter.make(self.collection, query.id, self.settings, rankings[-1][2])
         steps = [
             _measured(meter, Step(source, asked, ranking, (), 0.0, added=asked.terms))
@@ -89,12 +90,12 @@ class FairAgent:
     def _refine(self, query: Query, meter: ExposureMeter, steps: list[Step]) -> str:
         """The loop; appends a step for each query tried and says why it stopped."""
         first, now = steps[0], steps[-1]
+        if not len(first.ranking):
+            return "the query retrieves nothing"
         dimensions = (target.dimension for target in meter.targets)
         memberships = dict(zip(dimensions, meter.memberships(first.ranking.ids), strict=True))
         tried: frozenset[str] = frozenset()
         for _ in range(self.settings.iterations):
-            if not len(first.ranking):
-                return "the query retrieves nothing"
             if now.gap <= self.settings.threshold:
                 return f"the gap is not above {self.settings.threshold:g}"
             group = most_underexposed(now.exposures)
@@ -111,13 +112,15 @@ class FairAgent:
                 return proposed.note or "no new keyword occurs in the index"
 
             refined = with_terms(now.query, added)
-            ranking = self.retriever.search(refined, self.settings.depth)
-            step = _measured(meter, replace(step, query=refined, ranking=ranking))
+            step = _measured(meter, replace(step, query=refined, ranking=self._retrieve(refined)))
             steps.append(replace(step, accepted=step.gap < now.gap))
             if not steps[-1].accepted:
                 return "the gap did not fall"
             now = steps[-1]
         return f"{self.settings.iterations} refinements were made"
+
+    def _retrieve(self, query: Query) -> Ranking:
+        return checked(query, self.retriever.search(query, self.settings.depth))
 
     def _tried_out(self, proposed: Refinement, tried: frozenset[str]) -> tuple[tuple[Term, ...], tuple[str, ...]]:
         """The proposed keywords that are new and occur in the index, and the words of those that do not occur."""

@@ -31,7 +31,8 @@ def open_agent(
     """An agent for a collection and its Lucene index.
 
     `collection` is a collection or its settings file, `index` the index's folder; both default to the settings.
-    `settings` are settings or their file; `overrides` beat them: `open_agent("c.yaml", n=10, reranking={"kind": "fused"})`.
+    `settings` are settings or their file; `overrides` beat them, section by section:
+    `open_agent("c.yaml", n=10, reranking={"kind": "fused"})`.
 
     Raises SettingsError, DataError (every fault of the collection's files), IndexMismatch, BackendUnavailable.
     """

@@ -48,6 +48,12 @@ class ExposureMeter:
         discount, divergence = parse_discount(settings.discount), DIVERGENCES[settings.divergence]
         return cls(collection, topic, targets, settings.n, discount, divergence)
 
+    @property
+    def oracle(self) -> bool:
+        """Whether a target, or the groups of the documents themselves, were taken from the judgments."""
+        judged = self.collection.groups.oracle
+        return any(target.oracle or target.dimension in judged for target in self.targets)
+
     def memberships(self, ids: Sequence[str]) -> tuple[FloatArray, ...]:
         """The groups of these documents, (len(ids), 1 + g) a dimension."""
         groups = self.collection.groups
@@ -101,11 +107,11 @@ def most_underexposed(exposures: Sequence[Exposure]) -> Group | None:
     Ties go to the larger target, then to the first dimension and label. Where a dimension shows no labeled document,
     its groups lack their whole target.
     """
-    best: tuple[float, float] = (1e-12, 0.0)
-    worst: Group | None = None
-    for exposure in exposures:
-        for label, target, share in zip(exposure.labels, exposure.target, exposure.shares, strict=True):
-            lacking = (round(float(target - share), 12), float(target))
-            if target > 0 and lacking > best:
-                best, worst = lacking, Group(exposure.dimension, label)
-    return worst
+    # What lies below the 12th decimal is rounding.
+    lacking = [
+        (round(float(target - share), 12), float(target), Group(exposure.dimension, label))
+        for exposure in exposures
+        for label, target, share in zip(exposure.labels, exposure.target, exposure.shares, strict=True)
+    ]
+    most, _, group = max(lacking, key=lambda entry: entry[:2])
+    return group if most > 0 else None

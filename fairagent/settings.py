@@ -45,7 +45,7 @@ class Expansion(Section):
 
     documents: int = Field(50, ge=0)
     """How many of the first documents are read; 0 leaves the user's query alone."""
-    terms: int = Field(100, ge=1)
+    terms: int = Field(200, ge=1)
     """How many words are added."""
     weight: float = Field(0.7, ge=0, lt=1)
     """Their share of the whole query's weight."""
@@ -107,7 +107,10 @@ def _target(value: Any) -> Any:
 
 
 class Settings(Section):
-    """Everything that can be set. A call's arguments beat FAIRAGENT_... variables, these the file, the file these defaults."""
+    """Everything that can be set.
+
+    A call's arguments beat FAIRAGENT_... variables, these the file, and the file the defaults.
+    """
 
     collection: str = ""
     """The collection's settings file."""

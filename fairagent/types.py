@@ -178,7 +178,7 @@ class Trace:
     """Everything that happened between a query and its ranking.
 
     `exposures` and `gap` are those of the final ranking; `targets` says where each dimension's target comes from, and
-    `oracle` marks a run in which one looked at the relevance judgments. `seconds` is the whole time,
+    `oracle` marks a run in which a target or the groups came from the relevance judgments. `seconds` is the whole time,
     `engine_seconds` the search engine's part of it, `usage.seconds` the language model's.
     """
 

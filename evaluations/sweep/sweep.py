@@ -27,7 +27,7 @@ from fairagent.settings import Settings, load_settings
 
 HERE = Path(__file__).resolve().parent
 PLAIN = {"refiner": "none", "expansion": {"documents": 0}, "reranking": {"kind": "original"}}
-LOOP = {"expansion": {"documents": 0}, "feedback": {"weight": 1.0}, "target": "population"}
+LOOP = {"expansion": {"documents": 0}, "feedback": {"weight": 1.0}}
 LIST = {"kind": "fused", "refined": 1.0}
 
 
@@ -65,7 +65,7 @@ ROWS: dict[str, Mapping[str, Any]] = {
     **{f"iterations {times}": {"iterations": times} for times in (1, 3, 10)},
     **{f"target {kind}": {"target": kind} for kind in ("uniform", "corpus", "estimated", "qrels", "trec")},
     **{f"topic documents {n}": {"expansion": {"documents": n}} for n in (10, 30, 70)},
-    **{f"topic terms {n}": {"expansion": {"terms": n}} for n in (20, 50, 200)},
+    **{f"topic terms {n}": {"expansion": {"terms": n}} for n in (20, 50, 100, 300)},
     **{f"topic weight {w}": {"expansion": {"weight": w}} for w in (0.3, 0.5, 0.8)},
     **{f"group terms {n}": {"feedback": {"terms": n}} for n in (10, 50)},
     **{f"group weight {w}": {"feedback": {"weight": w}} for w in (0.05, 0.3, 0.6, 1.0)},

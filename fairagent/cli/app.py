@@ -39,6 +39,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("demo")(demo.demo)
@@ -79,9 +80,9 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
-    app()
+    app(prog_name="fairagent")
 
 
 def _complain(message: str) -> None:
-    error_console().print(f"[bold red]fairagent:[/] ", end="")
+    error_console().print("[bold red]fairagent:[/] ", end="")
     error_console().print(message, markup=False, soft_wrap=True)

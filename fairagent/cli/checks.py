@@ -17,6 +17,7 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 from fairagent.errors import BackendUnavailable, FairAgentError
+from fairagent.llm.endpoint import KEY_VARIABLE, OPENAI, URL_VARIABLE, Endpoint
 from fairagent.retrieve import java
 from fairagent.settings import Settings
 
@@ -24,6 +25,7 @@ OLDEST_PYTHON = (3, 11)
 CORE = ("pyserini", "scipy", "pydantic")
 """Without these there is no search at all; the others serve parts of fairagent."""
 PACKAGES = (*CORE, "openai", "llama-index", "tenacity", "jinja2", "diskcache")
+FAULTS_SHOWN = 5
 PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
 
 _TRY_LUCENE = """
@@ -59,8 +61,8 @@ def check_packages() -> Iterator[Check]:
         try:
             yield Check(name, "ok", version(name))
         except PackageNotFoundError:
-            needed = "problem" if name in CORE else "note"
-            yield Check(name, "problem" if needed == "problem" else "note", "not installed", f"pip install {name}")
+            fix = "run from its folder; `pip install .` installs it" if name == "fairagent" else f"pip install {name}"
+            yield Check(name, "problem" if name in CORE else "note", "not installed", fix)
 
 
 def check_java(environ: Mapping[str, str]) -> Check:
@@ -101,18 +103,19 @@ def check_lucene(memory: str, environ: Mapping[str, str]) -> Check:
 
 def check_model(settings: Settings, environ: Mapping[str, str]) -> Iterator[Check]:
     """Key and address of the language model, which only the refiner `llm` asks."""
-    needed = settings.refiner == "llm"
-    if environ.get("OPENAI_API_KEY"):
-        yield Check("OPENAI_API_KEY", "ok", "set")
+    if environ.get(KEY_VARIABLE):
+        yield Check(KEY_VARIABLE, "ok", "set")
     else:
-        fix = "set it for refiner: llm; refiner: feedback works without"
-        yield Check("OPENAI_API_KEY", "problem" if needed else "note", "not set", fix)
-    if settings.model.base_url:
-        yield Check("model server", "ok", f"{host(settings.model.base_url)} (settings)")
-    elif environ.get("OPENAI_BASE_URL"):
-        yield Check("model server", "note", f"{host(environ['OPENAI_BASE_URL'])} (OPENAI_BASE_URL)")
-    else:
-        yield Check("model server", "ok", "OpenAI (no other is set)")
+        yield Check(KEY_VARIABLE, "note", "not set", "needed by refiner: llm; refiner: feedback works without")
+    address = settings.model.base_url or environ.get(URL_VARIABLE, "")
+    whose = "settings" if settings.model.base_url else URL_VARIABLE if address else "no other is set"
+    found = f"{host(address or OPENAI)} ({whose})"
+    try:
+        if settings.refiner == "llm":
+            Endpoint.find(settings.model.base_url, environ)
+        yield Check("model server", "note" if whose == URL_VARIABLE else "ok", found)
+    except FairAgentError as error:
+        yield Check("model server", "problem", found, str(error))
 
 
 def check_proxies(environ: Mapping[str, str]) -> Check:
@@ -129,12 +132,14 @@ def check_proxies(environ: Mapping[str, str]) -> Check:
 
 
 def check_prompts(folder: str) -> Check:
-    """The user's own prompt templates."""
-    if not folder:
-        return Check("prompts", "ok", "those that came with fairagent")
-    if not Path(folder).is_dir():
-        return Check("prompts", "problem", f"{folder} is no folder", "correct the setting `prompts`")
-    return Check("prompts", "ok", f"{len(list(Path(folder).glob('*.j2')))} templates in {folder}")
+    """The prompt templates: those that are shipped, and the user's own."""
+    from fairagent.prompts import Prompts
+
+    try:
+        ids = Prompts(folder).ids
+    except FairAgentError as error:
+        return _problem("prompts", error)
+    return Check("prompts", "ok", f"{', '.join(ids)} ({f'with those in {folder}' if folder else 'as shipped'})")
 
 
 def check_collection(settings: Settings) -> Iterator[Check]:
@@ -160,8 +165,13 @@ def check_collection(settings: Settings) -> Iterator[Check]:
                 manifest.check(collection, settings.retrieval.analyzer, folder)
             yield Check(name, "ok", f"{manifest.documents:,} documents of {manifest.collection} at {folder}")
     except FairAgentError as error:
-        first, *rest = str(error).splitlines()
-        yield Check(name, "problem", first, "\n".join(line.strip() for line in rest[:3]))
+        yield _problem(name, error)
+
+
+def _problem(name: str, error: FairAgentError) -> Check:
+    """What an error says: its first line, then some of the faults that it lists."""
+    first, *faults = str(error).splitlines()
+    return Check(name, "problem", first, "\n".join(fault.strip() for fault in faults[:FAULTS_SHOWN]))
 
 
 def host(address: str) -> str:

@@ -13,7 +13,7 @@ import yaml
 from fairagent.cli.options import AsJson, Assignments, SettingsFile, overrides, settings_file
 from fairagent.settings import ENV_PREFIX, Section, Settings, from_environment, load_settings, read_yaml
 
-Path_ = tuple[str, ...]
+Place = tuple[str, ...]
 Layers = Mapping[str, Mapping[str, Any]]
 
 
@@ -23,7 +23,7 @@ def config(
     assignments: Assignments = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print the settings as YAML; those that were set say where.
+    """Print the settings; those that were set say where.
 
     --set beats FAIRAGENT_... variables (FAIRAGENT_RERANKING__KIND=fused), these beat the file, the file the defaults.
     The output of --defaults is a settings file to start from.
@@ -43,8 +43,8 @@ def config(
         typer.echo(line)
 
 
-def leaves(section: Section, above: Path_ = ()) -> Iterator[tuple[Path_, Any, str]]:
-    """Every single setting: its path, its value, its description."""
+def leaves(section: Section, above: Place = ()) -> Iterator[tuple[Place, Any, str]]:
+    """Every single setting: its path, its value, what it means."""
     for name, field in type(section).model_fields.items():
         value = getattr(section, name)
         if isinstance(value, Section):
@@ -53,7 +53,7 @@ def leaves(section: Section, above: Path_ = ()) -> Iterator[tuple[Path_, Any, st
             yield (*above, name), value, " ".join((field.description or "").split())
 
 
-def source_of(path: Path_, layers: Layers) -> str | None:
+def source_of(path: Place, layers: Layers) -> str | None:
     """Which layer, the strongest first, sets the value at `path`; None where it is the default."""
     for name, values in layers.items():
         place: Any = values
@@ -64,9 +64,9 @@ def source_of(path: Path_, layers: Layers) -> str | None:
     return None
 
 
-def yaml_lines(settings: Settings, sources: Mapping[Path_, str], described: bool = False) -> Iterator[str]:
+def yaml_lines(settings: Settings, sources: Mapping[Place, str], described: bool = False) -> Iterator[str]:
     """The settings as a YAML file: comments say where a value comes from, or (`described`) what it means."""
-    above: Path_ = ()
+    above: Place = ()
     for path, value, description in leaves(settings):
         if path[:-1] != above:
             above = path[:-1]

@@ -2,46 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from time import perf_counter
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
 from fairagent.cli.options import AsJson
-from fairagent.cli.terminal import console, progress_bar
+from fairagent.cli.terminal import console
 from fairagent.settings import Settings
-
-if TYPE_CHECKING:
-    from rich.table import Table
-
-    from fairagent.collection import Collection
-    from fairagent.types import Ranking, SearchResult, Topic, Usage
-
-RERANKERS = ("original", "fused", "exposure")
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Run:
-    """One system over all topics; `seconds` is what its searches took together."""
-
-    system: str
-    rankings: Mapping[str, Ranking]
-    calls: int
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """What the table shows of a run: nDCG, and for each dimension AWRF and their product."""
-
-    system: str
-    ndcg: float
-    fairness: Mapping[str, tuple[float, float]]
-    calls: int
-    seconds: float
 
 
 def demo(
@@ -49,62 +17,48 @@ def demo(
     people: Annotated[int, typer.Option("--people", metavar="N", help="How many people to make up.")] = 3000,
     as_json: AsJson = False,
 ) -> None:
-    """Make up a collection, index it, and compare BM25 with the agent on its topics; no key is needed.
+    """Compare BM25 with the agent on a made-up collection.
 
-    Nothing in the collection is about the world: it shows how fairagent works. Every run makes the same one.
+    No key is needed. Every run makes up the same collection: people who never lived, to show how fairagent works.
+    Nothing measured on it is a finding about the world.
     """
-    from fairagent.assemble import make_refiner, make_reranker, open_retriever
-    from fairagent.agent import FairAgent
+    from fairagent.assemble import open_retriever
     from fairagent.cli.indexing import ensure_index
+    from fairagent.cli.systems import agent_with, compare, rows_record, systems_table
     from fairagent.collection import load_collection
     from fairagent.collection.demo import write_demo
-    from fairagent.query import as_query
+    from fairagent.evaluate.topics import judged_topics, standard_measures
     from fairagent.report.record import to_json
-    from fairagent.types import Usage
+    from fairagent.report.story import story
 
+    settings = Settings()
+    n = settings.n
     file = write_demo(folder, people=people)
     collection = load_collection(file)
-    settings = Settings()
     indexed = ensure_index(collection, folder / "index", settings.retrieval)
     retriever = open_retriever(collection, indexed.folder, settings)
-    refiner = make_refiner(settings, retriever)
-
-    def agent_with(kind: str) -> FairAgent:
-        chosen = settings.model_copy(update={"reranking": settings.reranking.model_copy(update={"kind": kind})})
-        return FairAgent(collection, retriever, refiner, make_reranker(chosen, retriever), chosen)
-
-    def plain(topic: Topic) -> tuple[Ranking, Usage]:
-        return retriever.search(as_query(topic), settings.n), Usage()
-
-    def fair(agent: FairAgent) -> Callable[[Topic], tuple[Ranking, Usage]]:
-        def search(topic: Topic) -> tuple[Ranking, Usage]:
-            result = agent.search(topic)
-            return result.ranking, result.trace.usage
-
-        return search
-
-    topics = list(collection.topics.values())
-    runs = [run("BM25", plain, topics)]
-    runs += [run(f"agent, {kind} re-ranking", fair(agent_with(kind)), topics) for kind in RERANKERS]
-    rows = [judge(collection, each, settings.n) for each in runs]
+    rows = list(compare(collection, retriever, settings))
     if as_json:
-        typer.echo(to_json(_record(collection, rows, indexed.folder, settings.n)))
+        measures = [str(measure) for measure in standard_measures(n)]
+        record = {"collection": str(file), "index": str(indexed.folder), "topics": len(collection.topics)}
+        typer.echo(to_json({**record, "measures": measures, "systems": rows_record(rows)}))
         return
+
+    first = next(iter(collection.topics.values()))
+    result = agent_with(settings.reranking.kind, collection, retriever, settings).search(first)
     out = console()
-    out.print(f"{indexed.manifest.documents:,} biographies of people who never lived, {len(topics)} topics, in {folder}")
-    out.print(systems_table(rows, settings.n))
-    _explain(collection, settings.n)
-    result = agent_with(settings.reranking.kind).search(topics[0])
-    _tell(result, file, indexed.folder)
-
-
-def run(system: str, search: Callable[[Topic], tuple[Ranking, Usage]], topics: Sequence[Topic]) -> Run:
-    """Search for every topic, with a progress bar."""
-    rankings: dict[str, Ranking] = {}
-    calls = 0
-    started = perf_counter()
-    with progress_bar() as bar:
-        for topic in bar.track(topics, description=system):
-            rankings[topic.id], usage = search(topic)
-            calls += usage.calls
-    return Run(system, rankings, calls, perf_counter() - started)
+    out.print(f"{indexed.manifest.documents:,} documents about people who never lived, {len(collection.topics)} topics")
+    out.print(systems_table(rows, n))
+    out.print(
+        "Judged against half the relevant documents' shares and half the world's, without the documents that have no "
+        f"label; means over the topics. Inside the loop the target is {result.trace.targets[0]}, which sees no judgments.",
+        style="dim",
+    )
+    for dimension in collection.groups.dimensions:
+        judged = judged_topics(collection, dimension)
+        if left_out := [*judged.without_relevant, *judged.without_label]:
+            out.print(f"Not judged for {dimension}, since no relevant document has a label: {', '.join(left_out)}")
+    out.print(f"\nHow the agent ({settings.reranking.kind} re-ranking) went about the first topic\n", style="bold")
+    out.print(story(result.trace))
+    out.print("\nThe same and more, for any query:", style="bold")
+    out.print(f"fairagent search -c {file} --index {indexed.folder} --topic {first.id}", markup=False, soft_wrap=True)

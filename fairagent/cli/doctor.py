@@ -28,9 +28,10 @@ def doctor(
     assignments: Assignments = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check what fairagent needs, and say what to do about what is missing.
+    """Check what fairagent needs to work here.
 
-    Ends with 0 where searching works, with 3 where there is a problem.
+    Each line says what was found and, where something is missing, what to do. Ends with 0 where searching works, with
+    3 where there is a problem.
     """
     from fairagent.cli.checks import Check, all_checks
     from fairagent.report.record import to_json
@@ -59,6 +60,9 @@ def _print(checks: Sequence[Check], problems: int) -> None:
     from rich.text import Text
 
     table = Table.grid(padding=(0, 2))
+    table.add_column()
+    table.add_column()
+    table.add_column(overflow="fold")
     for check in checks:
         found = Text(check.found)
         if check.fix:

@@ -10,7 +10,6 @@ from fairagent.cli.terminal import progress_bar
 from fairagent.collection import Collection
 from fairagent.collection.faults import Faults
 from fairagent.collection.records import lines
-from fairagent.errors import DataError, UsageError
 from fairagent.retrieve.lucene import Manifest, build_index
 from fairagent.retrieve.lucene.index import MANIFEST
 from fairagent.settings import Retrieval
@@ -29,12 +28,9 @@ class Indexed:
 def ensure_index(collection: Collection, folder: Path, retrieval: Retrieval, force: bool = False) -> Indexed:
     """The index of `collection` in `folder`, built if there is none or `force` says so.
 
-    Raises IndexMismatch where there is another index (unless forced), UsageError where there is something else.
+    Raises IndexMismatch where there is another index (unless forced), and what `build_index` raises.
     """
-    there = (folder / MANIFEST).is_file()
-    if folder.exists() and not there and not (folder.is_dir() and not any(folder.iterdir())):
-        raise UsageError(f"{folder} is there and is no index of fairagent; name a new or an empty folder with --index")
-    if there and not force:
+    if (folder / MANIFEST).is_file() and not force:
         manifest = Manifest.read(folder)
         manifest.check(collection, retrieval.analyzer, folder)
         return Indexed(folder, manifest, None, _size(folder))

@@ -18,11 +18,11 @@ CollectionFile = Annotated[
     Path | None, typer.Option("--collection", "-c", metavar="FILE", help="The collection's settings file.")
 ]
 IndexFolder = Annotated[
-    Path | None, typer.Option("--index", metavar="DIR", help="The index's folder.  [default: indexes/NAME]")
+    Path | None, typer.Option("--index", metavar="DIR", help="The index's folder. (default: indexes/NAME)")
 ]
 SettingsFile = Annotated[
     Path | None,
-    typer.Option("--settings", metavar="FILE", help=f"A settings file.  [default: {DEFAULT_SETTINGS}, if it is there]"),
+    typer.Option("--settings", metavar="FILE", help=f"A settings file. (default: {DEFAULT_SETTINGS}, if it is there)"),
 ]
 Assignments = Annotated[
     list[str] | None,

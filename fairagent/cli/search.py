@@ -21,10 +21,10 @@ def search(
     topic: Annotated[
         str | None, typer.Option("--topic", metavar="ID", help="A topic of the collection: its query, or yours as its.")
     ] = None,
-    n: Annotated[int | None, typer.Option("--n", metavar="N", help="The ranking's length.  [default: 20]")] = None,
+    n: Annotated[int | None, typer.Option("--n", metavar="N", help="The ranking's length. (default: 20)")] = None,
     dimension: Annotated[
         list[str] | None,
-        typer.Option("--dimension", metavar="NAME", help="Be fair in this; may be repeated.  [default: all there are]"),
+        typer.Option("--dimension", metavar="NAME", help="Be fair in this; may be repeated. (default: all)"),
     ] = None,
     collection: CollectionFile = None,
     index: IndexFolder = None,
@@ -32,10 +32,11 @@ def search(
     assignments: Assignments = None,
     as_json: AsJson = False,
 ) -> None:
-    """Search fairly: the ranking with its groups, their exposure before and after, and every step between.
+    """Search fairly, and show how it came about.
 
-    Exposure is the share of the readers' attention that a group's documents get in the ranking; "before" is the
-    engine's ranking for the plain query.
+    Prints the ranking with the documents' groups, the groups' exposure before and after, and every step between.
+    Exposure is the share of the readers' attention that a group's documents get; "before" is the engine's ranking for
+    the plain query.
     """
     from fairagent.assemble import collection_path, open_agent
     from fairagent.collection import load_collection
@@ -44,9 +45,12 @@ def search(
     chosen = settings_of(
         settings, assignments, collection=collection, index=index, n=n, dimensions=dimension or None
     )
+    if query is None and topic is None:
+        raise UsageError("nothing to search for: give a query, or --topic ID for a topic of the collection")
+    if query is not None and not query.strip():
+        raise UsageError("the query is empty; give at least one word")
     loaded = load_collection(collection_path("", chosen))
-    asked = _query(query, topic, loaded)
-    result = open_agent(loaded, settings=chosen).search(asked)
+    result = open_agent(loaded, settings=chosen).search(_query(query, topic, loaded))
     if as_json:
         typer.echo(to_json({"collection": loaded.name, **result_record(result)}))
     else:
@@ -57,10 +61,6 @@ def _query(text: str | None, topic: str | None, collection: Collection) -> Query
     """The user's words, the topic's, or the user's in the topic's place."""
     from fairagent.types import Query
 
-    if topic is None and text is None:
-        raise UsageError("nothing to search for: give a query, or --topic ID for a topic of the collection")
-    if text is not None and not text.strip():
-        raise UsageError("the query is empty; give at least one word")
     if topic is None:
         return Query(text or "")
     if topic not in collection.topics:

@@ -14,7 +14,7 @@ import numpy as np
 from fairagent.collection import Collection, make_target
 from fairagent.errors import DataError
 from fairagent.measures import AWRF, NDCG, JudgedRanking, Measure, Product
-from fairagent.types import FloatArray, Ranking
+from fairagent.types import FloatArray, Ranking, Topic
 
 TARGET = "trec"
 """The kind of target (fairagent.collection.targets) that rankings are judged with."""
@@ -22,7 +22,7 @@ TARGET = "trec"
 
 @dataclass(frozen=True, slots=True)
 class JudgedTopics:
-    """The topic ids that count, and those that do not: no relevant document, or none of them with a label."""
+    """The topic ids that count, and those that do not: no relevant document, or too few of them with a label."""
 
     counted: tuple[str, ...]
     without_relevant: tuple[str, ...]
@@ -39,22 +39,24 @@ def standard_measures(n: int) -> tuple[NDCG, AWRF, Product]:
     return relevance, fairness, Product(relevance, fairness)
 
 
-def judged_topics(collection: Collection, dimension: str | None) -> JudgedTopics:
+def judged_topics(collection: Collection, dimension: str | None, per_group: int = 0) -> JudgedTopics:
     """Which topics count for `dimension`; None asks for relevance alone. In the collection's order.
 
+    A topic that lists its dimensions counts for those alone. `per_group` asks for that many relevant documents of
+    every group; without it, one relevant document with a label is enough.
     Raises UsageError for a dimension that there is not.
     """
     counted: list[str] = []
     without_relevant: list[str] = []
     without_label: list[str] = []
-    for topic in collection.topics:
-        relevant = _relevant(collection, topic)
+    for topic in collection.topics.values():
+        relevant = _relevant(collection, topic.id)
         if not relevant:
-            without_relevant.append(topic)
-        elif dimension and not collection.groups.memberships(dimension, list(relevant), topic)[:, 1:].any():
-            without_label.append(topic)
+            without_relevant.append(topic.id)
+        elif dimension and not _has_groups(collection, topic, dimension, list(relevant), per_group):
+            without_label.append(topic.id)
         else:
-            counted.append(topic)
+            counted.append(topic.id)
     return JudgedTopics(tuple(counted), tuple(without_relevant), tuple(without_label))
 
 
@@ -102,6 +104,15 @@ def mean_over_topics(
         raise DataError(f"{len(missing)} judged topics have no ranking, {missing[0]!r} first")
     values = [evaluate_topic(collection, topic, dimension, rankings[topic], n, measures) for topic in topics]
     return tuple(np.mean(values, axis=0).tolist())
+
+
+def _has_groups(
+    collection: Collection, topic: Topic, dimension: str, relevant: Sequence[str], per_group: int
+) -> bool:
+    if topic.dimensions is not None and dimension not in topic.dimensions:
+        return False
+    of_group = collection.groups.memberships(dimension, relevant, topic.id)[:, 1:].sum(axis=0)
+    return bool(of_group.any() and of_group.min() >= per_group)
 
 
 def _relevant(collection: Collection, topic: str) -> dict[str, int]:

@@ -36,7 +36,7 @@ class ModelReply:
     """A model's complete answer, and what it took.
 
     `calls` are the requests that were sent for it, failed ones included (0 where none was). `estimated` says that
-    the server did not count the tokens. `finish` is the server's reason for ending, `seconds` the time with all waiting.
+    the server did not count the tokens. `finish` is the server's reason for ending, `seconds` the time including waits.
     """
 
     text: str

@@ -8,9 +8,9 @@ _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co"})
 
 
 def visible(text: str) -> str:
-    """`text` without control, zero-width, bidirectional and private-use characters; line breaks and tabs stay.
+    r"""`text` without control, zero-width, bidirectional and private-use characters; line breaks and tabs stay.
 
-    >>> visible("law\\u200byer\\u202e")
+    >>> visible("law\u200byer\u202e")
     'lawyer'
     """
     return "".join(sign for sign in text if sign in "\n\t" or unicodedata.category(sign) not in _HIDDEN)

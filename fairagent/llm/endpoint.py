@@ -21,7 +21,7 @@ SHORTEST_SECRET = 8
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """An OpenAI-compatible server: its address, its host (with port, for people), and the key ("" where there is none)."""
+    """An OpenAI-compatible server: its address, its host with port (for people), and its key ("" for none)."""
 
     host: str
     base_url: str = field(repr=False)

@@ -19,6 +19,7 @@ KEY_CODES = frozenset({"invalid_api_key", "account_deactivated"})
 MODEL_CODES = frozenset({"model_not_found"})
 FILTER_CODES = frozenset({"content_filter", "content_policy_violation"})
 OVERLOAD_CODES = frozenset({"server_error", "internal_server_error", "rate_limit_exceeded", "overloaded_error"})
+KNOWN_CODES = QUOTA_CODES | KEY_CODES | MODEL_CODES | FILTER_CODES | OVERLOAD_CODES
 
 LONGEST_QUOTE = 300
 
@@ -45,10 +46,12 @@ def of_status(
     status: int, code: str, said: str, endpoint: Endpoint, model: str, wait: float | None = None
 ) -> ModelError:
     """The error for an HTTP `status` (0: an error body that came as a success), the provider's `code` and its words."""
-    answered = f"answered {status}" if status else "answered with an error"
-    what = f"{endpoint.host} {answered}{f' {code}' if code and not code.isdecimal() else ''}: {quote(said, endpoint) or 'without a word'}"
+    named = " ".join([str(status or "with an error"), *([] if code.isdecimal() or not code else [code])])
+    what = f"{endpoint.host} answered {named}: {quote(said, endpoint) or 'no explanation'}"
     if status == 402 or code in QUOTA_CODES:
-        return FatalModelError(f"{what}. The quota or credit of the account is used up; add to it or use another server")
+        return FatalModelError(
+            f"{what}. The quota or credit of the account is used up; add to it or use another server"
+        )
     if status in (401, 403, 407) or code in KEY_CODES:
         return FatalModelError(f"{what}. Set {KEY_VARIABLE} to a key that may use {model!r} there")
     if status == 404 or code in MODEL_CODES:
@@ -85,15 +88,14 @@ def read_error(body: object) -> tuple[str, str]:
     if isinstance(body, Mapping):
         if body.get("error"):
             return read_error(body["error"])
-        codes = [str(body[key]) for key in ("code", "type") if body.get(key)]
-        known = QUOTA_CODES | KEY_CODES | MODEL_CODES | FILTER_CODES | OVERLOAD_CODES
-        code = next((code for code in codes if code in known), codes[0] if codes else "")
-        return code, str(body.get("message") or "")
+        code, kind = str(body.get("code") or ""), str(body.get("type") or "")
+        # Some providers name the fault in `type` alone.
+        return kind if kind in KNOWN_CODES and code not in KNOWN_CODES else code, str(body.get("message") or "")
     return "", str(body or "")
 
 
 def retry_after(headers: Mapping[str, str], now: datetime | None = None) -> float | None:
-    """The seconds that the server asks to wait (>= 0), from retry-after-ms or Retry-After; None where it says nothing usable.
+    """The seconds (>= 0) that the server asks to wait, by retry-after-ms or Retry-After; None without a usable value.
 
     >>> retry_after({"retry-after": "2"}), retry_after({"retry-after": "nan"}), retry_after({"retry-after": "-1"})
     (2.0, None, None)

@@ -23,14 +23,14 @@ R = TypeVar("R", bound=Reply)
 
 
 def parse_reply(text: str, reply: type[R]) -> R:
-    """The first JSON object in `text`, as a `reply`.
+    r"""The first JSON object in `text`, as a `reply`.
 
     Prose and code fences around the object are skipped, and so is what a reasoning model thinks aloud. Raises
     ReplyInvalid, with the text and with every fault of the object (the first 5, shortened).
 
     >>> class Keywords(Reply):
     ...     keywords: list[str]
-    >>> parse_reply('Of course:\\n```json\\n{"keywords": ["judge", "court"]}\\n```', Keywords)
+    >>> parse_reply('Of course:\n```json\n{"keywords": ["judge", "court"]}\n```', Keywords)
     Keywords(keywords=['judge', 'court'])
     """
     fault = "it holds no JSON object"

@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-# AWS's "full jitter": a random wait below 0.5 s, 1 s, 2 s ..., so that threads that failed together do not return together.
+# AWS's "full jitter": a random wait below 0.5 s, 1 s, 2 s ..., so that threads that fail together return apart.
 _jitter = tenacity.wait_random_exponential(multiplier=0.5, max=LONGEST_WAIT)
 
 

@@ -6,7 +6,14 @@ from typing import Any
 
 from pydantic import BaseModel, Field, ValidationError
 
-from fairagent.errors import FatalModelError, ReplyInvalid, ReplyRefused, ReplyTruncated, TransientModelError
+from fairagent.errors import (
+    FatalModelError,
+    ReplyError,
+    ReplyInvalid,
+    ReplyRefused,
+    ReplyTruncated,
+    TransientModelError,
+)
 from fairagent.llm.base import ModelReply, ModelRequest, estimate_tokens
 from fairagent.llm.endpoint import Endpoint
 from fairagent.llm.faults import in_body, quote
@@ -34,13 +41,11 @@ class _Completion(BaseModel):
     usage: Any = None
 
 
-def read_completion(
-    body: str, content_type: str, request: ModelRequest, endpoint: Endpoint, model: str
-) -> ModelReply:
+def read_completion(body: str, content_type: str, request: ModelRequest, endpoint: Endpoint, model: str) -> ModelReply:
     """The reply in `body`, which `model` sent as the answer to `request`.
 
-    Raises FatalModelError (not a chat API, an error in the body, no choice), TransientModelError (cut off on the way, an
-    overload in the body), ReplyTruncated, ReplyRefused, ReplyInvalid (no text); the last three carry their `usage`.
+    Raises FatalModelError (not a chat API, an error in the body, no choice), TransientModelError (broken off on the
+    way, an overload in the body), ReplyTruncated, ReplyRefused, ReplyInvalid (no text); the last three with `usage`.
     """
     completion = _parse(endpoint.hide(body), content_type, endpoint)
     if completion.error:
@@ -50,6 +55,7 @@ def read_completion(
     choice = completion.choices[0]
     text, refusal = choice.message.content or "", choice.message.refusal or ""
     reply = _counted(completion, text, choice.finish_reason or "stop", request, model)
+    fault: ReplyError
     if choice.finish_reason == "length":
         fault = ReplyTruncated(
             f"{reply.model} was cut off after {reply.output_tokens} tokens; raise model.max_tokens in the settings, "
@@ -74,7 +80,7 @@ def _parse(body: str, content_type: str, endpoint: Endpoint) -> _Completion:
         cut_off = error.errors()[0]["type"] == "json_invalid" and "json" in content_type
     if cut_off:
         raise TransientModelError(f"the answer of {endpoint.host} broke off on the way")
-    kind = content_type.partition(";")[0].strip() or "no content type"
+    kind = quote(content_type.partition(";")[0], endpoint) or "no content type"
     raise FatalModelError(f"{endpoint.host} is not a chat completion API (got {kind}); check model.base_url")
 
 

@@ -50,7 +50,8 @@ def read_prompt(path: Path, faults: list[Fault]) -> Prompt | None:
         return None
     before = len(faults)
     declared = {*source.head.variables.required, *source.head.variables.optional}
-    sections, used = [], set()
+    sections: list[tuple[str, Template]] = []
+    used: set[str] = set()
     for role, text, line in source.sections:
         try:
             template, names = compile_template(text, line, str(path))
@@ -65,5 +66,5 @@ def read_prompt(path: Path, faults: list[Fault]) -> Prompt | None:
     if len(sections) == len(source.sections):
         for name in source.head.variables.required:
             if name not in used:
-                faults.append(Fault(path, None, f"required variable {name!r} is never used"))
+                faults.append(Fault(path, source.variables_line, f"required variable {name!r} is never used"))
     return None if len(faults) > before else Prompt(path, source.sha256, source.head, tuple(sections))

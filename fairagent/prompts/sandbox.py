@@ -92,7 +92,9 @@ def _environment() -> _Sandbox:
     sandbox.globals = {}
     plain = {name: FILTERS[name] for name in ("default", "first", "last", "length", "lower", "trim", "upper")}
     own = {"join": _join, "tojson": _to_json}
-    sandbox.filters = {name: filter if hasattr(filter, "jinja_pass_arg") else _capped(filter) for name, filter in (plain | own).items()}
+    sandbox.filters = {
+        name: filter if hasattr(filter, "jinja_pass_arg") else _capped(filter) for name, filter in (plain | own).items()
+    }
     return sandbox
 
 
@@ -143,11 +145,15 @@ def _check(node: nodes.Node) -> None:
     if isinstance(node, nodes.Tuple) and node.ctx == "store":
         return
     if not isinstance(node, _ALLOWED):
-        raise TemplateFault(f"{type(node).__name__} is not available in a prompt; there are values, filters, if and for", node.lineno)
+        raise TemplateFault(
+            f"{type(node).__name__} is not available in a prompt; there are values, filters, if and for", node.lineno
+        )
     if isinstance(node, nodes.Filter) and node.name not in _FILTERS:
         raise TemplateFault(f"no filter {node.name!r}; there are {', '.join(_FILTERS)}", node.lineno)
     if isinstance(node, nodes.For) and not _is_value(node.iter):
-        raise TemplateFault("a loop goes over a variable or a part of one, and over nothing made up for it", node.lineno)
+        raise TemplateFault(
+            "a loop goes over a variable or a part of one, and over nothing made up for it", node.lineno
+        )
     if isinstance(node, nodes.For) and node.recursive:
         raise TemplateFault("recursive loops are not available in a prompt", node.lineno)
     part = node.attr if isinstance(node, nodes.Getattr) else node.arg if isinstance(node, nodes.Getitem) else None

@@ -6,6 +6,7 @@ import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import yaml
@@ -25,7 +26,7 @@ class Variables(Section):
     required: tuple[str, ...] = ()
     """Those it has to use."""
     optional: tuple[str, ...] = ()
-    """Those it may use."""
+    """Those it may use; they may be None."""
 
 
 class Head(Section):
@@ -47,31 +48,37 @@ class Head(Section):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file's head and its sections: role, text, and the line in which the text begins."""
+    """A file's head and its sections: role, text, and the line in which the text begins.
+
+    `variables_line` is the line in which the head declares its variables.
+    """
 
     path: Path
     sha256: str
     head: Head
     sections: tuple[tuple[str, str, int], ...]
+    variables_line: int
 
 
 def read_source(path: Path, faults: list[Fault]) -> Source | None:
     """The file's parts; None, and what is wrong added to `faults`, where it has not all of them."""
     before = len(faults)
     try:
-        content = path.read_bytes()
-        text = content.decode("utf-8-sig")
+        with path.open("rb") as file:
+            content = file.read(LARGEST + 1)
     except OSError as error:
         faults.append(Fault(path, None, f"cannot be read ({error.strerror})"))
-        return None
-    except UnicodeDecodeError as error:
-        line = content[: error.start].count(b"\n") + 1
-        faults.append(Fault(path, line, f"not UTF-8 (byte 0x{content[error.start]:02x})"))
         return None
     if len(content) > LARGEST:
         faults.append(Fault(path, None, f"larger than {LARGEST // 1024} kB"))
         return None
-    lines = text.splitlines()
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content[: error.start].count(b"\n") + 1
+        faults.append(Fault(path, line, f"not UTF-8 (byte 0x{content[error.start]:02x})"))
+        return None
+    lines = text.replace("\r\n", "\n").split("\n")
     fences = [number for number, line in enumerate(lines) if line.rstrip() == "---"][:2]
     if len(fences) < 2 or fences[0] != 0:
         faults.append(Fault(path, 1, "no head: the file begins with a line ---, then YAML, then a line ---"))
@@ -80,7 +87,8 @@ def read_source(path: Path, faults: list[Fault]) -> Source | None:
     sections = _read_sections(path, lines, fences[1] + 1, faults)
     if head is None or len(faults) > before:
         return None
-    return Source(path, hashlib.sha256(content).hexdigest(), head, sections)
+    declared = _line_of("variables", lines[1 : fences[1]])
+    return Source(path, hashlib.sha256(content).hexdigest(), head, sections, declared)
 
 
 def _read_head(path: Path, lines: Sequence[str], faults: list[Fault]) -> Head | None:
@@ -121,14 +129,15 @@ def _line_of(key: str, lines: Sequence[str]) -> int:
     return next((number for number, line in enumerate(lines, start=2) if key and line.startswith(f"{key}:")), 1)
 
 
-def _read_sections(path: Path, lines: Sequence[str], start: int, faults: list[Fault]) -> tuple[tuple[str, str, int], ...]:
+def _read_sections(
+    path: Path, lines: Sequence[str], start: int, faults: list[Fault]
+) -> tuple[tuple[str, str, int], ...]:
     headers = [(number, match[1]) for number in range(start, len(lines)) if (match := _HEADER.fullmatch(lines[number]))]
     stray = next((n for n in range(start, headers[0][0] if headers else len(lines)) if lines[n].strip()), None)
     if stray is not None:
         faults.append(Fault(path, stray + 1, "text before the first section: [system] or [user] comes first"))
-    ends = [number for number, _ in headers[1:]] + [len(lines)]
-    sections = []
-    for (number, role), end in zip(headers, ends, strict=True):
+    sections: list[tuple[str, str, int]] = []
+    for (number, role), (end, _) in pairwise([*headers, (len(lines), "")]):
         text = "\n".join(lines[number + 1 : end])
         if role not in ROLES:
             faults.append(Fault(path, number + 1, f"unknown section [{role}]; there are [system] and [user]"))

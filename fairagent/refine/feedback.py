@@ -30,7 +30,7 @@ class FeedbackRefiner:
     max_share: float = 0.5
 
     def refine(self, state: RefineState) -> Refinement:
-        """Keywords for `state.group`; none where the list holds no document of it."""
+        """Keywords for `state.group`; none, and why, where the list holds no document of it."""
         labels = state.exposure.labels
         share = state.memberships[state.group.dimension][:, 1 + labels.index(state.group.label)]
         of_group = np.flatnonzero(share > 0)[: self.documents]
@@ -46,6 +46,9 @@ class FeedbackRefiner:
         common = np.flatnonzero(holders >= min(self.support, len(of_group)))
         divergence = np.zeros(len(postings.vocabulary))
         divergence[common] = group_model[common] * np.log(group_model[common] / list_model[common])
+        # Where the group is in all documents alike, only rounding tells the two models apart.
+        divergence[divergence < 1e-12] = 0
         found = top_terms(self.source, postings, divergence, self.terms, self.max_share, state.tried)
         size = len(self.source.analyze(state.query.text)) * self.weight
-        return Refinement(share_out(found, size), "feedback")
+        note = "" if found else f"no new word sets the documents of {state.group} apart"
+        return Refinement(share_out(found, size), "feedback", note)

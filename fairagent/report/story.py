@@ -51,11 +51,11 @@ def _add(page: Table, number: str, lines: Iterable[Line]) -> None:
 def _step(step: Step, before: Step | None) -> Iterator[Line]:
     """A step's lines; `before` is the last accepted step before it, None for the first."""
     if before is None:
-        yield "query", Text.assemble((step.query.text or "(empty)", "bold"), f" ({len(step.ranking):,} documents)")
+        yield "query", Text.assemble((step.query.text or "(empty)", "bold"), f" ({_count(step)})")
         yield from map(_shares, step.exposures)
         yield "gap", Text(gap_text(step.gap))
     elif step.aim is None:
-        yield step.source, Text(_terms(step.added, TOPIC_WORDS_SHOWN))
+        yield step.source, Text(f"{_terms(step.added, TOPIC_WORDS_SHOWN)} ({_count(step)})")
         yield from map(_shares, step.exposures)
         yield "gap", Text(f"{gap_text(step.gap)}, was {gap_text(before.gap)}")
     else:
@@ -117,6 +117,10 @@ def _share_and_target(group: Group, exposures: Sequence[Exposure]) -> tuple[floa
     exposure = next(exposure for exposure in exposures if exposure.dimension == group.dimension)
     place = exposure.labels.index(group.label)
     return float(exposure.shares[place]), float(exposure.target[place])
+
+
+def _count(step: Step) -> str:
+    return f"{len(step.ranking):,} document{'s' * (len(step.ranking) != 1)}"
 
 
 def _terms(terms: Sequence[Term], shown: int) -> str:

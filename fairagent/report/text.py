@@ -14,14 +14,11 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from fairagent.report.bars import Bar
+from fairagent.report.bars import NARROWEST, Bar
 from fairagent.types import Exposure, Hit, Trace
 
-ORACLE = "ORACLE: a target was taken from the relevance judgments; fit to evaluate with, not a fair comparison"
+ORACLE = "ORACLE: a target or the groups came from the relevance judgments; no fair comparison with runs without them"
 """What every output of a run says that looked at the judgments inside the loop."""
-
-LABEL_WIDTH = 33
-"""Longer names of groups are cut in the bars (in nothing else)."""
 
 
 def plain(renderable: RenderableType, width: int = 100) -> str:
@@ -42,7 +39,7 @@ def percent(share: float) -> str:
 
 def gap_text(gap: float) -> str:
     """A gap or divergence (nats); it is infinite where a dimension shows no labeled document."""
-    return f"{gap:.3f}" if math.isfinite(gap) else "infinite"
+    return f"{gap:.4f}" if math.isfinite(gap) else "infinite"
 
 
 def groups_text(shares: Mapping[str, float]) -> str:
@@ -60,15 +57,19 @@ def hits_table(hits: Sequence[Hit]) -> Table:
     """The ranking: rank, title (the id where there is none), the groups of each dimension, score."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
     table.add_column("rank", justify="right", no_wrap=True)
-    table.add_column("title", no_wrap=True, overflow="ellipsis", min_width=16, ratio=3)
     dimensions = list(hits[0].groups) if hits else []
-    for dimension in dimensions:
-        table.add_column(dimension, no_wrap=True, overflow="ellipsis", ratio=2 if len(dimensions) > 1 else 1)
+    for name in ("title", *dimensions):
+        table.add_column(Text(name))
     table.add_column("score", justify="right", no_wrap=True)
     for hit in hits:
-        groups = [Text(groups_text(hit.groups[name]), "" if hit.groups[name] else "dim") for name in dimensions]
-        table.add_row(str(hit.rank), Text(hit.title or hit.id), *groups, f"{hit.score:.3f}")
+        groups = [_one_line(groups_text(hit.groups[name]), "" if hit.groups[name] else "dim") for name in dimensions]
+        table.add_row(str(hit.rank), _one_line(hit.title or hit.id), *groups, f"{hit.score:.3f}")
     return table
+
+
+def _one_line(text: str, style: str = "") -> Text:
+    """Text that is cut, not wrapped, where a column must be narrower than it (a column that may not wrap is not)."""
+    return Text(text, style, no_wrap=True, overflow="ellipsis")
 
 
 def exposure_table(trace: Trace) -> Table:
@@ -78,14 +79,16 @@ def exposure_table(trace: Trace) -> Table:
     shares and stands below them.
     """
     table = Table(box=None, pad_edge=False, padding=(0, 1), expand=True)
-    table.add_column("exposure", no_wrap=True, overflow="ellipsis", max_width=LABEL_WIDTH)
+    # Shares of the width for labels and bars, so that a narrow terminal cuts labels, not numbers.
+    table.add_column("exposure", ratio=8)
     for name in ("before", "after"):
-        table.add_column(name, ratio=1)
+        table.add_column(name, ratio=5, no_wrap=True, min_width=NARROWEST)
         table.add_column("", justify="right", no_wrap=True)
     table.add_column("target", justify="right", no_wrap=True)
     for before, after in zip(trace.steps[0].exposures, trace.exposures, strict=True):
         _add_dimension(table, before, after)
-    table.caption = Text(f"| is the target: {targets_text(trace)}", "dim")
+    oracle = (" (oracle)", "bold red") if trace.oracle else ""
+    table.caption = Text.assemble((f"| is the target: {targets_text(trace)}", "dim"), oracle)
     table.caption_justify = "left"
     return table
 
@@ -104,7 +107,7 @@ def _add_dimension(table: Table, before: Exposure, after: Exposure) -> None:
     rows = zip(before.labels, before.shares.tolist(), after.shares.tolist(), after.target.tolist(), strict=True)
     for label, share, share_after, target in rows:
         bars = Bar(share, target, full, "blue"), Bar(share_after, target, full, "green")
-        table.add_row(Text(f"  {label}"), bars[0], percent(share), bars[1], percent(share_after), percent(target))
+        table.add_row(_one_line(f"  {label}"), bars[0], percent(share), bars[1], percent(share_after), percent(target))
     if before.unknown or after.unknown:
-        table.add_row("  (no label)", "", percent(before.unknown), "", percent(after.unknown), style="dim")
-    table.add_row("  divergence", "", gap_text(before.divergence), "", gap_text(after.divergence), style="dim")
+        table.add_row(_one_line("  (no label)"), "", percent(before.unknown), "", percent(after.unknown), style="dim")
+    table.add_row(_one_line("  divergence"), "", gap_text(before.divergence), "", gap_text(after.divergence), style="dim")

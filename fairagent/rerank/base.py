@@ -7,6 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
+from fairagent.errors import DataError
 from fairagent.types import FloatArray, Query, Ranking
 
 
@@ -43,6 +44,9 @@ def min_max(scores: FloatArray) -> FloatArray:
 
 
 def ordered(ids: tuple[str, ...], scores: FloatArray, n: int) -> Ranking:
-    """The best `n` by score, ties by id."""
+    """The best `n` by score, ties by id; DataError where a score is no finite number."""
+    odd = np.flatnonzero(~np.isfinite(scores))
+    if len(odd):
+        raise DataError(f"the engine's score of document {ids[odd[0]]!r} is {scores[odd[0]]}, expected a finite number")
     order = sorted(range(len(ids)), key=lambda i: (-scores[i], ids[i]))[:n]
     return Ranking(tuple(ids[i] for i in order), scores[order])

@@ -46,16 +46,19 @@ class ExposureReranker:
 
         weights = self.discount(n)
         exposures = [np.zeros(len(target)) for target in pool.targets]
-        left = weights.sum()
+        spent = np.zeros(len(kinds), dtype=bool)
         chosen: list[int] = []
-        for weight in weights:
-            left -= weight
+        for rank, weight in enumerate(weights, start=1):
+            # Summed anew: at the last rank it is exactly 0, and the last document is judged by what it is.
+            left = weights[rank:].sum()
             value = weight * heads / weights.sum()
             for rows_of, exposure, target in zip(kind_rows, exposures, pool.targets, strict=True):
                 value -= self.fairness * _jensen_shannon(exposure + weight * rows_of + left * target, target)
+            value[spent] = -np.inf
             best = min(np.flatnonzero(value == value.max()).tolist(), key=lambda kind: queues[kind][0])
             chosen.append(queues[best].pop(0))
-            heads[best] = relevance[queues[best][0]] if queues[best] else -np.inf
+            spent[best] = not queues[best]
+            heads[best] = relevance[queues[best][0]] if queues[best] else 0.0
             for rows_of, exposure in zip(kind_rows, exposures, strict=True):
                 exposure += weight * rows_of[best]
         return Ranking(tuple(pool.ranking.ids[i] for i in chosen), np.linspace(1, 0, n, endpoint=False))

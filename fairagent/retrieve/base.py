@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 
+import numpy as np
+
+from fairagent.errors import DataError
 from fairagent.types import Document, FloatArray, Query, Ranking
 
 
@@ -36,3 +39,19 @@ class Vocabulary(Protocol):
     def document_frequency(self, word: str) -> int:
         """How many documents hold `word` (of several words, the rarest)."""
         ...
+
+
+def checked(query: Query, ranking: Ranking) -> Ranking:
+    """`ranking` as it is; DataError where it is none: any object may be an engine, and a nan would travel on."""
+    faults = {
+        "a document twice": len(set(ranking.ids)) < len(ranking.ids),
+        "not one score a document": ranking.scores.shape != (len(ranking.ids),),
+        "a score that is no finite number": not np.isfinite(ranking.scores).all(),
+        "scores that rise": bool((np.diff(ranking.scores) > 0).any()),
+    }
+    if any(faults.values()):
+        found = ", ".join(fault for fault, there in faults.items() if there)
+        raise DataError(
+            f"the search engine's list for {query.text[:80]!r} has {found}; the engine or its adapter is at fault"
+        )
+    return ranking

@@ -60,7 +60,10 @@ def java_version(home: Path) -> int | None:
     release = home / "release"
     text = release.read_text(encoding="utf-8", errors="replace") if release.is_file() else ""
     if "JAVA_VERSION=" not in text:
-        asked = subprocess.run([home / "bin" / "java", "-version"], capture_output=True, text=True, check=False)
+        try:
+            asked = subprocess.run([home / "bin" / "java", "-version"], capture_output=True, text=True, check=False)
+        except OSError:
+            return None
         text = asked.stderr
     # "1.8.0" is Java 8, "21.0.8" is Java 21.
     found = re.search(r'(?:JAVA_VERSION=|version )"(?:1\.)?(\d+)', text)
@@ -70,8 +73,8 @@ def java_version(home: Path) -> int | None:
 def start_java(memory: str = "2g") -> None:
     """Start the JVM of this process (once; later calls do nothing). `memory` is its largest heap, e.g. "2g".
 
-    Raises BackendUnavailable where Java or pyserini is missing, or where another library has already started a
-    JVM without Lucene in it.
+    Raises BackendUnavailable where Java or pyserini is missing or does not start, or where another library has
+    already started a JVM without Lucene in it.
     """
     with _lock:
         _start(memory)
@@ -87,7 +90,12 @@ def _start(memory: str) -> None:
         jnius_config.add_options(
             f"-Xmx{memory}", "-Xrs", "-Dslf4j.internal.verbosity=ERROR", "-Dlog4j2.level=ERROR"
         )
-    import jnius
+    try:
+        import jnius
+    except (RuntimeError, SystemError, OSError) as error:
+        # The first lines say it; jnius goes on with advice that does not fit here.
+        reason = " ".join(str(error).split())[:200]
+        raise BackendUnavailable(f"the Java at {os.environ.get('JAVA_HOME')} does not start: {reason}") from None
 
     try:
         jnius.autoclass("org.apache.lucene.index.IndexWriter")

@@ -82,7 +82,7 @@ class RM3:
     """
 
     documents: int = 50
-    terms: int = 100
+    terms: int = 200
     weight: float = 0.7
     max_share: float = 0.2
 

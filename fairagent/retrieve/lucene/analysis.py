@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache, lru_cache
 from typing import Any
 
-from fairagent.errors import SettingsError
+from fairagent.errors import DataError, SettingsError
 from fairagent.retrieve.java import java_class, start_java, using_java
 
 ANALYZERS = ("english", "english-krovetz", "english-nostem", "whitespace")
@@ -28,13 +28,17 @@ class Analyzer:
         self._word = lru_cache(maxsize=50_000)(self._terms)
 
     def terms(self, text: str) -> list[str]:
-        """The index terms of `text` in order, repeated where they repeat."""
+        """The index terms of `text` in order, repeated where they repeat; raises DataError where it is no text."""
         return list(self._word(text)) if len(text) <= LONGEST_WORD else list(self._terms(text))
 
     def _terms(self, text: str) -> tuple[str, ...]:
         # One string crosses from Java instead of one object a term; no term holds a blank.
-        with using_java():
-            listed = self._utils.analyze(self._java, text).toString()
+        try:
+            with using_java():
+                listed = self._utils.analyze(self._java, text).toString()
+        except UnicodeEncodeError as error:
+            near = text[max(0, error.start - 20) : error.start + 20]
+            raise DataError(f"half of a surrogate pair (not valid Unicode) in the text, near {near!r}") from None
         return tuple(listed[1:-1].split(", ")) if len(listed) > 2 else ()
 
 

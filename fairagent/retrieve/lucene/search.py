@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from functools import lru_cache
+from operator import index
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fairagent.errors import DataError, UsageError
+from fairagent.errors import DataError, IndexMismatch, UsageError
+from fairagent.retrieve.clock import engine_time
 from fairagent.retrieve.java import java_class, using_java
 from fairagent.retrieve.lucene.analysis import Analyzer
 from fairagent.retrieve.lucene.index import Indexable, Manifest
@@ -20,14 +23,15 @@ from fairagent.retrieve.lucene.vectors import TermVectors
 from fairagent.retrieve.relevance_model import Postings
 from fairagent.types import Document, FloatArray, Query, Ranking
 
-MAX_CLAUSES = 1 << 16
+MAX_TERMS = 1 << 16
+"""The most distinct terms that a query may have (Lucene's own default is 1,024)."""
 
 
 class LuceneRetriever:
     """BM25 (Robertson & Zaragoza 2009, as Lucene scores it) with weighted query terms.
 
-    One searcher serves all threads; Java runs without Python's global lock. Ties are ordered by document id, at
-    the cut as well. Scores are Lucene's own 32-bit floats.
+    One searcher serves all threads, one call at a time (why: `fairagent.retrieve.java`). Ties are ordered by
+    document id, at the cut as well. Scores are Lucene's own 32-bit floats.
     """
 
     def __init__(
@@ -39,17 +43,23 @@ class LuceneRetriever:
         b: float = 0.4,
         memory: str = "2g",
     ) -> None:
-        """Open the index in `folder`; with `collection`, only if the index was built from it as it is now."""
+        """Open the index in `folder`; with `collection`, only if the index was built from it as it is now.
+
+        Raises BackendUnavailable where there is no index, IndexMismatch where it is another one or damaged.
+        """
+        if not (0 <= k1 < math.inf and 0 <= b <= 1):
+            raise UsageError(f"BM25 needs k1 >= 0 and b from 0 to 1, not k1={k1:g} and b={b:g}")
+        # Java resolves relative paths against the folder in which it was started.
+        folder = folder.absolute()
         self.manifest = Manifest.read(folder)
-        if collection is not None:
-            self.manifest.check(collection, analyzer, folder)
+        self.manifest.check(collection, analyzer, folder)
         self.analyzer = Analyzer(self.manifest.analyzer, memory)
-        self._vectors = TermVectors(folder)
-        self._ids = IdTable.load(folder)
-        path = java_class("java.nio.file.Paths").get(str(folder / "lucene"))
-        directory = java_class("org.apache.lucene.store.FSDirectory").open(path)
-        self._reader = java_class("org.apache.lucene.index.DirectoryReader").open(directory)
-        self._searcher = _searcher(self._reader, k1, b)
+        self._reader, self._searcher = _open(folder, k1, b)
+        try:
+            self._vectors = TermVectors(folder)
+            self._ids = IdTable.load(folder)
+        except (OSError, ValueError) as error:
+            raise _damaged(folder, error) from None
         # The loop asks for the terms of the same deep list once an iteration.
         self._postings = lru_cache(maxsize=8)(lambda ids: self._vectors.postings(self.numbers(ids)))
 
@@ -58,13 +68,15 @@ class LuceneRetriever:
 
     def close(self) -> None:
         """Release the index files."""
-        self._reader.close()
+        with using_java():
+            self._reader.close()
 
+    @engine_time()
     def search(self, query: Query, n: int) -> Ranking:
         """The best `n` documents with a score above 0; empty where no query term occurs in the index."""
         if n < 1:
             raise UsageError(f"n is the number of documents to retrieve and must be at least 1, not {n}")
-        n = min(n, len(self))
+        n = min(index(n), len(self))
         # One more than wanted shows whether a tie goes across the cut; then the whole tie is fetched.
         asked = n + 1
         with using_java():
@@ -80,6 +92,7 @@ class LuceneRetriever:
         order = np.lexsort((ids, -scores))[:n]
         return Ranking(tuple(id.decode() for id in ids[order].tolist()), scores[order])
 
+    @engine_time()
     def score(self, query: Query, ids: Sequence[str]) -> FloatArray:
         """BM25 of each of the documents `ids` for `query`, in one Lucene call; 0 where no term matches.
 
@@ -106,9 +119,11 @@ class LuceneRetriever:
         numbers = self._ids.numbers(ids)
         missing = [ids[i] for i in np.flatnonzero(numbers < 0)]
         if missing:
-            raise DataError(f"{len(missing)} document id(s) are not in the index: {', '.join(missing[:5])}")
+            shown = ", ".join(f"{id[:60]!r}" for id in missing[:5])
+            raise DataError(f"{len(missing)} document id(s) are not in the index: {shown}")
         return numbers
 
+    @engine_time()
     def document(self, id: str) -> Document:
         """The stored document; raises DataError where the id is not in the index."""
         number = int(self.numbers([id])[0])
@@ -139,15 +154,17 @@ class LuceneRetriever:
     def _lucene_query(self, query: Query) -> Any:
         weights: dict[str, float] = {}
         for text, weight in [(query.text, 1.0), *((term.text, term.weight) for term in query.terms)]:
+            if not 1e-30 < weight < 1e30:
+                raise UsageError(f"the weight of a keyword is a (usual) number above 0; that of {text[:60]!r} is {weight}")
             for term in self.analyzer.terms(text):
                 weights[term] = weights.get(term, 0.0) + weight
-        term_class = java_class("org.apache.lucene.index.Term")
-        term_query = java_class("org.apache.lucene.search.TermQuery")
+        if len(weights) > MAX_TERMS:
+            raise DataError(f"a query may have {MAX_TERMS:,} distinct terms; this one has {len(weights):,}")
         boost = java_class("org.apache.lucene.search.BoostQuery")
         should = java_class("org.apache.lucene.search.BooleanClause$Occur").SHOULD
         builder = java_class("org.apache.lucene.search.BooleanQuery$Builder")()
         for term, weight in weights.items():
-            clause = boost(term_query(term_class("contents", term)), weight)
+            clause = boost(_term_query(term), weight)
             builder.add(clause, should)
         return builder.build()
 
@@ -157,12 +174,33 @@ class LuceneRetriever:
         return numbers, np.fromiter((hit.score for hit in hits), dtype=np.float64, count=len(hits))
 
 
-def _searcher(reader: Any, k1: float, b: float) -> Any:
+def _open(folder: Path, k1: float, b: float) -> tuple[Any, Any]:
+    """A reader of the Lucene index in `folder` and a searcher with it."""
     import jnius
 
-    searcher_class = java_class("org.apache.lucene.search.IndexSearcher")
-    searcher_class.setMaxClauseCount(MAX_CLAUSES)
-    # The constructor is overloaded; the cast says which one is meant.
-    searcher = searcher_class(jnius.cast("org.apache.lucene.index.IndexReader", reader))
-    searcher.setSimilarity(java_class("org.apache.lucene.search.similarities.BM25Similarity")(k1, b))
-    return searcher
+    with using_java():
+        path = java_class("java.nio.file.Paths").get(str(folder / "lucene"))
+        try:
+            directory = java_class("org.apache.lucene.store.FSDirectory").open(path)
+            reader = java_class("org.apache.lucene.index.DirectoryReader").open(directory)
+        except jnius.JavaException as error:
+            raise _damaged(folder, error) from None
+        searcher_class = java_class("org.apache.lucene.search.IndexSearcher")
+        # One more: the pool that `score` filters by.
+        searcher_class.setMaxClauseCount(MAX_TERMS + 1)
+        # The constructor is overloaded; the cast says which one is meant.
+        searcher = searcher_class(jnius.cast("org.apache.lucene.index.IndexReader", reader))
+        similarity = java_class("org.apache.lucene.search.similarities.BM25Similarity")(k1, b)
+        searcher.setSimilarity(similarity)
+        return reader, searcher
+
+
+def _damaged(folder: Path, error: Exception) -> IndexMismatch:
+    reason = str(error).partition("\n")[0]
+    return IndexMismatch(f"the index at {folder} is damaged; build it again with `fairagent index --force` ({reason})")
+
+
+@lru_cache(maxsize=50_000)
+def _term_query(term: str) -> Any:
+    """The immutable Lucene query for one term: expanded queries repeat them, and creating Java objects is slow."""
+    return java_class("org.apache.lucene.search.TermQuery")(java_class("org.apache.lucene.index.Term")("contents", term))

@@ -56,15 +56,13 @@ class IdTable:
         self._sorted = names[order]
 
     @staticmethod
-    def save(folder: Path, ids: Sequence[str]) -> None:
-        """Write the ids in the order of their numbers; raises DataError where one is empty, long or repeated."""
-        names = np.array([name.encode() for name in ids], dtype=np.bytes_)
-        if names.dtype.itemsize > MAX_ID_BYTES:
-            raise DataError(f"document ids may have at most {MAX_ID_BYTES} bytes; {max(ids, key=len)!r} is longer")
+    def save(folder: Path, ids: Sequence[bytes]) -> None:
+        """Write the ids (from `encode_id`) in the order of their numbers; raises DataError where one is repeated."""
+        names = np.array(ids, dtype=np.bytes_)
         order = np.argsort(names, kind="stable").astype(np.uint32)
         same = np.flatnonzero(names[order][1:] == names[order][:-1])
         if len(same):
-            raise DataError(f"{len(same)} document ids occur twice, {ids[order[same[0]]]!r} first")
+            raise DataError(f"{len(same)} document ids occur twice, {ids[order[same[0]]].decode()!r} first")
         np.save(folder / "ids.npy", names)
         np.save(folder / "ids.order.npy", order)
 
@@ -84,7 +82,21 @@ class IdTable:
         """The numbers of the documents with these ids, -1 for an id that is not there."""
         if not len(ids) or not len(self):
             return np.full(len(ids), -1, dtype=np.intp)
-        wanted = np.array([name.encode() for name in ids], dtype=np.bytes_)
+        # What no id may hold becomes bytes that are in none: half of a surrogate pair, and NUL, numpy's padding.
+        wanted = np.array([name.encode("utf-8", "surrogatepass").replace(b"\0", b"\xff") for name in ids])
         at = np.searchsorted(self._sorted, wanted)
         at[at == len(self)] = 0
-        return np.where(self._sorted[at] == wanted, self._order[at], -1).astype(np.intp)
+        # As signed numbers first: among unsigned ones -1 would be 4,294,967,295.
+        return np.where(self._sorted[at] == wanted, self._order[at].astype(np.intp), -1)
+
+
+def encode_id(id: str) -> bytes:
+    """A document id as an index keeps it; raises DataError where it is empty, too long or no text."""
+    try:
+        name = id.encode()
+    except UnicodeEncodeError:
+        name = b""
+    if not 0 < len(name) <= MAX_ID_BYTES or b"\0" in name:
+        shown = repr(id) if len(id) <= 60 else f"{id[:60]!r}..."
+        raise DataError(f"a document id is 1 to {MAX_ID_BYTES} bytes of UTF-8 without NUL, not {shown}")
+    return name

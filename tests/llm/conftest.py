@@ -1,0 +1,53 @@
+"""A scripted server, a model that calls it, and no way around the loopback interface."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from fairagent.llm.openai import OpenAIModel
+from fairagent.settings import ModelSettings
+
+from .server import Server
+
+CANARY = "sk-canary-0123456789abcdef"
+"""A key that must not turn up anywhere."""
+
+VARIABLES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy", "OPENAI_API_KEY", "OPENAI_BASE_URL")
+
+MakeModel = Callable[..., OpenAIModel]
+
+
+@pytest.fixture(autouse=True)
+def _own_surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1,localhost")
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with Server() as server:
+        yield server
+
+
+@pytest.fixture
+def slept() -> list[float]:
+    """The seconds that a model of `make_model` would have waited."""
+    return []
+
+
+@pytest.fixture
+def make_model(server: Server, slept: list[float]) -> Iterator[MakeModel]:
+    made = []
+
+    def make(**settings: object) -> OpenAIModel:
+        values = {"name": "tiny", "base_url": server.url, **settings}
+        made.append(OpenAIModel.from_settings(ModelSettings(**values), {"OPENAI_API_KEY": CANARY}, slept.append))
+        return made[-1]
+
+    yield make
+    for model in made:
+        model.close()

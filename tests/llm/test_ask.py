@@ -1,0 +1,130 @@
+"""Checked replies: what is read from a text, what is corrected, what is raised, and that it is all counted."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairagent.errors import FatalModelError, ReplyInvalid, ReplyRefused, ReplyTruncated, UsageError
+from fairagent.llm import ModelReply, ModelRequest, Reply, ask
+from fairagent.llm.reply import parse_reply
+from fairagent.testing import ScriptedModel
+from fairagent.types import Usage
+
+
+class Verdict(Reply):
+    word: str
+    fair: bool
+
+
+ASKED = ModelRequest((("system", "Judge."), ("user", "Is it fair?")))
+GOOD = '{"word": "a", "fair": true}'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        GOOD,
+        f"```json\n{GOOD}\n```",
+        f"Here you are: {GOOD}. And another: {{}}",
+        f"I weigh {{both}} sides first, then: {GOOD}",
+        f'<think>Perhaps {{"word": "b", "fair": false}}?</think>\n{GOOD}',
+        '{"word": "a", "fair": true} } stray',
+    ],
+)
+def test_the_first_object_is_read(text):
+    assert parse_reply(text, Verdict) == Verdict(word="a", fair=True)
+
+
+@given(st.text(), st.text(alphabet=st.characters(exclude_characters="{}")))
+def test_any_string_survives(word, prose):
+    text = prose + json.dumps({"word": word, "fair": False}, ensure_ascii=False)
+    if any("\ud800" <= sign <= "\udfff" for sign in word):
+        return
+    assert parse_reply(text, Verdict).word == word
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "no JSON object"),
+        ("I would rather not.", "no JSON object"),
+        ("[1, 2]", "no JSON object"),
+        ('{"word": "a", "fair": true', "no JSON object"),
+        ('{"word": "a", "fair": true,}', "trailing comma"),
+        ('{"word": "a"}', "fair: Field required"),
+        ('{"word": "a", "fair": "True"}', "fair: Input should be a valid boolean"),
+        ('{"word": 1, "fair": true}', "word: Input should be a valid string"),
+        ('{"word": "a", "fair": true, "why": ""}', "why: Extra inputs are not permitted"),
+        ('{"verdict": {"word": "a", "fair": true}}', "word: Field required; fair: Field required; verdict: Extra"),
+    ],
+)
+def test_what_is_wrong_is_said(text, words):
+    with pytest.raises(ReplyInvalid) as caught:
+        parse_reply(text, Verdict)
+    assert words in str(caught.value)
+    assert caught.value.raw == text
+
+
+@pytest.mark.parametrize("text", ["{" * 200_000, '{"a":' * 100_000, "{}" * 100_000, '{"' + "\\" * 200_000])
+def test_hostile_texts_take_no_time(text):
+    started = time.perf_counter()
+    with pytest.raises(ReplyInvalid):
+        parse_reply(text, Verdict)
+    assert time.perf_counter() - started < 5
+
+
+def test_a_good_reply_is_asked_for_once():
+    model = ScriptedModel([ModelReply(GOOD, 5, 3, seconds=0.5)])
+    assert ask(model, ASKED, Verdict) == (Verdict(word="a", fair=True), Usage(1, 5, 3, None, 0.5))
+    assert model.requests == [ModelRequest(ASKED.messages, reply=Verdict)]
+
+
+@pytest.mark.parametrize(
+    "bad", ["no idea", '{"word": "a"}', '{"word": "a", "fair": true,}', ReplyInvalid("it was empty")]
+)
+def test_one_correction_repeats_the_prompt_and_names_the_fault(bad):
+    model = ScriptedModel([bad, GOOD])
+    verdict, usage = ask(model, ASKED, Verdict)
+    assert verdict.fair
+    assert usage.calls == (1 if isinstance(bad, ReplyInvalid) else 2)
+    system, user = model.requests[1].messages
+    assert system == ASKED.messages[0]
+    assert user[1].startswith("Is it fair?\n\nYour previous reply could not be used: ")
+
+
+def test_two_invalid_replies_are_an_error_with_text_and_usage():
+    model = ScriptedModel([ModelReply("first", 5, 3), ModelReply("second" * 1000, 6, 4), GOOD])
+    with pytest.raises(ReplyInvalid) as caught:
+        ask(model, ASKED, Verdict)
+    assert len(model.requests) == 2
+    assert caught.value.raw == ("second" * 1000)[:2000]
+    assert caught.value.usage == Usage(2, 11, 7, None, 0.0)
+
+
+def test_a_correction_does_not_hold_the_bad_reply():
+    long = json.dumps({"word": "a", "fair": "x" * 10_000, **{f"key{'k' * 500}{i}": 1 for i in range(100)}})
+    model = ScriptedModel([long, GOOD])
+    ask(model, ASKED, Verdict)
+    assert len(model.requests[1].messages[1][1]) < 1500
+
+
+@pytest.mark.parametrize("error", [ReplyRefused("no"), ReplyTruncated("cut off"), FatalModelError("no key")])
+def test_other_errors_are_not_corrected_but_counted(error):
+    model = ScriptedModel([ModelReply("?", 5, 3), error])
+    with pytest.raises(type(error)) as caught:
+        ask(model, ASKED, Verdict)
+    assert len(model.requests) == 2
+    assert caught.value.usage == Usage(1, 5, 3, None, 0.0)
+    assert error.usage == Usage()
+
+
+def test_a_model_may_answer_by_a_function_and_ends_with_its_script():
+    model = ScriptedModel(lambda request: request.messages[-1][1].upper())
+    assert model.complete(ASKED).text == "IS IT FAIR?"
+    with pytest.raises(UsageError, match="has 0 replies; request 1 came"):
+        ScriptedModel([]).complete(ASKED)

@@ -1,0 +1,341 @@
+"""The door against a scripted server: what is sent, how often, and what comes back or is raised."""
+
+from __future__ import annotations
+
+import json
+import logging
+import socket
+import subprocess
+import sys
+import traceback
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from fairagent.errors import (
+    FatalModelError,
+    ModelError,
+    ReplyInvalid,
+    ReplyRefused,
+    ReplyTruncated,
+    TransientModelError,
+)
+from fairagent.llm import ModelRequest, Reply, ask
+
+from .conftest import CANARY
+from .server import Answer, completion, error
+
+ASKED = ModelRequest((("system", "Name colors."), ("user", "Two, please, as JSON.")))
+
+
+class Colors(Reply):
+    colors: list[str]
+
+
+COLORS = ModelRequest(ASKED.messages, reply=Colors)
+GOOD = completion('{"colors": ["red", "blue"]}')
+HTML = Answer("<!doctype html><html><body>Sign in</body></html>", content_type="text/html; charset=utf-8")
+
+
+def in_body(**fields: object) -> Answer:
+    return Answer({"error": {"message": "boom", **fields}})
+
+
+def test_a_reply_with_its_usage(server, make_model, slept):
+    server.script = [completion("red and blue")]
+    reply = make_model().complete(ASKED)
+    assert (reply.text, reply.model, reply.finish) == ("red and blue", "tiny-2026", "stop")
+    assert (reply.input_tokens, reply.output_tokens, reply.estimated, reply.calls) == (11, 7, False, 1)
+    assert reply.seconds > 0
+    assert reply.usage.cost is None
+    assert slept == []
+
+
+def test_what_goes_over_the_wire(server, make_model):
+    server.script = [GOOD]
+    model = make_model(temperature=0.7, max_tokens=50)
+    model.complete(ASKED)
+    model.complete(ModelRequest(ASKED.messages, Colors, temperature=0.0, max_tokens=20, seed=3))
+    model.complete(ModelRequest(ASKED.messages, max_tokens=500))
+    messages = [{"role": "system", "content": "Name colors."}, {"role": "user", "content": "Two, please, as JSON."}]
+    assert server.requests == [
+        {"model": "tiny", "messages": messages, "temperature": 0.7, "max_tokens": 50},
+        {
+            "model": "tiny",
+            "messages": messages,
+            "temperature": 0.0,
+            "max_tokens": 20,
+            "seed": 3,
+            "response_format": {"type": "json_object"},
+        },
+        {"model": "tiny", "messages": messages, "temperature": 0.7, "max_tokens": 50},
+    ]
+    assert server.paths == ["/v1/chat/completions"] * 3
+    assert server.keys == [f"Bearer {CANARY}"] * 3
+
+
+def test_retry_after_is_waited_for(server, make_model, slept):
+    server.script = [error(429, retry_after="2"), GOOD]
+    reply = make_model().complete(ASKED)
+    assert len(server.requests) == 2
+    assert slept == [2.0]
+    assert reply.calls == 2
+
+
+@pytest.mark.parametrize("given", ["soon", "nan", "inf", "-5", "Mon, 99 Foo 2026 00:00:00 GMT", ""])
+def test_a_retry_after_that_says_nothing_is_not_waited_for(server, make_model, slept, given):
+    server.script = [error(429, retry_after=given), GOOD]
+    make_model().complete(ASKED)
+    assert len(slept) == 1
+    assert 0 <= slept[0] <= 0.5
+
+
+@pytest.mark.parametrize("given", ["31", "3600", "Tue, 01 Jan 2999 00:00:00 GMT"])
+def test_a_retry_after_beyond_the_cap_gives_up_at_once(server, make_model, slept, given):
+    server.script = [error(503, "back later", retry_after=given), GOOD]
+    with pytest.raises(TransientModelError, match="503: back later") as caught:
+        make_model().complete(ASKED)
+    assert caught.value.retry_after >= 31
+    assert len(server.requests) == 1
+    assert slept == []
+
+
+@pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 529])
+def test_overload_is_tried_exactly_as_often_as_set(server, make_model, slept, status):
+    server.script = [error(status, "out of breath")]
+    with pytest.raises(TransientModelError, match=f"{status}: out of breath") as caught:
+        make_model(attempts=4).complete(ASKED)
+    assert len(server.requests) == 4
+    assert caught.value.usage.calls == 4
+    assert len(slept) == 3
+    assert all(0 <= wait <= limit for wait, limit in zip(slept, [0.5, 1.0, 2.0], strict=True))
+
+
+def test_waits_differ(server, make_model, slept):
+    server.script = [error(500)]
+    for _ in range(3):
+        with pytest.raises(TransientModelError):
+            make_model(attempts=3).complete(ASKED)
+    assert len(set(slept)) == 6
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "advice"),
+    [
+        (401, "invalid_api_key", "OPENAI_API_KEY"),
+        (403, None, "OPENAI_API_KEY"),
+        (400, "invalid_api_key", "OPENAI_API_KEY"),
+        (402, None, "quota or credit"),
+        (429, "insufficient_quota", "quota or credit"),
+        (404, "model_not_found", "model.name ('tiny')"),
+        (404, None, "model.base_url"),
+        (405, None, "model.base_url"),
+    ],
+)
+def test_fatal_errors_are_asked_once(server, make_model, slept, status, code, advice):
+    server.script = [error(status, f"no, {CANARY} is wrong", code)]
+    with pytest.raises(FatalModelError) as caught:
+        make_model().complete(ASKED)
+    assert len(server.requests) == 1
+    assert slept == []
+    message = str(caught.value)
+    assert message.startswith("127.0.0.1:")
+    assert advice in message
+    assert "no, *** is wrong" in message
+    assert caught.value.usage.calls == 1
+
+
+@pytest.mark.parametrize("status", [400, 413, 422])
+def test_a_request_that_is_not_accepted_says_nothing_about_the_next(server, make_model, status):
+    server.script = [error(status, "context length exceeded", "context_length_exceeded")]
+    with pytest.raises(ModelError, match=f"{status} context_length_exceeded: context length exceeded") as caught:
+        make_model().complete(ASKED)
+    assert type(caught.value) is ModelError
+    assert len(server.requests) == 1
+
+
+def test_error_bodies_of_other_servers(server, make_model):
+    server.script = [
+        Answer({"error": "model 'tiny' not found"}, 404),
+        Answer({"object": "error", "message": "bad key", "code": 401}, 401),
+        Answer([{"error": {"code": 401, "message": "no such key", "status": "UNAUTHENTICATED"}}], 401),
+        Answer("<html>Forbidden</html>", 403, content_type="text/html"),
+        Answer("", 401),
+    ]
+    said = []
+    for _ in server.script:
+        with pytest.raises(FatalModelError) as caught:
+            make_model().complete(ASKED)
+        said.append(str(caught.value).partition(" ")[2].partition(". ")[0])
+    assert said == [
+        "answered 404: model 'tiny' not found",
+        "answered 401: bad key",
+        "answered 401: no such key",
+        "answered 403: (a web page)",
+        "answered 401: no explanation",
+    ]
+
+
+# answer, error, words of it, requests that are sent when 2 attempts are allowed
+ODD_SUCCESSES = [
+    (HTML, FatalModelError, "not a chat completion API (got text/html); check model.base_url", 1),
+    (Answer("", content_type="text/plain"), FatalModelError, "got text/plain", 1),
+    (Answer("[1, 2]"), FatalModelError, "not a chat completion API", 1),
+    (Answer({"choices": [{"message": {"content": ["red"]}}]}), FatalModelError, "not a chat completion API", 1),
+    (Answer('{"choices": [{"mess'), TransientModelError, "broke off", 2),
+    (Answer(GOOD.body, cut=9), TransientModelError, "no connection", 2),
+    (in_body(code=502), TransientModelError, "502: boom", 2),
+    (in_body(code="429"), TransientModelError, "429: boom", 2),
+    (in_body(code="server_error"), TransientModelError, "503 server_error: boom", 2),
+    (in_body(code=None, type="overloaded_error"), TransientModelError, "overloaded_error: boom", 2),
+    (in_body(), FatalModelError, "with an error: boom", 1),
+    (in_body(code=400), FatalModelError, "with an error: boom", 1),
+    (in_body(code="insufficient_quota"), FatalModelError, "quota or credit", 1),
+    (in_body(code="content_filter"), ReplyRefused, "content_filter: boom", 1),
+    (Answer({"error": "boom"}), FatalModelError, "with an error: boom", 1),
+    (Answer({"choices": []}), FatalModelError, "no choices", 1),
+    (Answer({"choices": None}), FatalModelError, "no choices", 1),
+    (Answer({}), FatalModelError, "no choices", 1),
+    (completion(None), ReplyInvalid, "tiny-2026 sent an empty reply", 1),
+    (completion(" \n"), ReplyInvalid, "empty reply", 1),
+    (completion(None, refusal="I cannot."), ReplyRefused, "declined to answer: I cannot.", 1),
+    (completion("red", finish="content_filter"), ReplyRefused, "(content filter)", 1),
+    (completion('{"colors": ["red"]}', finish="length"), ReplyTruncated, "after 7 tokens; raise model.max_tokens", 1),
+    (completion(None, finish="length"), ReplyTruncated, "cut off", 1),
+]
+
+
+@pytest.mark.parametrize(("answer", "kind", "words", "requests"), ODD_SUCCESSES)
+def test_odd_successes(server, make_model, answer, kind, words, requests):
+    server.script = [answer]
+    with pytest.raises(kind) as caught:
+        make_model(attempts=2).complete(ASKED)
+    assert type(caught.value) is kind
+    assert words in str(caught.value)
+    assert len(server.requests) == requests
+    assert caught.value.usage.calls == requests
+
+
+def test_refused_and_truncated_replies_are_paid_for(server, make_model):
+    server.script = [error(500), completion("red, gre", finish="length")]
+    with pytest.raises(ReplyTruncated) as caught:
+        make_model().complete(ASKED)
+    usage = caught.value.usage
+    assert (usage.calls, usage.input_tokens, usage.output_tokens, usage.cost) == (2, 11, 7, None)
+    assert caught.value.raw == "red, gre"
+
+
+@pytest.mark.parametrize("usage", [None, {}, {"prompt_tokens": None}, {"prompt_tokens": -1, "completion_tokens": 1}, 7])
+def test_missing_usage_is_estimated(server, make_model, usage):
+    server.script = [completion("red and blue", usage=usage)]
+    reply = make_model().complete(ASKED)
+    assert reply.estimated
+    # 12 + 21 and 12 bytes, four to a token
+    assert (reply.input_tokens, reply.output_tokens) == (9, 3)
+
+
+def test_time_out_and_reset_then_success(server, make_model, slept):
+    server.script = [Answer(GOOD.body, delay=0.6), Answer(hang_up=True), GOOD]
+    reply = make_model(timeout=0.2).complete(ASKED)
+    assert reply.calls == 3
+    assert len(slept) == 2
+
+
+def test_time_out_says_which_setting(server, make_model):
+    server.script = [Answer(GOOD.body, delay=0.4)]
+    with pytest.raises(TransientModelError, match=r"did not answer in time \(model.timeout"):
+        make_model(timeout=0.1, attempts=1).complete(ASKED)
+
+
+def test_nobody_there(make_model, slept):
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        model = make_model(base_url=f"http://127.0.0.1:{unused.getsockname()[1]}/v1", attempts=3)
+        with pytest.raises(TransientModelError, match="is a server running at that address"):
+            model.complete(ASKED)
+    assert len(slept) == 2
+
+
+@pytest.mark.parametrize("status", [400, 422])
+def test_a_server_without_json_mode_is_remembered(server, make_model, slept, status):
+    server.script = [error(status, "response_format of type 'json_object' is not supported"), GOOD]
+    model = make_model()
+    assert model.complete(COLORS).calls == 2
+    assert model.complete(COLORS).calls == 1
+    assert ["response_format" in request for request in server.requests] == [True, False, False]
+    assert slept == []
+
+
+def test_another_bad_request_does_not_cost_the_json_mode(server, make_model):
+    server.script = [error(400, "the prompt is too long"), GOOD]
+    model = make_model()
+    with pytest.raises(ModelError, match="too long"):
+        model.complete(COLORS)
+    model.complete(COLORS)
+    assert "response_format" in server.requests[-1]
+
+
+def test_fenced_json_is_read(server, make_model):
+    server.script = [completion('Sure!\n```json\n{"colors": ["red"]}\n```\nAnything else?')]
+    colors, usage = ask(make_model(), ASKED, Colors)
+    assert colors == Colors(colors=["red"])
+    assert usage.calls == 1
+
+
+def test_an_invalid_reply_is_corrected(server, make_model):
+    server.script = [completion('{"colors": "red"}'), error(500), GOOD]
+    colors, usage = ask(make_model(), ASKED, Colors)
+    assert colors.colors == ["red", "blue"]
+    assert (usage.calls, usage.input_tokens, usage.output_tokens) == (3, 22, 14)
+    first, *others = [request["messages"] for request in server.requests]
+    assert others[0] == others[1]
+    assert others[0][0] == first[0]
+    assert others[0][1]["content"].startswith(first[1]["content"])
+    assert "colors: Input should be a valid array" in others[0][1]["content"]
+
+
+def test_threads_share_a_model(server, make_model):
+    server.script = [error(400, "response_format is unavailable"), GOOD]
+    model = make_model()
+    with ThreadPoolExecutor(8) as threads:
+        replies = list(threads.map(model.complete, [COLORS] * 24))
+    assert {reply.text for reply in replies} == {'{"colors": ["red", "blue"]}'}
+    assert sum(reply.calls for reply in replies) == len(server.requests) == 25
+    assert "response_format" not in model.payload(COLORS)
+
+
+def test_the_key_is_shown_nowhere(server, make_model, caplog, slept):
+    caplog.set_level(logging.DEBUG)
+    echo = f"key {CANARY} echoed"
+    server.script = [
+        error(500, echo),
+        completion(f'{{"colors": ["{CANARY}"]}}'),
+        error(401, echo),
+        error(400, echo),
+        in_body(message=echo),
+        completion(None, refusal=echo),
+        completion(echo, finish="length"),
+        Answer(echo, content_type="text/plain"),
+        error(429, echo, retry_after="900"),
+    ]
+    model = make_model()
+    colors, _ = ask(model, ASKED, Colors)
+    assert colors.colors == ["***"]
+    shown = [repr(model), repr(model.endpoint), json.dumps(model.payload(COLORS)), repr(vars(model))]
+    for _ in server.script[2:]:
+        with pytest.raises(ModelError) as caught:
+            model.complete(ASKED)
+        shown += ["".join(traceback.format_exception(caught.value)), repr(vars(caught.value)), repr(caught.value)]
+        assert caught.value.__context__ is None
+    assert len(server.requests) == len(server.script)
+    assert caplog.text
+    assert CANARY not in "\n".join([*shown, caplog.text])
+    assert server.keys == [f"Bearer {CANARY}"] * len(server.script)
+
+
+def test_openai_is_loaded_only_when_a_model_is_made():
+    rooms = ("assemble", "llm.openai", "prompts", "refine.llm", "testing")
+    code = (
+        f"import sys, fairagent, {', '.join(f'fairagent.{room}' for room in rooms)}; sys.exit('openai' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,154 @@
+"""The refiner `llm` with a scripted model: what it asks, what it takes from the reply, and what it leaves to the loop."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from fairagent.errors import FatalModelError, ModelError, ReplyRefused, ReplyTruncated, TransientModelError
+from fairagent.llm import ModelReply
+from fairagent.prompts import Prompts
+from fairagent.refine.base import RefineState
+from fairagent.refine.llm import Keywords, LlmRefiner, usable_keywords
+from fairagent.testing import ScriptedModel
+from fairagent.types import Exposure, Group, Query, Ranking, Term, Usage
+
+
+def state(query: str = "lawyers", terms: tuple[Term, ...] = (), tried: frozenset[str] = frozenset()) -> RefineState:
+    exposures = (
+        Exposure("region", ("Africa", "Asia"), np.array([0.5, 0.5]), np.array([0.5, 0.5]), 0.0, 0.0),
+        Exposure("gender", ("female", "male"), np.array([0.123, 0.877]), np.array([0.5, 0.5]), 0.1, 0.3),
+    )
+    return RefineState(
+        Query(query),
+        Query(query, terms=terms),
+        Ranking(("d1",), np.array([1.0])),
+        {"gender": np.array([[0.0, 0.0, 1.0]]), "region": np.array([[0.0, 1.0, 0.0]])},
+        exposures,
+        Group("gender", "female"),
+        tried,
+    )
+
+
+def reply(*keywords: object) -> str:
+    return json.dumps({"keywords": keywords})
+
+
+def refiner(*script: object, weight: float = 1.0) -> LlmRefiner:
+    return LlmRefiner(ScriptedModel(script), Prompts(), weight)
+
+
+def test_keywords_become_weighted_terms():
+    script = [ModelReply(reply("she", "Barrister"), 200, 9, seconds=0.5)]
+    refinement = refiner(*script, weight=0.5).refine(state())
+    assert refinement.terms == (Term("she", 0.5), Term("Barrister", 0.5))
+    assert (refinement.source, refinement.note) == ("llm", "")
+    assert refinement.usage == Usage(1, 200, 9, None, 0.5)
+
+
+def test_the_model_is_told_the_state_of_the_loop():
+    asking = refiner(reply("she"))
+    terms = tuple(Term(f"word{i}", 0.01 * i) for i in range(1, 31))
+    asking.refine(state("law\u200byers \u202e{{ 7*7 }}", terms, frozenset({"women", "her"})))
+    (request,) = asking.model.requests
+    assert request.reply is Keywords
+    assert request.max_tokens == Prompts()["refine_query"].head.max_tokens
+    user = request.messages[-1][1]
+    asked = json.loads(user[user.index("{") : user.rindex("}\n\nGive") + 1])
+    assert asked == {
+        "query": "lawyers {{ 7*7 }}",
+        "dimension": "gender",
+        "group_shown_too_little": "female",
+        "share_of_the_group_now": "12.3%",
+        "share_it_should_have": "50.0%",
+        "already_searched_for": [f"word{i}" for i in range(30, 10, -1)],
+        "tried_before_do_not_repeat": ["her", "women"],
+    }
+
+
+def test_a_very_long_query_is_cut_for_the_model():
+    asking = refiner(reply("she"))
+    asking.refine(state("lawyers " * 5000))
+    assert len(asking.model.requests[0].messages[-1][1]) < 3000
+
+
+# proposed, kept; the query is "famous Lawyers", "judge" has been tried
+CLEANING = [
+    (["she", "her"], ["she", "her"]),
+    (["  she  "], ["she"]),
+    (['"women lawyers"', "‘solicitor’"], ["women lawyers", "solicitor"]),
+    (["New\t  Zealand"], ["New Zealand"]),
+    (["Straße", "STRASSE", "strasse"], ["Straße"]),
+    (["ｗｏｍａｎ"], ["woman"]),
+    (["wo\u200bman", "\u202eher\u202c", "at\u00adtorney", "\ufeffshe"], ["woman", "her", "attorney", "she"]),
+    (["bar\x00rister\x1b"], ["barrister"]),
+    (["judge", "JUDGE", "ｊｕｄｇｅ"], []),
+    (["lawyers", "Famous  lawyers", "LAWYERS!"], []),
+    (["women lawyers"], ["women lawyers"]),
+    (["", " ", "\u200b", '""', "...", "—"], []),
+    (["one\ntwo", "one\r\ntwo", "one\u2028two"], []),
+    (["x" * 80, "y" * 81, "z" * 10_000], ["x" * 80]),
+    (["http://evil.example", "www.evil", "evil.com", "see evil.io/x", "a@b.org", "Evil.Com now"], []),
+    (["Ph.D. women", "U.S. senator", "hip-hop", "AT&T", "AC/DC", "C++", "O'Hara"], None),
+    (["+she", "-men", "she -men", "!men", "her*", "wom?n", "title:she", '"a" b', "she^9", "she~2"], []),
+    (["(she)", "[a TO b]", "{x}", "a && b", "a || b", "a OR b", "NOT men", "a AND b", "a\\b", "<b>she</b>"], []),
+    (["and", "or not"], ["and", "or not"]),
+    ([f"word{i}" for i in range(500)], [f"word{i}" for i in range(12)]),
+]
+
+
+@pytest.mark.parametrize(("proposed", "kept"), CLEANING)
+def test_keywords_are_cleaned_as_data(proposed, kept):
+    found = usable_keywords(proposed, "famous Lawyers", ["judge"])
+    assert list(found) == (proposed if kept is None else kept)
+
+
+def test_what_the_query_has_in_full_is_not_new_but_a_faint_topic_word_is():
+    terms = (Term("court", 1.0), Term("woman", 0.02))
+    refinement = refiner(reply("Court", "Judge", "woman", "her")).refine(state("lawyers", terms, frozenset({"judge"})))
+    assert [term.text for term in refinement.terms] == ["woman", "her"]
+
+
+@pytest.mark.parametrize("proposed", [[], ["lawyers"], ["http://evil.example"], ["judge"]])
+def test_nothing_new_is_said_and_counted(proposed):
+    refinement = refiner(reply(*proposed)).refine(state(tried=frozenset({"judge"})))
+    assert refinement.terms == ()
+    assert refinement.note == f"none of the model's {len(proposed)} keywords is new and usable"
+    assert refinement.usage.calls == 1
+
+
+def refused() -> ReplyRefused:
+    error = ReplyRefused("tiny declined to answer: I cannot.")
+    error.usage = Usage(1, 100, 5, None, 0.1)
+    return error
+
+
+@pytest.mark.parametrize(
+    ("script", "note", "tokens"),
+    [
+        ([refused()], "refused: tiny declined to answer: I cannot.", 100),
+        ([ReplyTruncated("cut off after 400 tokens")], "truncated reply: cut off after 400 tokens", 0),
+        ([ModelReply("no", 100, 1)] * 2, "invalid reply: the reply is not the JSON object that was asked for", 200),
+        ([ModelReply(reply(1), 100, 1), refused()], "refused: tiny", 200),
+    ],
+)
+def test_replies_that_are_none_end_the_loop_and_not_the_run(script, note, tokens):
+    refinement = refiner(*script).refine(state())
+    assert refinement.terms == ()
+    assert refinement.source == "llm"
+    assert refinement.note.startswith(note)
+    assert refinement.usage.input_tokens == tokens
+
+
+def test_an_invalid_reply_is_corrected_once():
+    refinement = refiner(ModelReply('{"words": []}', 100, 5), ModelReply(reply("she"), 120, 6)).refine(state())
+    assert refinement.terms == (Term("she"),)
+    assert refinement.usage == Usage(2, 220, 11, None, 0.0)
+
+
+@pytest.mark.parametrize("kind", [TransientModelError, FatalModelError, ModelError])
+def test_faults_of_the_door_are_raised(kind):
+    with pytest.raises(kind, match="503"):
+        refiner(kind("127.0.0.1 answered 503")).refine(state())
