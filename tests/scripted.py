@@ -98,7 +98,7 @@ def by_letter(ids: Iterable[str], labels: Sequence[str] = ("female", "male"), **
     def row(id: str) -> dict[str, Any]:
         return {"gender": GENDERS.get(id[0])} | {name: id[int(place)] for name, place in more.items()}
 
-    return GroupTable.from_rows([(id, row(id)) for id in ids], {"gender": labels} | dict.fromkeys(more))
+    return GroupTable.from_rows([(id, row(id)) for id in dict.fromkeys(ids)], {"gender": labels} | dict.fromkeys(more))
 
 
 def agent(

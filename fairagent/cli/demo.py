@@ -50,8 +50,8 @@ def demo(
     out.print(f"{indexed.manifest.documents:,} documents about people who never lived, {len(collection.topics)} topics")
     out.print(systems_table(rows, n))
     out.print(
-        "Judged against half the relevant documents' shares and half the world's, without the documents that have no "
-        f"label; means over the topics. Inside the loop the target is {result.trace.targets[0]}, which sees no judgments.",
+        "Means over the topics, judged against half the relevant documents' shares and half the world's; documents "
+        f"without a label are left out. Inside the loop the target is {result.trace.targets[0]}: it sees no judgments.",
         style="dim",
     )
     for dimension in collection.groups.dimensions:

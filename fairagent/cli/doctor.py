@@ -8,8 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fairagent.cli.options import AsJson, Assignments, CollectionFile, IndexFolder, SettingsFile
-from fairagent.cli.options import settings_file, settings_of
+from fairagent.cli.options import (
+    AsJson,
+    Assignments,
+    CollectionFile,
+    IndexFolder,
+    SettingsFile,
+    settings_file,
+    settings_of,
+)
 from fairagent.cli.terminal import console
 from fairagent.errors import BackendUnavailable, SettingsError
 from fairagent.settings import Settings

@@ -42,9 +42,7 @@ def search(
     from fairagent.collection import load_collection
     from fairagent.report.record import result_record, to_json
 
-    chosen = settings_of(
-        settings, assignments, collection=collection, index=index, n=n, dimensions=dimension or None
-    )
+    chosen = settings_of(settings, assignments, collection=collection, index=index, n=n, dimensions=dimension or None)
     if query is None and topic is None:
         raise UsageError("nothing to search for: give a query, or --topic ID for a topic of the collection")
     if query is not None and not query.strip():

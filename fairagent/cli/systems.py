@@ -58,7 +58,8 @@ def compare(collection: Collection, retriever: LuceneRetriever, settings: Settin
 
     yield _run("BM25", plain, collection, settings.n)
     for kind in RERANKERS:
-        yield _run(f"agent, {kind}", _searching(agent_with(kind, collection, retriever, settings)), collection, settings.n)
+        agent = agent_with(kind, collection, retriever, settings)
+        yield _run(f"agent, {kind}", _searching(agent), collection, settings.n)
 
 
 def agent_with(kind: str, collection: Collection, retriever: LuceneRetriever, settings: Settings) -> FairAgent:
@@ -109,10 +110,10 @@ def _run(system: str, search: Search, collection: Collection, n: int) -> Row:
             rankings[topic.id], used = search(topic)
             calls += used
     seconds = perf_counter() - started
-    relevance, *fairness = standard_measures(n)
+    relevance, fairness, product = standard_measures(n)
     (ndcg,) = mean_over_topics(collection, None, rankings, n, [relevance])
     by_dimension = {
-        dimension: Fairness(*mean_over_topics(collection, dimension, rankings, n, fairness))
+        dimension: Fairness(*mean_over_topics(collection, dimension, rankings, n, [fairness, product]))
         for dimension in collection.groups.dimensions
     }
     return Row(system, ndcg, by_dimension, calls, seconds)

@@ -106,9 +106,7 @@ def mean_over_topics(
     return tuple(np.mean(values, axis=0).tolist())
 
 
-def _has_groups(
-    collection: Collection, topic: Topic, dimension: str, relevant: Sequence[str], per_group: int
-) -> bool:
+def _has_groups(collection: Collection, topic: Topic, dimension: str, relevant: Sequence[str], per_group: int) -> bool:
     if topic.dimensions is not None and dimension not in topic.dimensions:
         return False
     of_group = collection.groups.memberships(dimension, relevant, topic.id)[:, 1:].sum(axis=0)

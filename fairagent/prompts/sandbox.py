@@ -150,6 +150,8 @@ def _check(node: nodes.Node) -> None:
         )
     if isinstance(node, nodes.Filter) and node.name not in _FILTERS:
         raise TemplateFault(f"no filter {node.name!r}; there are {', '.join(_FILTERS)}", node.lineno)
+    if isinstance(node, nodes.Test) and node.name not in _SANDBOX.tests:
+        raise TemplateFault(f"no test {node.name!r}", node.lineno)
     if isinstance(node, nodes.For) and not _is_value(node.iter):
         raise TemplateFault(
             "a loop goes over a variable or a part of one, and over nothing made up for it", node.lineno

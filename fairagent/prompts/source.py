@@ -17,6 +17,11 @@ from fairagent.prompts.sandbox import LARGEST
 from fairagent.settings import Section
 
 ROLES = ("system", "user")
+
+# The YAML reader takes seconds for a few thousand brackets.
+LARGEST_HEAD = 4000
+MOST_BRACKETS = 20
+
 _HEADER = re.compile(r"\[(\w+)\]\s*")
 
 
@@ -93,6 +98,10 @@ def read_source(path: Path, faults: list[Fault]) -> Source | None:
 
 def _read_head(path: Path, lines: Sequence[str], faults: list[Fault]) -> Head | None:
     text = "\n".join(lines)
+    if len(text) > LARGEST_HEAD or text.count("[") + text.count("{") > MOST_BRACKETS:
+        limits = f"{LARGEST_HEAD} characters and {MOST_BRACKETS} opening brackets"
+        faults.append(Fault(path, 1, f"the head is larger than {limits}"))
+        return None
     try:
         # An alias can blow a few lines up to any size.
         if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, yaml.SafeLoader)):

@@ -108,6 +108,7 @@ def _add_dimension(table: Table, before: Exposure, after: Exposure) -> None:
     for label, share, share_after, target in rows:
         bars = Bar(share, target, full, "blue"), Bar(share_after, target, full, "green")
         table.add_row(_one_line(f"  {label}"), bars[0], percent(share), bars[1], percent(share_after), percent(target))
+    unknown, divergence = _one_line("  (no label)"), _one_line("  divergence")
     if before.unknown or after.unknown:
-        table.add_row(_one_line("  (no label)"), "", percent(before.unknown), "", percent(after.unknown), style="dim")
-    table.add_row(_one_line("  divergence"), "", gap_text(before.divergence), "", gap_text(after.divergence), style="dim")
+        table.add_row(unknown, "", percent(before.unknown), "", percent(after.unknown), style="dim")
+    table.add_row(divergence, "", gap_text(before.divergence), "", gap_text(after.divergence), style="dim")

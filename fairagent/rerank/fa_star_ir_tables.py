@@ -1,0 +1,135 @@
+"""FA*IR's tables: how many protected documents each prefix of a fair ranking needs (Zehlike et al. 2017).
+
+A ranking is seen as tosses of a coin that shows "protected" with probability p. A prefix of length i fails when so few
+protected documents are as unlikely as `alpha`. A fair ranking has to pass at every prefix, so the whole test fails
+fair coins more often than `alpha`; the adjustment looks for a milder level for the prefixes that makes up for it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import bdtr
+
+from fairagent.errors import UsageError
+from fairagent.types import FloatArray
+
+Compat = Literal["library"] | None
+"""None: all prefixes count; "library": as fairsearchcore does, the last one does not."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Adjustment:
+    """A table (k,) with the level `alpha` of its prefixes and the probability `fail` that a fair coin fails it."""
+
+    alpha: float
+    table: NDArray[np.intp]
+    fail: float
+
+
+def minimum_protected(k: int, p: float, alpha: float) -> NDArray[np.intp]:
+    """The fewest protected documents in the first 1..k ranks, shape (k,): the smallest m with F(m; i, p) >= alpha.
+
+    F is the binomial distribution function. Without adjustment: each prefix is tested as if it were alone.
+    Raises UsageError where k < 1, p is not in [0, 1] or alpha not in [0.001, 0.5].
+
+    >>> minimum_protected(10, p=0.5, alpha=0.1).tolist()
+    [0, 0, 0, 1, 1, 1, 2, 2, 3, 3]
+    """
+    _check(k, p, alpha)
+    return _table(_levels(k, p, alpha), alpha)
+
+
+def fail_probability(table: NDArray[np.intp], p: float, compat: Compat = None) -> float:
+    """The probability that tosses with probability `p` fall below `table` (k,) at some prefix, in [0, 1].
+
+    Dynamic programming over the ranks, all k of them; `compat="library"` leaves out the last, as the auxiliary table
+    of fairsearchcore does.
+
+    >>> table = minimum_protected(20, p=0.25, alpha=0.1)
+    >>> round(fail_probability(table, 0.25), 6), round(fail_probability(table, 0.25, compat="library"), 6)
+    (0.146887, 0.115175)
+    """
+    positions = table[:-1] if compat == "library" else table
+    mass = np.zeros(len(positions) + 1)
+    mass[0] = 1.0
+    failed = 0.0
+    for least in positions.tolist():
+        mass[1:] = mass[1:] * (1 - p) + mass[:-1] * p
+        mass[0] *= 1 - p
+        if least:
+            # What falls out here is added up: 1 - (what is left) would lose small probabilities to rounding.
+            failed += mass[:least].sum()
+            mass[:least] = 0.0
+    return float(failed)
+
+
+@lru_cache(maxsize=1024)
+def adjusted(k: int, p: float, alpha: float, compat: Compat = None) -> Adjustment:
+    """The table with a level in [0, alpha] whose fail probability is closest to `alpha`; of two, the stricter.
+
+    The table changes only where the level passes a value of the distribution function, and a stricter table fails
+    more often: so the bisection is over those values, and ends at the exact optimum. Raises UsageError as
+    `minimum_protected`. The table is read-only, since all callers share it.
+
+    >>> adjusted(20, p=0.25, alpha=0.1).table.tolist()
+    [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2]
+    """
+    _check(k, p, alpha)
+    levels = _levels(k, p, alpha)
+    steps = np.append(np.unique(levels[levels < alpha]), alpha)
+
+    def tried(step: int) -> Adjustment:
+        table = _table(levels, steps[step])
+        return Adjustment(float(steps[step]), table, fail_probability(table, p, compat))
+
+    mild, strict = tried(0), tried(len(steps) - 1)
+    low, high = 0, len(steps) - 1
+    # mild.fail <= alpha always (nothing is required), strict.fail > alpha from here on.
+    if strict.fail <= alpha:
+        return _shared(strict)
+    while high - low > 1:
+        middle = tried((low + high) // 2)
+        if middle.fail <= alpha:
+            low, mild = (low + high) // 2, middle
+        else:
+            high, strict = (low + high) // 2, middle
+    return _shared(strict if strict.fail - alpha <= alpha - mild.fail else mild)
+
+
+def is_fair(protected: NDArray[np.bool_], table: NDArray[np.intp]) -> bool:
+    """Whether every prefix of `protected` (n,), in rank order, has what `table` (k,) asks; over the shorter of both.
+
+    >>> is_fair(np.array([False, False, True]), np.array([0, 0, 1])), is_fair(np.array([False]), np.array([1]))
+    (True, False)
+    """
+    ranks = min(len(protected), len(table))
+    return bool((np.cumsum(protected[:ranks]) >= table[:ranks]).all())
+
+
+def _levels(k: int, p: float, alpha: float) -> FloatArray:
+    """F(m; i, p) for i = 1..k in rows and every m that alpha can ask for in columns; infinite where m >= i."""
+    # F falls with i: what is not below alpha at i = k is so nowhere.
+    most = int((bdtr(np.arange(k), k, p) < alpha).sum())
+    i, m = np.arange(1, k + 1)[:, None], np.arange(most + 1)[None, :]
+    return np.where(m < i, bdtr(np.minimum(m, i), i, p), np.inf)
+
+
+def _table(levels: FloatArray, alpha: float) -> NDArray[np.intp]:
+    return (levels < alpha).sum(axis=1)
+
+
+def _shared(adjustment: Adjustment) -> Adjustment:
+    adjustment.table.flags.writeable = False
+    return adjustment
+
+
+def _check(k: int, p: float, alpha: float) -> None:
+    if k < 1 or not 0 <= p <= 1 or not 0.001 <= alpha <= 0.5:
+        raise UsageError(
+            f"FA*IR needs k >= 1, p in [0, 1] and alpha in [0.001, 0.5], not k={k}, p={p:g}, alpha={alpha:g}"
+        )

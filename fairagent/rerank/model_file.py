@@ -1,0 +1,49 @@
+"""Learned re-rankers on disk: JSON that can be read, checked and compared."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import numpy as np
+from pydantic import PlainSerializer, PlainValidator
+
+from fairagent.errors import DataError, SettingsError
+from fairagent.settings import Section, validate
+from fairagent.types import FloatArray
+
+S = TypeVar("S", bound=Section)
+
+
+def _finite(values: Any) -> FloatArray:
+    try:
+        array = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError("expected numbers") from None
+    if not np.isfinite(array).all():
+        raise ValueError("expected finite numbers")
+    return array
+
+
+Array = Annotated[FloatArray, PlainValidator(_finite), PlainSerializer(lambda array: array.tolist())]
+"""An array of finite numbers as a field of a model."""
+
+
+def save_model(model: Section, path: Path) -> None:
+    """Write `model` as JSON; numbers keep every digit."""
+    path.write_text(model.model_dump_json(indent=1) + "\n", encoding="utf-8")
+
+
+def load_model(kind: type[S], path: Path) -> S:
+    """Read what `save_model` wrote; DataError, naming the file and every fault, where that is no model of this kind."""
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path}: cannot be read as JSON ({error})") from None
+    if not isinstance(values, dict):
+        raise DataError(f"{path}: expected a JSON object, found {type(values).__name__}")
+    try:
+        return validate(kind, values, str(path))
+    except SettingsError as error:
+        raise DataError(str(error)) from None

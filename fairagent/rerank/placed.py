@@ -1,0 +1,19 @@
+"""A final order that is no engine's: what greedy and random re-rankers give back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from fairagent.types import Ranking
+
+
+def placed(ids: tuple[str, ...], order: Iterable[int]) -> Ranking:
+    """The documents `ids[i]` for i in `order`; their scores only say the rank: from 1 down in equal steps.
+
+    >>> placed(("a", "b", "c"), [2, 0]).scores.tolist()
+    [1.0, 0.5]
+    """
+    chosen = tuple(ids[i] for i in order)
+    return Ranking(chosen, np.linspace(1, 0, len(chosen), endpoint=False))

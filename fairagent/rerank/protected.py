@@ -1,0 +1,66 @@
+"""The protected group of re-rankers that know only two: protected and not."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairagent.errors import UsageError
+from fairagent.measures import Discount, gaps, group_exposure, known_part
+from fairagent.rerank.base import Pool
+from fairagent.types import FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A group by its place in a pool: the dimension, and the group among its known ones, both counted from 0.
+
+    With the labels ("female", "male") of the first dimension, `Place(0, 1)` is male.
+    """
+
+    dimension: int
+    group: int
+
+    def share(self, pool: Pool) -> float:
+        """The group's target share; UsageError where the pool has no such place."""
+        self._check(pool)
+        return float(pool.targets[self.dimension][self.group])
+
+    def members(self, pool: Pool) -> NDArray[np.bool_]:
+        """Which candidates belong to the group, with whatever share, (n,); UsageError as `share`."""
+        self._check(pool)
+        return pool.memberships[self.dimension][:, 1 + self.group] > 0
+
+    def _check(self, pool: Pool) -> None:
+        sizes = [len(target) for target in pool.targets]
+        if not (0 <= self.dimension < len(sizes) and 0 <= self.group < sizes[self.dimension]):
+            raise UsageError(f"{self} is in none of the pool's dimensions, which have {sizes} known groups")
+
+
+def most_lacking(pool: Pool, discount: Discount) -> Place | None:
+    """The group whose exposure in the first `pool.n` candidates is furthest below its target; None where none is.
+
+    Ties go to the larger target, then to the first dimension and group. Where a dimension shows no labeled
+    document, its groups lack their whole target.
+    """
+    top = pool.ranking.top(pool.n)
+    weights = discount(len(top))
+    lacking = [_lacking(rows[: len(top)], weights, target) for rows, target in _dimensions(pool)]
+    places = [
+        (gap, share, -dimension, -group)
+        for dimension, (gaps_of, target) in enumerate(zip(lacking, pool.targets, strict=True))
+        for group, (gap, share) in enumerate(zip(gaps_of.tolist(), target.tolist(), strict=True))
+    ]
+    gap, share, dimension, group = max(places, default=(0.0, 0.0, 0, 0))
+    return Place(-dimension, -group) if gap > 0 and share > 0 else None
+
+
+def _dimensions(pool: Pool) -> zip[tuple[FloatArray, FloatArray]]:
+    return zip(pool.memberships, pool.targets, strict=True)
+
+
+def _lacking(memberships: FloatArray, weights: FloatArray, target: FloatArray) -> FloatArray:
+    # Rounded: what differs after the 12th decimal is a tie.
+    return gaps(known_part(group_exposure(memberships, weights)), target).round(12)

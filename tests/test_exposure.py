@@ -1,0 +1,187 @@
+"""Measuring inside the loop: the meter, the gap over dimensions, and which group is helped."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scripted import by_letter, collection, ranking
+
+from fairagent.collection import GroupTable
+from fairagent.collection.groups import JoinedGroups
+from fairagent.errors import DataError, UsageError
+from fairagent.exposure import ExposureMeter, dimensions_of, most_underexposed, total_gap
+from fairagent.measures import kl
+from fairagent.settings import Settings
+from fairagent.types import Exposure, Group, Ranking
+
+EMPTY = Ranking((), np.zeros(0))
+
+
+def meter(groups: Any, *, population: Any = None, topic: str = "", first: Ranking = EMPTY, **settings: Any) -> Any:
+    chosen = Settings(**({"target": "uniform", "discount": "uniform"} | settings))
+    return ExposureMeter.make(collection(groups, population), topic, chosen, first)
+
+
+def exposed(shares: list[float], target: list[float], dimension: str = "d") -> Exposure:
+    labels = tuple("abcdefgh"[: len(shares)])
+    return Exposure(dimension, labels, np.array(shares), np.array(target), 0.0, 0.0)
+
+
+def test_three_documents_by_hand() -> None:
+    # Discount 1/log2(max(rank, 2)): 1, 1, 1/log2(3) = .63093. Unlabeled: 1 of 2.63093 = .38009.
+    # Of the known 1.63093, female (rank 1) has 1: .61315.
+    (exposure,) = meter(by_letter(["f1", "m1"]), discount="log2-max2").measure(ranking(["f1", "u1", "m1"]))
+    assert exposure.shares == pytest.approx([0.613147, 0.386853], abs=1e-6)
+    assert exposure.unknown == pytest.approx(0.380093, abs=1e-6)
+    assert exposure.target.tolist() == [0.5, 0.5]
+    assert exposure.labels == ("female", "male")
+    assert exposure.divergence == pytest.approx(
+        0.613147 * math.log(0.613147 / 0.5) + 0.386853 * math.log(0.386853 / 0.5), abs=1e-5
+    )
+
+
+def test_only_the_first_n_documents_count() -> None:
+    found = meter(by_letter(["f1", "m1"]), n=2).measure(ranking(["m1", "f1", "f2", "f3"]))
+    assert found[0].shares.tolist() == [0.5, 0.5]
+
+
+def test_an_empty_ranking_and_one_without_labels_are_infinitely_far() -> None:
+    made = meter(by_letter(["f1", "m1"]))
+    for found, unknown in ((EMPTY, 0.0), (ranking(["u1", "u2"]), 1.0)):
+        (exposure,) = made.measure(found)
+        assert (exposure.shares.tolist(), exposure.unknown, exposure.divergence) == ([0.0, 0.0], unknown, math.inf)
+        assert total_gap([exposure]) == math.inf
+
+
+@pytest.mark.parametrize(("name", "expected"), [("kl", 0.130812), ("kl-reverse", 0.143841), ("js", 0.033822), ("tv", 0.25)])
+def test_the_divergence_that_is_asked_for(name: str, expected: float) -> None:
+    # shares (1/4, 3/4), target (1/2, 1/2); the smoothing of 1e-6 moves these by less than 1e-5
+    (exposure,) = meter(by_letter(["f1", "m1"]), divergence=name).measure(ranking(["m1", "f1", "m2", "m3"]))
+    expected_of_unlabeled_m2 = meter(by_letter(["f1", "m1", "m2", "m3"]), divergence=name)
+    (exposure,) = expected_of_unlabeled_m2.measure(ranking(["m1", "f1", "m2", "m3"]))
+    assert exposure.divergence == pytest.approx(expected, abs=1e-5)
+
+
+def test_a_target_with_a_zero_keeps_the_divergence_finite() -> None:
+    made = meter(by_letter(["f1", "m1"]), target={"gender": {"female": 1, "male": 0}})
+    (exposure,) = made.measure(ranking(["f1", "m1"]))
+    # KL((1/2, 1/2) || (1, 0)) with 1e-6 added to every share
+    assert exposure.divergence == pytest.approx(kl(np.array([0.5, 0.5]), np.array([1.0, 0.0]), 1e-6))
+    assert 5 < exposure.divergence < 10
+
+
+def test_one_target_a_dimension_and_each_may_be_of_another_kind() -> None:
+    groups = by_letter(["fa1", "ma2", "me3", "me4"], region="1")
+    made = meter(groups, target={"gender": "corpus", "region": {"a": 0.9, "e": 0.1}})
+    assert [target.shares.tolist() for target in made.targets] == [[0.25, 0.75], [0.9, 0.1]]
+    assert [target.source for target in made.targets] == ["corpus", "given"]
+
+
+def test_an_estimated_target_reads_the_first_fifty() -> None:
+    ids = [f"m{i}" for i in range(50)] + [f"f{i}" for i in range(100)]
+    (target,) = meter(by_letter(ids), target="estimated", first=ranking(ids)).targets
+    assert target.shares.tolist() == [0.0, 1.0]
+
+
+def test_memberships_are_those_of_the_topic() -> None:
+    made = meter(by_letter(["f1", "m1"]))
+    (rows,) = made.memberships(["m1", "u9", "f1"])
+    assert rows.tolist() == [[0, 0, 1], [1, 0, 0], [0, 1, 0]]
+    (none,) = made.memberships([])
+    assert none.shape == (0, 3)
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "message"),
+    [
+        ({"dimensions": ("age",)}, UsageError, "no dimension 'age'; there are: gender"),
+        ({"target": "populaton"}, UsageError, "no target 'populaton'; there are: population, uniform"),
+        ({"target": {"region": "uniform"}}, UsageError, "no target is set for dimension 'gender'; .* for: region"),
+        ({"target": {"gender": {"female": 0.5, "male": 0.4}}}, DataError, "add up to 0.9, expected 1"),
+        ({"target": {"gender": {"female": 0.5, "mail": 0.5}}}, DataError, "'mail' is no group of the dimension"),
+        ({"target": "population"}, DataError, "no population for 'gender'"),
+        ({"discount": "log"}, UsageError, "'log' is no rank discount"),
+        ({"target": "qrels"}, DataError, "no relevant document has a label"),
+    ],
+)
+def test_what_cannot_be_measured(settings: dict[str, Any], error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        meter(by_letter(["f1", "m1"]), **settings)
+
+
+def test_a_collection_without_groups() -> None:
+    with pytest.raises(UsageError, match="'made' has no groups, so there is nothing to be fair to"):
+        dimensions_of(collection(JoinedGroups([])), Settings())
+
+
+def test_dimensions_are_all_or_those_chosen() -> None:
+    made = collection(by_letter(["fa1"], region="1"))
+    assert dimensions_of(made, Settings()) == ("gender", "region")
+    assert dimensions_of(made, Settings(dimensions=("region",))) == ("region",)
+
+
+def test_the_worst_pair_over_all_dimensions() -> None:
+    gender, region = exposed([0.4, 0.6], [0.5, 0.5], "gender"), exposed([0.1, 0.5, 0.4], [0.3, 0.3, 0.4], "region")
+    assert most_underexposed([gender, region]) == Group("region", "a")
+    assert most_underexposed([gender]) == Group("gender", "a")
+
+
+def test_ties_go_to_the_larger_target_then_to_the_first() -> None:
+    assert most_underexposed([exposed([0.1, 0.3, 0.6], [0.2, 0.4, 0.4])]) == Group("d", "b")
+    assert most_underexposed([exposed([0.2, 0.2, 0.6], [0.3, 0.3, 0.4])]) == Group("d", "a")
+    even = [exposed([0.4, 0.6], [0.5, 0.5], "one"), exposed([0.6, 0.4], [0.5, 0.5], "two")]
+    assert most_underexposed(even) == Group("one", "a")
+
+
+def test_nothing_labeled_lacks_the_whole_target() -> None:
+    assert most_underexposed([exposed([0, 0, 0], [0.2, 0.5, 0.3])]) == Group("d", "b")
+
+
+def test_nobody_lacks_anything() -> None:
+    assert most_underexposed([exposed([0.3, 0.7], [0.3, 0.7])]) is None
+    assert most_underexposed([exposed([1.0], [1.0])]) is None
+    # What lies below the 12th decimal is rounding.
+    assert most_underexposed([exposed([0.1 + 0.2, 0.7], [0.3, 0.7 + 1e-16])]) is None
+    assert most_underexposed([exposed([0.3 - 1e-9, 0.7 + 1e-9], [0.3, 0.7])]) == Group("d", "a")
+
+
+shares = st.lists(st.integers(0, 20), min_size=2, max_size=7).filter(any).map(lambda n: np.array(n) / sum(n))
+
+
+@given(st.data())
+def test_the_chosen_group_lacks_most_and_should_get_something(data: st.DataObject) -> None:
+    exposures = []
+    for dimension in data.draw(st.sampled_from([["a"], ["a", "b"]])):
+        target = data.draw(shares)
+        share = data.draw(st.lists(st.integers(0, 20), min_size=len(target), max_size=len(target)).map(np.array))
+        exposures.append(exposed((share / max(1, share.sum())).tolist(), target.tolist(), dimension))
+    chosen = most_underexposed(exposures)
+    lacking = {
+        Group(exposure.dimension, label): (target - share, target)
+        for exposure in exposures
+        for label, share, target in zip(exposure.labels, exposure.shares, exposure.target, strict=True)
+    }
+    most = max(gap for gap, _ in lacking.values())
+    if chosen is None:
+        assert most < 1e-11
+    else:
+        assert lacking[chosen][0] == pytest.approx(most, abs=1e-11)
+        assert lacking[chosen][1] > 0
+
+
+@given(st.lists(st.sampled_from("fmu"), max_size=12), st.integers(1, 6))
+def test_shares_add_up_to_one_or_nothing_is_labeled(letters: list[str], n: int) -> None:
+    ids = [f"{letter}{place}" for place, letter in enumerate(letters)]
+    groups = GroupTable.from_rows(
+        [(id, {"gender": {"f": "female", "m": "male"}.get(id[0])}) for id in ["f", "m", *ids]], ["gender"]
+    )
+    (exposure,) = meter(groups, n=n, discount="log2-plus1").measure(ranking(ids))
+    labeled = any(id[0] != "u" for id in ids[:n])
+    assert exposure.shares.sum() == pytest.approx(1.0 if labeled else 0.0)
+    assert math.isfinite(exposure.divergence) == labeled
+    assert 0 <= exposure.unknown <= 1
