@@ -61,9 +61,8 @@ def test_an_empty_ranking_and_one_without_labels_are_infinitely_far() -> None:
 @pytest.mark.parametrize(("name", "expected"), [("kl", 0.130812), ("kl-reverse", 0.143841), ("js", 0.033822), ("tv", 0.25)])
 def test_the_divergence_that_is_asked_for(name: str, expected: float) -> None:
     # shares (1/4, 3/4), target (1/2, 1/2); the smoothing of 1e-6 moves these by less than 1e-5
-    (exposure,) = meter(by_letter(["f1", "m1"]), divergence=name).measure(ranking(["m1", "f1", "m2", "m3"]))
-    expected_of_unlabeled_m2 = meter(by_letter(["f1", "m1", "m2", "m3"]), divergence=name)
-    (exposure,) = expected_of_unlabeled_m2.measure(ranking(["m1", "f1", "m2", "m3"]))
+    ids = ["m1", "f1", "m2", "m3"]
+    (exposure,) = meter(by_letter(ids), divergence=name).measure(ranking(ids))
     assert exposure.divergence == pytest.approx(expected, abs=1e-5)
 
 
@@ -103,7 +102,7 @@ def test_memberships_are_those_of_the_topic() -> None:
         ({"target": "populaton"}, UsageError, "no target 'populaton'; there are: population, uniform"),
         ({"target": {"region": "uniform"}}, UsageError, "no target is set for dimension 'gender'; .* for: region"),
         ({"target": {"gender": {"female": 0.5, "male": 0.4}}}, DataError, "add up to 0.9, expected 1"),
-        ({"target": {"gender": {"female": 0.5, "mail": 0.5}}}, DataError, "'mail' is no group of the dimension"),
+        ({"target": {"gender": {"female": 0.5, "mail": 0.5}}}, DataError, "mail is no group of the dimension"),
         ({"target": "population"}, DataError, "no population for 'gender'"),
         ({"discount": "log"}, UsageError, "'log' is no rank discount"),
         ({"target": "qrels"}, DataError, "no relevant document has a label"),

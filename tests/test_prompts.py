@@ -13,7 +13,8 @@ import pytest
 from fairagent.errors import PromptError, SettingsError
 from fairagent.prompts import Prompts, folder
 from fairagent.prompts.folder import shipped_folder
-from fairagent.prompts.sandbox import LARGEST, TemplateFault, compile_template, render_template
+from fairagent.prompts.sandbox import TemplateFault, compile_template, render_template
+from fairagent.prompts.source import LARGEST
 
 HEAD = """---
 id: refine_query
@@ -110,7 +111,7 @@ FAULTS = [
     (HEAD + BODY + "{{ query|upcase }}", 14, "no filter 'upcase'; there are default, first, join"),
     (HEAD + BODY + "{% if query is odly %}{% endif %}", 14, "no test 'odly'"),
     (HEAD.encode() + BODY.encode() + b"M\xfcller", 14, "not UTF-8 (byte 0xfc)"),
-    (HEAD + BODY + "x" * LARGEST, None, "larger than 64 kB"),
+    (HEAD + BODY + "x" * LARGEST, None, "larger than 32 kB"),
 ]
 
 

@@ -116,6 +116,8 @@ def check_model(settings: Settings, environ: Mapping[str, str]) -> Iterator[Chec
         yield Check("model server", "note" if whose == URL_VARIABLE else "ok", found)
     except FairAgentError as error:
         yield Check("model server", "problem", found, str(error))
+    if settings.refiner == "llm" and not settings.model.name:
+        yield Check("model", "problem", "none is named", "set model.name, e.g. --set model.name=NAME")
 
 
 def check_proxies(environ: Mapping[str, str]) -> Check:

@@ -18,7 +18,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import pass_context
 
 LARGEST = 64 * 1024
-"""Bytes: the largest source, filtered value and output."""
+"""The largest output in bytes, and the longest filtered value in characters."""
 
 MOST_STEPS = 100_000
 """A turn of a loop takes as many steps as the loop has parts; a rendering may take so many."""

@@ -13,10 +13,12 @@ import yaml
 from pydantic import Field, ValidationError
 
 from fairagent.errors import Fault
-from fairagent.prompts.sandbox import LARGEST
 from fairagent.settings import Section
 
 ROLES = ("system", "user")
+
+LARGEST = 32 * 1024
+"""Bytes; a file of this size is compiled within a second, whatever is in it."""
 
 # The YAML reader takes seconds for a few thousand brackets.
 LARGEST_HEAD = 4000

@@ -40,7 +40,7 @@ def min_max(scores: FloatArray) -> FloatArray:
     if not len(scores):
         return scores
     low, high = scores.min(), scores.max()
-    return (scores - low) / (high - low) if high > low else np.ones_like(scores)
+    return np.ones_like(scores) if low == high else (scores - low) / (high - low)
 
 
 def ordered(ids: tuple[str, ...], scores: FloatArray, n: int) -> Ranking:

@@ -70,7 +70,7 @@ def fail_probability(table: NDArray[np.intp], p: float, compat: Compat = None) -
 
 @lru_cache(maxsize=1024)
 def adjusted(k: int, p: float, alpha: float, compat: Compat = None) -> Adjustment:
-    """The table with a level in [0, alpha] whose fail probability is closest to `alpha`; of two, the stricter.
+    """The table with a level in [0, alpha] whose fail probability is closest to `alpha`; of two, the milder.
 
     The table changes only where the level passes a value of the distribution function, and a stricter table fails
     more often: so the bisection is over those values, and ends at the exact optimum. Raises UsageError as
@@ -98,7 +98,7 @@ def adjusted(k: int, p: float, alpha: float, compat: Compat = None) -> Adjustmen
             low, mild = (low + high) // 2, middle
         else:
             high, strict = (low + high) // 2, middle
-    return _shared(strict if strict.fail - alpha <= alpha - mild.fail else mild)
+    return _shared(mild if alpha - mild.fail <= strict.fail - alpha else strict)
 
 
 def is_fair(protected: NDArray[np.bool_], table: NDArray[np.intp]) -> bool:

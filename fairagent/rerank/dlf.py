@@ -1,0 +1,130 @@
+"""DLF: a fairness score learned without relevance labels, fused with the engine's (after Chen & Fang, ICTIR 2023)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from fairagent.errors import DataError, UsageError
+from fairagent.rerank.adam import Adam
+from fairagent.rerank.base import Pool, ordered
+from fairagent.rerank.dlf_loss import Direction, exposure_loss, fuse
+from fairagent.rerank.features import Features
+from fairagent.rerank.model_file import Array
+from fairagent.settings import Section
+from fairagent.types import FloatArray, Ranking
+
+SMOOTHING = 1e-6
+"""Added to every share in training: a group of the target may have no candidate."""
+
+
+class DLFModel(Section):
+    """A fitted fairness model, linear or with one hidden layer of tanh units; `save_model` keeps it as JSON."""
+
+    output: Array
+    """Weights of the features (f,), or of the hidden units (h,)."""
+    hidden: Array | None = None
+    """Weights of the features for each hidden unit, (f, h)."""
+    bias: Array | None = None
+    """Of each hidden unit, (h,)."""
+
+    def score(self, features: FloatArray) -> FloatArray:
+        """The fairness scores (n,) of documents with `features` (n, f); DataError for another f."""
+        expected = len(self.output if self.hidden is None else self.hidden)
+        if features.ndim != 2 or features.shape[1] != expected:
+            raise DataError(f"the DLF model was fitted to {expected} feature(s), not {features.shape[1:]}")
+        return np.asarray(_units(features, self.hidden, self.bias) @ self.output)
+
+
+def fit_dlf(
+    pools: Sequence[Pool],
+    features: Features,
+    hidden: int = 0,
+    direction: Direction = "kl-reverse",
+    epochs: int = 50,
+    rate: float = 1e-3,
+    l2: float = 1e-4,
+    seed: int = 0,
+) -> DLFModel:
+    """Fit to the groups and targets of the training pools; relevance judgments play no part.
+
+    The loss of a pool is the sum over its dimensions of `exposure_loss`, plus `l2` |parameters|^2; Adam takes a step a
+    pool, in an order drawn anew each epoch with `seed`. `hidden` units make one hidden layer, 0 a linear model.
+    Raises UsageError for numbers out of range, DataError for no pool or features that differ in number.
+    """
+    if hidden < 0 or epochs < 0 or rate <= 0 or l2 < 0:
+        raise UsageError(
+            f"DLF needs hidden >= 0, epochs >= 0, rate > 0 and l2 >= 0, not {hidden}, {epochs}, {rate:g} and {l2:g}"
+        )
+    training = [(features(pool), pool) for pool in pools if len(pool.ranking)]
+    widths = {rows.shape[1] for rows, _ in training}
+    if len(widths) != 1:
+        raise DataError(f"DLF needs pools with candidates and one number of features, found {sorted(widths)}")
+    rng = np.random.default_rng(seed)
+    parameters = _initial(widths.pop(), hidden, rng)
+    adam = Adam(parameters, rate)
+    for _ in range(epochs):
+        for i in rng.permutation(len(training)).tolist():
+            gradients = _gradients(*training[i], parameters, direction)
+            adam.step([g + 2 * l2 * value for g, value in zip(gradients, parameters, strict=True)])
+    output, *layer = parameters
+    return DLFModel(output=output, hidden=layer[0], bias=layer[1]) if layer else DLFModel(output=output)
+
+
+@dataclass(frozen=True, slots=True)
+class DLFReranker:
+    """By the model's fairness score and the candidates' own, both min-max: alpha fairness + (1 - alpha) relevance."""
+
+    model: DLFModel = field(repr=False)
+    features: Features
+    alpha: float = 0.5
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.alpha <= 1:
+            raise UsageError(f"DLF: alpha is from 0 (relevance) to 1 (fairness), not {self.alpha}")
+
+    def rerank(self, pool: Pool) -> Ranking:
+        """The best `pool.n` candidates, ties by id."""
+        if not len(pool.ranking):
+            return pool.ranking
+        scores = fuse(self.model.score(self.features(pool)), pool.ranking.scores, self.alpha)
+        return ordered(pool.ranking.ids, scores, pool.n)
+
+
+def _initial(width: int, hidden: int, rng: np.random.Generator) -> list[FloatArray]:
+    """The output weights, then those and the biases of the hidden layer, if any."""
+    if not hidden:
+        return [np.zeros(width)]
+    # Uniform after Glorot & Bengio (2010), so that tanh starts in its linear part.
+    of_output, of_hidden = np.sqrt(6 / (hidden + 1)), np.sqrt(6 / (width + hidden))
+    return [
+        rng.uniform(-of_output, of_output, hidden),
+        rng.uniform(-of_hidden, of_hidden, (width, hidden)),
+        np.zeros(hidden),
+    ]
+
+
+def _gradients(
+    features: FloatArray, pool: Pool, parameters: Sequence[FloatArray], direction: Direction
+) -> list[FloatArray]:
+    """The gradient of the pool's exposure loss in each parameter."""
+    output, *layer = parameters
+    units = _units(features, *layer)
+    scores = units @ output
+    of_scores = np.zeros_like(scores)
+    for memberships, target in zip(pool.memberships, pool.targets, strict=True):
+        of_scores += exposure_loss(scores, memberships[:, 1:], target, direction, SMOOTHING)[1]
+    of_output = of_scores @ units
+    if not layer:
+        return [of_output]
+    of_hidden = np.outer(of_scores, output) * (1 - units**2)
+    return [of_output, features.T @ of_hidden, of_hidden.sum(axis=0)]
+
+
+def _units(features: FloatArray, hidden: FloatArray | None = None, bias: FloatArray | None = None) -> FloatArray:
+    """What the output weighs: the features themselves, or the hidden units' values."""
+    if hidden is None or bias is None:
+        return features
+    return np.asarray(np.tanh(features @ hidden + bias))

@@ -1,0 +1,45 @@
+"""The stochastic baseline: one ranking drawn from Plackett-Luce (Fair-RAG, ICTIR 2025)."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+import numpy as np
+
+from fairagent.errors import UsageError
+from fairagent.rerank.base import Pool
+from fairagent.rerank.placed import placed
+from fairagent.rerank.plackett_luce_sampling import Compat, sample_rankings, sampler_log_scores
+from fairagent.types import Ranking
+
+
+@dataclass(frozen=True, slots=True)
+class PlackettLuceReranker:
+    """A random order in which a document's chance grows with its score: `alpha` 0 is uniform, 8 almost the engine's.
+
+    The draw depends on `seed` and the topic alone (on the query's text where it has no id), not on what was drawn
+    before or elsewhere.
+    """
+
+    alpha: float = 1.0
+    seed: int = 0
+    compat: Compat = None
+
+    def __post_init__(self) -> None:
+        if self.seed < 0:
+            raise UsageError(f"Plackett-Luce: the seed is a number of 0 or more, not {self.seed}")
+
+    def rerank(self, pool: Pool) -> Ranking:
+        """`pool.n` candidates, drawn."""
+        if not len(pool.ranking):
+            return pool.ranking
+        log_scores = sampler_log_scores(pool.ranking.scores, self.alpha, self.compat)
+        rng = topic_rng(self.seed, pool.query.id or pool.query.text)
+        return placed(pool.ranking.ids, sample_rankings(log_scores, pool.n, rng)[0].tolist())
+
+
+def topic_rng(seed: int, topic: str) -> np.random.Generator:
+    """The random numbers of one topic: the same whatever other topics there are and in whatever order they come."""
+    digest = hashlib.sha256(topic.encode("utf-8", "surrogatepass")).digest()
+    return np.random.default_rng([seed, int.from_bytes(digest[:16])])

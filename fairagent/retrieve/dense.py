@@ -1,0 +1,115 @@
+"""Vector search: exact inner products over the embeddings of a collection."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairagent.errors import DataError, IndexMismatch, UsageError
+from fairagent.retrieve.clock import engine_time
+from fairagent.retrieve.dense_index import PROBE, VECTORS, DenseManifest, same_model
+from fairagent.retrieve.encoder import Embeddings, Encoder
+from fairagent.retrieve.lucene.index import Indexable
+from fairagent.retrieve.lucene.strings import IdTable, mapped
+from fairagent.types import FloatArray, Query, Ranking
+
+BLOCK = 1 << 16
+"""Documents whose scores are computed at once: the vectors may be larger than the memory."""
+
+
+@runtime_checkable
+class EmbeddingSource(Protocol):
+    """An engine that can tell the embeddings of its documents."""
+
+    def vectors(self, ids: Sequence[str]) -> Embeddings:
+        """The embeddings of these documents, (n, d)."""
+        ...
+
+
+class DenseRetriever:
+    """Every document by the inner product of its embedding and the query's; ties are ordered by document id.
+
+    A query is encoded as its text and its keywords in one line, without their weights. Every document has a score, so
+    `n` documents are found wherever the collection has them; a blank query finds nothing.
+    """
+
+    def __init__(self, folder: Path, encoder: Encoder, collection: Indexable | None = None) -> None:
+        """Open the index in `folder`; with `collection`, only if the index was built from it as it is now.
+
+        Raises BackendUnavailable where there is no index, IndexMismatch where it is damaged, or was built from
+        something else or with another model (two models may share a name: what counts is the vector of a test text).
+        """
+        self.manifest = DenseManifest.read(folder)
+        self.manifest.check(collection, folder)
+        try:
+            self._ids = IdTable.load(folder)
+            self._vectors = mapped(folder / VECTORS)
+            probe = np.load(folder / PROBE)
+        except (OSError, ValueError) as error:
+            raise IndexMismatch(f"the vectors at {folder} are damaged; build them again ({error})") from None
+        if not same_model(probe, encoder):
+            raise IndexMismatch(
+                f"the vectors at {folder} were made with {self.manifest.model!r}, and {encoder.name!r} makes others; "
+                f"use that model, or build them again"
+            )
+        self._encoder = encoder
+        # The query of a search is often scored against a pool afterwards.
+        self._query_vector = lru_cache(maxsize=64)(lambda text: encoder.queries([text])[0])
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def search(self, query: Query, n: int) -> Ranking:
+        """The `n` documents with the largest inner products, exactly."""
+        if n < 1:
+            raise UsageError(f"n is the number of documents to retrieve and must be at least 1, not {n}")
+        text = str(query)
+        if not text.strip():
+            return Ranking((), np.zeros(0))
+        n = min(n, len(self))
+        with engine_time():
+            vector = self._query_vector(text)
+            rough = np.concatenate(
+                [self._vectors[start : start + BLOCK] @ vector for start in range(0, len(self), BLOCK)]
+            )
+            # Products of 32-bit floats depend on where a row stands in its block: the close ones are computed anew.
+            margin = 1e-5 * float(np.abs(rough).max())
+            close = np.flatnonzero(rough >= np.partition(rough, -n)[-n] - margin)
+            scores = self._scores(close, vector)
+        ids = self._ids.names(close)
+        order = np.lexsort((ids, -scores))[:n]
+        return Ranking(tuple(id.decode() for id in ids[order].tolist()), scores[order])
+
+    def score(self, query: Query, ids: Sequence[str]) -> FloatArray:
+        """The inner products of the given documents, (n,), equal to those of `search`; 0 for a blank query.
+
+        Raises DataError naming ids that are not in the index.
+        """
+        numbers = self._numbers(ids)
+        text = str(query)
+        if not len(ids) or not text.strip():
+            return np.zeros(len(ids))
+        with engine_time():
+            return self._scores(numbers, self._query_vector(text))
+
+    def vectors(self, ids: Sequence[str]) -> Embeddings:
+        """The embeddings of these documents, (n, d); DataError naming ids that are not in the index."""
+        return np.asarray(self._vectors[self._numbers(ids)])
+
+    def _scores(self, numbers: NDArray[np.intp], vector: Embeddings) -> FloatArray:
+        # Row by row, so that a score does not depend on what else is scored.
+        rows = self._vectors[numbers].astype(np.float64)
+        return np.asarray((rows * vector.astype(np.float64)).sum(axis=1))
+
+    def _numbers(self, ids: Sequence[str]) -> NDArray[np.intp]:
+        numbers = self._ids.numbers(ids)
+        missing = [ids[i] for i in np.flatnonzero(numbers < 0)]
+        if missing:
+            shown = ", ".join(f"{id[:60]!r}" for id in missing[:5])
+            raise DataError(f"{len(missing)} document id(s) are not in the index: {shown}")
+        return numbers

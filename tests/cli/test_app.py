@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from fairagent.cli import app as program
+from fairagent.cli import search as command
+from .conftest import Call, Small, start, write_collection
+
+HEAVY = ("torch", "transformers", "jnius", "llama_index", "openai", "matplotlib", "numpy", "scipy")
+
+
+def test_importing_the_command_line_loads_nothing_heavy() -> None:
+    code = f"import sys, fairagent.cli; print([name for name in {HEAVY} if name in sys.modules])"
+    asked = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert asked.stdout.strip() == "[]"
+
+
+def test_help_names_every_command(call: Call) -> None:
+    for arguments in (["--help"], ["-h"]):
+        result = call(*arguments)
+        assert result.exit_code == 0
+        assert {"demo", "index", "search", "doctor", "config"} <= set(result.stdout.split())
+
+
+@pytest.mark.parametrize("name", ["index", "search", "doctor", "config", "demo"])
+def test_shared_options_have_one_name_everywhere(call: Call, name: str) -> None:
+    text = call(name, "--help").stdout
+    assert "--json" in text
+    if name != "demo":
+        assert "--settings FILE" in text
+        assert "--set KEY=VALUE" in text
+    if name in ("index", "search", "doctor"):
+        assert "-c, --collection FILE" in text
+        assert "--index DIR" in text
+
+
+def test_version(call: Call) -> None:
+    result = call("--version")
+    assert result.exit_code == 0
+    assert result.stdout.startswith("fairagent ")
+
+
+def test_a_mistyped_command_is_a_usage_error(call: Call) -> None:
+    result = call("serach")
+    assert result.exit_code == 2
+    assert "search" in result.stderr
+
+
+def test_an_unexpected_error_is_not_dressed_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("a fault of ours")
+
+    monkeypatch.setattr(command, "settings_of", broken)
+    result = CliRunner().invoke(program, ["search", "x"])
+    assert isinstance(result.exception, ZeroDivisionError)
+
+
+def test_ctrl_c_in_a_command_says_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(command, "settings_of", interrupted)
+    result = CliRunner().invoke(program, ["search", "x"])
+    assert result.exit_code == 130
+    assert result.stderr == "fairagent: interrupted\n"
+
+
+def test_ctrl_c_while_indexing_leaves_nothing_behind(tmp_path: Path) -> None:
+    file = write_collection(tmp_path / "many")
+    line = (file.parent / "docs.jsonl").read_text(encoding="utf-8").splitlines()[0]
+    with (file.parent / "docs.jsonl").open("a", encoding="utf-8") as pages:
+        pages.writelines(line.replace('"d00"', f'"x{n}"') + "\n" for n in range(200_000))
+    process = start("index", "-c", str(file), "--index", "index", folder=tmp_path)
+    deadline = time.monotonic() + 60
+    while not list(tmp_path.glob("index.partial/lucene/write.lock")) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err) == (130, "", "fairagent: interrupted\n")
+    assert [path.name for path in tmp_path.iterdir()] == ["many"]
+
+
+def test_pipes_get_no_control_codes_and_any_encoding_will_do(small: Small, tmp_path: Path) -> None:
+    process = start("search", "lawyer", *small.options, folder=tmp_path, PYTHONIOENCODING="ascii", COLUMNS="80")
+    out, err = process.communicate(timeout=120)
+    assert (process.returncode, err) == (0, "")
+    assert "\x1b" not in out
+    assert out.isascii()
+    assert "#|" in out
+    assert max(map(len, out.splitlines())) <= 80
+
+
+def test_a_java_that_is_too_old_is_named(small: Small, tmp_path: Path) -> None:
+    old = tmp_path / "jdk"
+    (old / "bin").mkdir(parents=True)
+    (old / "bin" / "java").touch()
+    (old / "release").write_text('JAVA_VERSION="17.0.9"\n', encoding="utf-8")
+    process = start("search", "lawyer", *small.options, folder=tmp_path, JAVA_HOME=str(old))
+    _, err = process.communicate(timeout=120)
+    assert process.returncode == 3
+    assert f"JAVA_HOME={old} is Java 17" in err
+    assert "Unset JAVA_HOME" in err
+    assert "Traceback" not in err

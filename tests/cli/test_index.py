@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from .conftest import Call, write_collection
+
+
+def test_builds_then_leaves_alone_then_replaces(call: Call, tmp_path: Path) -> None:
+    file = write_collection(tmp_path / "small")
+    result = call("index", "-c", str(file))
+    assert result.exit_code == 0
+    assert result.stderr == ""
+    assert result.stdout.startswith("Built indexes/small in ")
+    assert "30 documents of small, analyzer english" in result.stdout
+    manifest = tmp_path / "indexes" / "small" / "fairagent.json"
+    built = manifest.stat().st_ino
+
+    result = call("index", "-c", str(file))
+    assert result.exit_code == 0
+    assert result.stdout.startswith("indexes/small is up to date: 30 documents")
+    assert manifest.stat().st_ino == built
+
+    result = call("index", "-c", str(file), "--set", "retrieval.analyzer=english-nostem", "--force")
+    assert result.exit_code == 0
+    assert "analyzer english-nostem" in result.stdout
+    assert json.loads(manifest.read_text(encoding="utf-8"))["analyzer"] == "english-nostem"
+
+
+def test_the_notes_of_the_collection_are_shown(call: Call, tmp_path: Path) -> None:
+    file = write_collection(tmp_path / "small")
+    settings = file.read_text(encoding="utf-8").replace("female: 0.5, male: 0.5", "female: 0.5, male: 0.4, other: 0.1")
+    file.write_text(settings.replace("labels: [female, male]", "column: gender"), encoding="utf-8")
+    file.write_text(file.read_text(encoding="utf-8").replace("column: gender, column: gender", "column: gender"))
+    result = call("index", "-c", str(file))
+    assert result.exit_code == 0
+    assert "note: no document is in these groups of 'gender': other" in result.stdout
+
+
+def test_json(call: Call, tmp_path: Path) -> None:
+    file = write_collection(tmp_path / "small")
+    first = json.loads(call("index", "-c", str(file), "--index", "here", "--json").stdout)
+    assert (first["documents"], first["built"], first["index"]) == (30, True, "here")
+    assert first["seconds"] > 0
+    assert first["bytes"] == sum(path.stat().st_size for path in Path("here").rglob("*") if path.is_file())
+    again = json.loads(call("index", "-c", str(file), "--index", "here", "--json").stdout)
+    assert (again["built"], again["seconds"]) == (False, None)

@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from .conftest import Call, Small
+
+
+def record(call: Call, *arguments: str) -> Any:
+    result = call("search", *arguments, "--json")
+    assert result.exit_code == 0, result.stderr
+    assert result.stderr == ""
+    assert result.stdout.isascii()
+
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{constant} is no JSON")
+
+    return json.loads(result.stdout, parse_constant=refuse)
+
+
+def test_the_ranking_the_bars_and_the_story(call: Call, small: Small) -> None:
+    result = call("search", "lawyer", "--n", "6", "--dimension", "gender", *small.options)
+    assert result.exit_code == 0
+    table, _, rest = result.stdout.partition("exposure ")
+    assert table.split()[:4] == ["rank", "title", "gender", "score"]
+    assert len([line for line in table.splitlines() if "Page" in line]) == 6
+    assert "female" in table
+    bars, _, story = rest.partition("1. query")
+    assert "100%" in bars
+    assert "█" in bars
+    assert "target: " in bars
+    assert "lawyer (24 documents)" in story
+    assert "stopped" in story
+    assert "no model calls" in story
+    assert "\x1b" not in result.stdout
+
+
+def test_the_agent_shows_women_where_the_engine_shows_none(call: Call, small: Small) -> None:
+    found = record(call, "lawyer", "--n", "6", "--dimension", "gender", *small.options)
+    before = {group["label"]: group for group in found["exposure"]["before"][0]["groups"]}
+    after = {group["label"]: group for group in found["exposure"]["after"][0]["groups"]}
+    assert before["female"]["share"] == 0
+    assert after["female"]["share"] > 0.25
+    assert found["gap"]["after"] < found["gap"]["before"]
+    assert [hit["rank"] for hit in found["hits"]] == [1, 2, 3, 4, 5, 6]
+    assert {"gender": {"female": 1.0}} in [hit["groups"] for hit in found["hits"]]
+    assert found["steps"][0]["source"] == "query"
+    assert found["collection"] == "small"
+    assert found["oracle"] is False
+
+
+def test_all_dimensions_unless_told_otherwise(call: Call, small: Small) -> None:
+    found = record(call, "lawyer", *small.options)
+    assert [exposure["dimension"] for exposure in found["exposure"]["after"]] == ["gender", "era"]
+    found = record(call, "lawyer", "--dimension", "era", "--dimension", "gender", *small.options)
+    assert [exposure["dimension"] for exposure in found["exposure"]["after"]] == ["era", "gender"]
+
+
+def test_a_topic_stands_for_its_query(call: Call, small: Small) -> None:
+    found = record(call, "--topic", "T1", *small.options)
+    assert found["query"] == {"text": "lawyer", "topic": "T1"}
+    found = record(call, "judges", "--topic", "T1", *small.options)
+    assert found["query"] == {"text": "judges", "topic": "T1"}
+
+
+def test_an_oracle_is_marked(call: Call, small: Small) -> None:
+    arguments = ["--topic", "T1", "--set", "target=trec", "--dimension", "gender", *small.options]
+    assert record(call, *arguments)["oracle"] is True
+    text = call("search", *arguments).stdout
+    assert "trec (oracle)" in text
+    assert "ORACLE" in text
+
+
+@pytest.mark.parametrize("query", ["the of and", "弁護士", '"( AND * ~ ['])
+def test_what_finds_nothing_says_so_and_is_no_error(call: Call, small: Small, query: str) -> None:
+    result = call("search", query, *small.options)
+    assert result.exit_code == 0
+    assert result.stdout == "Nothing was found: no word of the query occurs in the index.\n"
+    found = record(call, query, *small.options)
+    assert found["hits"] == []
+    assert found["gap"] == {"before": None, "after": None}
+
+
+def test_fewer_than_asked_for_is_said(call: Call, small: Small) -> None:
+    result = call("search", "roses", "--n", "50", "--set", "expansion.documents=0", *small.options)
+    assert result.exit_code == 0
+    assert "Only 6 of the 50 documents asked for were found." in result.stdout
+
+
+def test_nothing_labeled_is_an_infinite_gap_in_text_and_null_in_json(call: Call, small: Small) -> None:
+    arguments = ["roses", "--dimension", "gender", "--set", "expansion.documents=0", *small.options]
+    text = call("search", *arguments).stdout
+    assert "infinite" in text
+    assert "(no label)" in text
+    assert record(call, *arguments)["gap"]["before"] is None
+
+
+def test_settings_come_from_the_file_in_the_folder(call: Call, small: Small) -> None:
+    from pathlib import Path
+
+    Path("fairagent.yaml").write_text(f"collection: {small.file}\nindex: {small.index}\nn: 3\n", encoding="utf-8")
+    assert len(record(call, "lawyer")["hits"]) == 3
+    assert len(record(call, "lawyer", "--n", "4")["hits"]) == 4
+    Path("other.yaml").write_text("n: 2\n", encoding="utf-8")
+    assert len(record(call, "lawyer", "--settings", "other.yaml", *small.options)["hits"]) == 2

@@ -1,0 +1,236 @@
+"""The exposure-aware re-ranker: a case by hand, edges, and a slow reference that writes the objective out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from fairagent.measures import LOG2_MAX2, Discount, Geometric, Log2Plus1, Step, Uniform
+from fairagent.rerank.base import Pool
+from fairagent.rerank.exposure import ExposureReranker
+from fairagent.types import Query, Ranking
+
+F, M, U = (0.0, 1.0, 0.0), (0.0, 0.0, 1.0), (1.0, 0.0, 0.0)
+"""Membership rows: unknown, female, male."""
+
+
+def pool(
+    rows: Sequence[Sequence[float]], n: int, scores: Sequence[float] | None = None, target: Sequence[float] = (0.5, 0.5)
+) -> Pool:
+    """Documents d0, d1 ... of one dimension; scores n, n - 1 ... 1 unless given."""
+    values = range(len(rows), 0, -1) if scores is None else scores
+    ranking = Ranking(tuple(f"d{i}" for i in range(len(rows))), np.array(list(values), dtype=np.float64))
+    memberships = np.array(rows, dtype=np.float64).reshape(len(rows), 1 + len(target))
+    return Pool(Query("q"), ranking, (memberships,), (np.array(target, dtype=np.float64),), n)
+
+
+def order(found: Ranking) -> list[int]:
+    return [int(id[1:]) for id in found.ids]
+
+
+# --- by hand ----------------------------------------------------------------------------------------------------
+
+# Three documents, two ranks of weight 1 each (W = 2), target (f, m) = (1/2, 1/2), relevance 1, 1/2, 0:
+#     d0 m, d1 m, d2 f
+# Rank 1, one rank still open (R = 1). With m the exposure would be ((0, 1) + (1/2, 1/2)) / 2 = (1/4, 3/4), with f the
+# mirror image: the same divergence for all, so relevance decides: d0.
+# Rank 2, R = 0, E = (0, 1):
+#     d1: (0, 2) / 2 = (0, 1), middle (1/4, 3/4).
+#         JSD = ln(4/3) / 2 + (ln 2 + ln(2/3)) / 4 = .143841 + .071921 = .215762; value (1/2) / 2 - fairness .215762
+#     d2: (1, 1) / 2 is the target, JSD = 0; value 0
+# d2 is taken as soon as fairness > .25 / .215762 = 1.15869.
+HAND = [M, M, F]
+TURN = 0.25 / (math.log(4 / 3) / 2 + (math.log(2) + math.log(2 / 3)) / 4)
+
+
+def test_by_hand() -> None:
+    assert pytest.approx(1.15869, abs=1e-5) == TURN
+    assert order(ExposureReranker(fairness=TURN - 0.001).rerank(pool(HAND, 2))) == [0, 1]
+    assert order(ExposureReranker(fairness=TURN + 0.001).rerank(pool(HAND, 2))) == [0, 2]
+
+
+# The same with d1 unlabeled: at rank 2 it leaves the exposure at (0, 1) as a male document does, and its relevance is
+# 1/2 - unlabeled. d2 is taken as soon as (1/2 - unlabeled) / 2 - fairness .215762 < 0.
+def test_a_document_without_a_label_by_hand() -> None:
+    for unlabeled, fairness, expected in [(0.0, 0.5, 1), (0.2, 0.5, 1), (0.3, 0.5, 2), (0.49, 0, 1), (0.51, 0, 2)]:
+        reranker = ExposureReranker(fairness=fairness, unlabeled=unlabeled)
+        assert order(reranker.rerank(pool([M, U, F], 2))) == [0, expected], (unlabeled, fairness)
+
+
+def test_a_document_without_a_label_loses_as_often_as_it_has_none() -> None:
+    # Relevance 1, .6, .2, 0. d0 has no label in both dimensions, d1 in one: 1 - 1, .6 - .5, .2, 0.
+    ranking = Ranking(("d0", "d1", "d2", "d3"), np.array([1.0, 0.6, 0.2, 0.0]))
+    memberships = (np.array([U, U, F, M]), np.array([U, F, M, F]))
+    made = Pool(Query("q"), ranking, memberships, (np.array([0.5, 0.5]), np.array([0.5, 0.5])), 4)
+    assert order(ExposureReranker(fairness=0, unlabeled=0.5).rerank(made)) == [2, 1, 0, 3]
+
+
+def test_no_label_among_all_candidates_leaves_the_order() -> None:
+    assert order(ExposureReranker().rerank(pool([U, U, U], 3))) == [0, 1, 2]
+
+
+def test_the_last_rank_counts_an_exposure_of_nothing_as_ln_2() -> None:
+    # d0 has no label; nothing is open after rank 3, so with a third one without a label nothing was exposed at all.
+    # Weights 1, 1, .63093 must leave exactly 0, not a rounding error of either sign.
+    # Rank 3: d2 (no label, relevance 1/3) or d3 (male, relevance 0): .63093 / 3 / 2.63093 = .0799 more relevance,
+    # but ln 2 - .2158 = .4774 more divergence.
+    found = ExposureReranker(fairness=0.5, unlabeled=0.0).rerank(pool([U, U, U, M], 3))
+    assert order(found)[2] == 3
+    assert order(ExposureReranker(fairness=0.1, unlabeled=0.0).rerank(pool([U, U, U, M], 3))) == [0, 1, 2]
+
+
+# --- edges ------------------------------------------------------------------------------------------------------
+
+
+def test_without_fairness_it_is_the_order_of_relevance() -> None:
+    assert order(ExposureReranker(fairness=0).rerank(pool([M, F, M, F, M], 5))) == [0, 1, 2, 3, 4]
+
+
+def test_scores_fall_strictly_from_1() -> None:
+    assert ExposureReranker().rerank(pool([M, F, M, F], 4)).scores.tolist() == [1.0, 0.75, 0.5, 0.25]
+
+
+def test_no_candidates() -> None:
+    found = ExposureReranker().rerank(pool([], 5))
+    assert (found.ids, found.scores.shape) == ((), (0,))
+
+
+def test_more_ranks_than_candidates() -> None:
+    assert sorted(order(ExposureReranker().rerank(pool([M, F, U], 9)))) == [0, 1, 2]
+
+
+def test_equal_scores_and_equal_groups_go_to_the_better_placed() -> None:
+    assert order(ExposureReranker().rerank(pool([M, M, M], 3, scores=[2, 2, 2]))) == [0, 1, 2]
+
+
+def test_equal_scores_alternate_between_the_groups() -> None:
+    found = ExposureReranker().rerank(pool([M, M, M, F, F, F], 4, scores=[1] * 6))
+    assert sorted(order(found)) == [0, 1, 3, 4]
+
+
+def test_a_group_that_should_get_nothing_gets_what_relevance_alone_gives() -> None:
+    target = (0.0, 1.0)
+    assert order(ExposureReranker(fairness=10).rerank(pool([F, M, M], 2, target=target))) == [1, 2]
+    assert order(ExposureReranker(fairness=0).rerank(pool([F, M, M], 2, target=target))) == [0, 1]
+
+
+def test_ranks_without_weight_go_to_the_better_placed() -> None:
+    # From rank 3 on nothing is at stake, not even a label; and kinds run out before the ranks do.
+    assert order(ExposureReranker(discount=Step(2)).rerank(pool([M, F, U, M, F], 5))) == [0, 1, 2, 3, 4]
+    assert order(ExposureReranker(discount=Geometric(1e-200)).rerank(pool([M, F, U, M, F], 5)))[2:] == [2, 3, 4]
+
+
+def test_the_discount_decides_what_a_rank_is_worth() -> None:
+    # With equal weights d3 makes up for d0; with steep ones, 1 : .3 : .09, d3 and d5 together do not.
+    rows = [M, M, M, F, M, F]
+    assert order(ExposureReranker(fairness=5, discount=Uniform()).rerank(pool(rows, 4))) == [0, 3, 1, 5]
+    assert order(ExposureReranker(fairness=5, discount=Geometric(0.3)).rerank(pool(rows, 4))) == [0, 3, 5, 1]
+
+
+# --- the objective written out ----------------------------------------------------------------------------------
+
+
+def jsd(exposure: Sequence[float], target: Sequence[float]) -> float:
+    """JSD in nats of the normalized exposure from the target; ln 2 where there is none."""
+    total = sum(exposure)
+    if total <= 0:
+        return math.log(2)
+    divergence = 0.0
+    for share, aim in zip((value / total for value in exposure), target, strict=True):
+        middle = (share + aim) / 2
+        divergence += share * math.log(share / middle) / 2 if share else 0.0
+        divergence += aim * math.log(aim / middle) / 2 if aim else 0.0
+    return divergence
+
+
+def objectives(made: Pool, reranker: ExposureReranker, chosen: Sequence[int]) -> dict[int, float]:
+    """The value of every remaining candidate for the rank after `chosen`: the formula of the docstring, word by word."""
+    scores = made.ranking.scores.tolist()
+    low, high = min(scores), max(scores)
+    n = min(made.n, len(scores))
+    weights = reranker.discount(n).tolist()
+    rank = len(chosen)
+    values = {}
+    for d in set(range(len(scores))) - set(chosen):
+        relevance = (scores[d] - low) / (high - low) if high > low else 1.0
+        penalty = 0.0
+        for membership, target in zip(made.memberships, made.targets, strict=True):
+            rows = membership[:, 1:].tolist()
+            relevance -= reranker.unlabeled * (sum(rows[d]) == 0)
+            ranked = zip(weights, [*chosen, d], strict=False)
+            so_far = [(weight, rows[document]) for weight, document in ranked]
+            left = sum(weights[rank + 1 :])
+            exposure = [
+                sum(weight * row[g] for weight, row in so_far) + left * aim for g, aim in enumerate(target.tolist())
+            ]
+            penalty += jsd(exposure, target.tolist())
+        values[d] = weights[rank] * relevance / sum(weights) - reranker.fairness * penalty
+    return values
+
+
+@st.composite
+def pools(draw: st.DrawFn) -> Pool:
+    size = draw(st.integers(0, 9))
+    scores = sorted(draw(st.lists(st.integers(0, 4), min_size=size, max_size=size)), reverse=True)
+    memberships, targets = [], []
+    for _ in range(draw(st.integers(1, 3))):
+        groups = draw(st.integers(1, 4))
+        # 0 is unknown; otherwise one group, or two of them half and half.
+        kinds = draw(st.lists(st.tuples(st.integers(0, groups), st.integers(1, groups)), min_size=size, max_size=size))
+        rows = np.zeros((size, 1 + groups))
+        for row, (first, second) in zip(rows, kinds, strict=True):
+            row[first] += 0.5
+            row[second if first else 0] += 0.5
+        shares = draw(st.lists(st.integers(0, 3), min_size=groups, max_size=groups).filter(any))
+        memberships.append(rows)
+        targets.append(np.array(shares) / sum(shares))
+    ranking = Ranking(tuple(f"d{i}" for i in range(size)), np.array(scores, dtype=np.float64))
+    return Pool(Query("q"), ranking, tuple(memberships), tuple(targets), draw(st.integers(1, 10)))
+
+
+rerankers = st.builds(
+    ExposureReranker,
+    fairness=st.sampled_from([0.0, 0.1, 0.5, 2.0, 50.0]),
+    unlabeled=st.sampled_from([0.0, 0.3, 1.0]),
+    discount=st.sampled_from([LOG2_MAX2, Log2Plus1(), Uniform(), Geometric(0.5), Step(3)]),
+)
+
+
+@settings(max_examples=300)
+@given(pools(), rerankers)
+@example(pool([U, U, U, M], 3), ExposureReranker(fairness=0.5, unlabeled=0.0))
+def test_every_choice_is_the_best_by_the_objective(made: Pool, reranker: ExposureReranker) -> None:
+    found = reranker.rerank(made)
+    chosen = order(found)
+    assert len(chosen) == len(set(chosen)) == min(made.n, len(made.ranking))
+    for rank, document in enumerate(chosen):
+        values = objectives(made, reranker, chosen[:rank])
+        assert values[document] >= max(values.values()) - 1e-9
+
+
+@given(pools(), rerankers)
+def test_within_the_same_groups_the_order_of_the_candidates_stays(made: Pool, reranker: ExposureReranker) -> None:
+    rows = np.hstack(made.memberships)
+    chosen = order(reranker.rerank(made))
+    for kind in {tuple(row) for row in rows.tolist()}:
+        of_kind = [document for document in chosen if tuple(rows[document].tolist()) == kind]
+        assert of_kind == sorted(of_kind)
+
+
+@given(pools(), rerankers)
+def test_scores_are_fit_for_a_run_file(made: Pool, reranker: ExposureReranker) -> None:
+    found = reranker.rerank(made)
+    assert found.scores.shape == (len(found),)
+    assert all(before > after for before, after in pairwise([*found.scores.tolist(), 0.0]))
+
+
+@given(pools(), st.sampled_from([LOG2_MAX2, Uniform(), Log2Plus1()]))
+def test_without_fairness_and_penalty_nothing_changes(made: Pool, discount: Discount) -> None:
+    found = ExposureReranker(fairness=0, unlabeled=0, discount=discount).rerank(made)
+    assert found.ids == made.ranking.ids[: made.n]

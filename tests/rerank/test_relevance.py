@@ -1,0 +1,89 @@
+"""Re-ranking by relevance alone: the user's query, and the fusion with what found the candidates."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairagent.errors import DataError
+from fairagent.rerank.base import Pool, min_max, ordered
+from fairagent.rerank.relevance import FusedReranker, OriginalReranker
+from fairagent.types import FloatArray, Query, Ranking
+
+
+class Scores:
+    """An engine that scores each document for any query as written down."""
+
+    def __init__(self, **scores: float) -> None:
+        self.scores = scores
+
+    def search(self, query: Query, n: int) -> Ranking:
+        raise NotImplementedError
+
+    def score(self, query: Query, ids: Sequence[str]) -> FloatArray:
+        assert query == Query("q")
+        return np.array([self.scores[id] for id in ids], dtype=np.float64)
+
+
+def pool(n: int, **scores: float) -> Pool:
+    candidates = Ranking(tuple(scores), np.array(list(scores.values()), dtype=np.float64))
+    return Pool(Query("q"), candidates, (), (), n)
+
+
+def test_original_orders_by_the_users_query() -> None:
+    found = OriginalReranker(Scores(a=1, b=3, c=2)).rerank(pool(2, a=9, b=8, c=7))
+    assert (found.ids, found.scores.tolist()) == (("b", "c"), [3.0, 2.0])
+
+
+def test_original_breaks_ties_by_id() -> None:
+    assert OriginalReranker(Scores(c=1, b=1, a=1, d=2)).rerank(pool(3, c=9, b=8, a=7, d=6)).ids == ("d", "a", "b")
+
+
+def test_fused_by_hand() -> None:
+    # original 0, 4, 2 -> 0, 1, 1/2; refined 9, 7, 5 -> 1, 1/2, 0; a quarter of the latter: 1/4, 7/8, 3/8
+    found = FusedReranker(Scores(a=0, b=4, c=2), refined=0.25).rerank(pool(3, a=9, b=7, c=5))
+    assert found.ids == ("b", "c", "a")
+    assert found.scores.tolist() == [0.875, 0.375, 0.25]
+
+
+def test_fused_breaks_ties_by_id() -> None:
+    assert FusedReranker(Scores(b=0, a=1), refined=0.5).rerank(pool(2, b=2, a=1)).ids == ("a", "b")
+
+
+def test_the_ends_of_fused_are_the_two_orders() -> None:
+    engine, candidates = Scores(a=1, b=3, c=2), pool(3, a=9, b=8, c=7)
+    assert FusedReranker(engine, 0.0).rerank(candidates).ids == OriginalReranker(engine).rerank(candidates).ids
+    assert FusedReranker(engine, 1.0).rerank(candidates).ids == ("a", "b", "c")
+
+
+@pytest.mark.parametrize("reranker", [OriginalReranker(Scores()), FusedReranker(Scores())])
+def test_no_candidates(reranker: OriginalReranker | FusedReranker) -> None:
+    assert len(reranker.rerank(pool(5))) == 0
+
+
+@pytest.mark.parametrize("reranker", [OriginalReranker, FusedReranker])
+@pytest.mark.parametrize("score", [math.nan, math.inf])
+def test_a_score_that_is_no_number_is_no_score(reranker: type[OriginalReranker], score: float) -> None:
+    with pytest.raises(DataError, match="score of document 'a' is"), np.errstate(invalid="ignore"):
+        reranker(Scores(a=score, b=1)).rerank(pool(2, a=2, b=1))
+
+
+def test_min_max() -> None:
+    assert min_max(np.array([5.0, 3.0, 1.0])).tolist() == [1.0, 0.5, 0.0]
+    assert min_max(np.array([2.0, 2.0])).tolist() == [1.0, 1.0]
+    assert min_max(np.array([7.0])).tolist() == [1.0]
+    assert min_max(np.array([])).tolist() == []
+
+
+@given(st.lists(st.integers(-3, 3), max_size=12), st.integers(0, 15))
+def test_ordered_is_by_score_then_by_id(scores: list[int], n: int) -> None:
+    ids = tuple(f"d{place * 7 % 13:02}" for place in range(len(scores)))
+    found = ordered(ids, np.array(scores, dtype=np.float64), n)
+    expected = sorted(zip(scores, ids, strict=True), key=lambda pair: (-pair[0], pair[1]))[:n]
+    assert found.ids == tuple(id for _, id in expected)
+    assert found.scores.tolist() == [score for score, _ in expected]

@@ -1,0 +1,318 @@
+"""Search: scores as the formula and the engine give them, the order of ties, and whatever people type."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fairagent.errors import BackendUnavailable, DataError, IndexMismatch, UsageError
+from fairagent.retrieve.java import java_class, using_java
+from fairagent.retrieve.lucene import LuceneRetriever, build_index
+from fairagent.types import Document, Query, Ranking, Term
+
+from ..conftest import MADE, TIED, Made
+from .bm25 import bm25, kept_length
+
+LAWYER = Query("lawyer court")
+FRUIT = Made(
+    (
+        Document("d1", "apple apple pear banana"),
+        Document("d2", "apple kiwi"),
+        Document("d3", "pear plum plum cherry mango grape"),
+    )
+)
+
+
+def scores_of(ranking: Ranking) -> dict[str, float]:
+    return dict(zip(ranking.ids, ranking.scores.tolist(), strict=True))
+
+
+def as_documents(retriever: LuceneRetriever) -> list[list[str]]:
+    return [retriever.analyze(f"{document.title} {document.text}") for document in MADE.made]
+
+
+@pytest.fixture(scope="module")
+def fruit(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("fruit") / "index"
+    build_index(FRUIT, folder)
+    return LuceneRetriever(folder)
+
+
+# --- the scores
+
+
+def test_three_documents_by_hand(fruit):
+    # "apple" is in 2 of 3 documents: idf = ln(1 + 1.5 / 2.5); the mean length is 4.
+    idf = math.log(1.6)
+    found = scores_of(fruit.search(Query("apple"), 3))
+    assert found == pytest.approx({"d1": idf * 2 / (2 + 0.9), "d2": idf * 1 / (1 + 0.9 * (0.6 + 0.4 * 2 / 4))})
+    assert found["d1"] == pytest.approx(0.324140, abs=1e-6)
+    assert found["d2"] == pytest.approx(0.273258, abs=1e-6)
+
+
+def test_a_long_document_counts_with_the_length_that_fits_in_a_byte(tmp_path):
+    # 100 terms are kept as 24 + 72 = 96; the mean is exact: 108 / 3 = 36. So apple's tf part is 1 / (1 + 1.5).
+    documents = (
+        Document("d1", "apple " + "plum " * 99),
+        Document("d2", "apple kiwi"),
+        Document("d3", "pear grape mango cherry fig lime"),
+    )
+    build_index(Made(documents), tmp_path / "index")
+    found = scores_of(LuceneRetriever(tmp_path / "index").search(Query("apple"), 3))
+    assert kept_length(100) == 96
+    assert found["d1"] == pytest.approx(math.log(1.6) * 0.4, rel=1e-6)
+
+
+@pytest.mark.parametrize("text", ["lawyer", "lawyer court woman", "harbor towns", "ocean lawyer", "odd адвокат"])
+def test_scores_are_those_of_the_formula(retriever, text):
+    reference = bm25(Counter(retriever.analyze(text)), as_documents(retriever))
+    expected = {document.id: score for document, score in zip(MADE.made, reference, strict=True) if score > 0}
+    assert scores_of(retriever.search(Query(text), 100)) == pytest.approx(expected, rel=1e-5)
+
+
+def test_scores_and_order_are_those_of_anserini_on_an_index_of_its_own(retriever, tmp_path):
+    """Its searcher on an index that Lucene analyzed itself, from texts, not from our ready-made terms."""
+    searcher = anserini_searcher(tmp_path)
+    for text in ["lawyer", "lawyer court woman", "ocean harbor", "lawyers and 1901", "naïve façade"]:
+        ours = scores_of(retriever.search(Query(text), 100))
+        with using_java():
+            theirs = {hit.docid: hit.score for hit in searcher.search(text, 100)}
+        # Its scores are rounded to 4 decimals, less 1e-6 for each document of a tie.
+        assert theirs == pytest.approx(ours, abs=1e-4)
+        assert len(ours) > 0
+
+
+def anserini_searcher(folder):
+    with using_java():
+        lucene = "org.apache.lucene."
+        yes, no = (java_class(f"{lucene}document.Field$Store").YES, java_class(f"{lucene}document.Field$Store").NO)
+        analyzer = java_class("io.anserini.analysis.DefaultEnglishAnalyzer").newDefaultInstance()
+        config = java_class(f"{lucene}index.IndexWriterConfig")(analyzer)
+        path = java_class("java.nio.file.Paths").get(str(folder))
+        directory = java_class(f"{lucene}store.FSDirectory").open(path)
+        writer = java_class(f"{lucene}index.IndexWriter")(directory, config)
+        for document in MADE.made:
+            made = java_class(f"{lucene}document.Document")()
+            name = java_class(f"{lucene}util.BytesRef")(document.id.encode())
+            fields = [
+                java_class(f"{lucene}document.StringField")("id", document.id, yes),
+                java_class(f"{lucene}document.BinaryDocValuesField")("id", name),
+                java_class(f"{lucene}document.TextField")("contents", f"{document.title} {document.text}", no),
+            ]
+            for field in fields:
+                made.add(field)
+            writer.addDocument(made)
+        writer.close()
+        searcher = java_class("io.anserini.search.SimpleSearcher")(str(folder))
+        searcher.set_bm25(0.9, 0.4)
+        return searcher
+
+
+def test_k1_and_b_are_settings_of_the_search(index, retriever):
+    settings = [(0.9, 0.4), (1.2, 0.4), (0.9, 0.75), (0.0, 0.4)]
+    found = [scores_of(LuceneRetriever(index, k1=k1, b=b).search(LAWYER, 100)) for k1, b in settings]
+    for (k1, b), scores in zip(settings, found, strict=True):
+        reference = bm25(Counter(retriever.analyze(LAWYER.text)), as_documents(retriever), k1, b)
+        expected = {document.id: score for document, score in zip(MADE.made, reference, strict=True) if score > 0}
+        assert scores == pytest.approx(expected, rel=1e-5)
+    assert len({tuple(scores.values()) for scores in found}) == len(settings)
+
+
+@pytest.mark.parametrize(("k1", "b"), [(-1, 0.4), (math.inf, 0.4), (math.nan, 0.4), (0.9, -0.1), (0.9, 1.1), (0.9, math.nan)])
+def test_k1_and_b_outside_their_range_are_refused(index, k1, b):
+    with pytest.raises(UsageError, match="BM25 needs k1 >= 0 and b from 0 to 1"):
+        LuceneRetriever(index, k1=k1, b=b)
+
+
+# --- weights
+
+
+def test_a_weight_of_2_is_the_word_twice(retriever):
+    once_more = retriever.search(Query("lawyer court court"), 100)
+    weighted = retriever.search(Query("lawyer", terms=(Term("court", 2.0),)), 100)
+    added = retriever.search(Query("lawyer court", terms=(Term("courts", 1.0),)), 100)
+    assert scores_of(weighted) == scores_of(once_more) == scores_of(added)
+    assert scores_of(weighted) != scores_of(retriever.search(LAWYER, 100))
+
+
+def test_scores_are_linear_in_the_weights(retriever):
+    ids = ["law1", "law2", "law3", "long", "operators"]
+    lawyer, court = retriever.score(Query("lawyer"), ids), retriever.score(Query("court"), ids)
+    both = retriever.score(Query("lawyer", terms=(Term("court", 0.25),)), ids)
+    np.testing.assert_allclose(both, lawyer + 0.25 * court, rtol=1e-6)
+
+
+def test_a_keyword_of_several_words_gives_each_of_them_its_weight(retriever):
+    phrase = retriever.search(Query("woman", terms=(Term("lawyer court", 0.5),)), 100)
+    words = retriever.search(Query("woman", terms=(Term("lawyer", 0.5), Term("court", 0.5))), 100)
+    assert scores_of(phrase) == scores_of(words)
+
+
+@pytest.mark.parametrize("weight", [0.0, -1.0, math.nan, math.inf, 1e39, 1e-46])
+def test_a_weight_that_is_no_usual_positive_number_is_refused(retriever, weight):
+    query = Query("lawyer", terms=(Term("court", weight),))
+    for ask in (lambda: retriever.search(query, 10), lambda: retriever.score(query, ["law1"])):
+        with pytest.raises(UsageError, match="weight of a keyword .* 'court'"):
+            ask()
+
+
+# --- ties and n
+
+
+def test_ties_are_in_the_order_of_ids_at_the_cut_as_well(retriever):
+    ids = sorted(document.id for document in TIED)
+    for n in (1, 10, 39, 40):
+        ranking = retriever.search(Query("quiet"), n)
+        assert list(ranking.ids) == ids[:n]
+        assert len(set(ranking.scores)) == 1
+    # Two ties: one whole, one that the cut goes through.
+    assert retriever.search(Query("town court"), 14).ids == ("law1", "law3", "law2", "operators", *ids[:10])
+
+
+def test_ids_are_ordered_by_code_points(retriever):
+    odd = retriever.search(Query("odd"), 100).ids
+    assert odd == tuple(sorted(odd))
+    assert len(odd) == 6
+
+
+@pytest.mark.parametrize("n", [0, -1])
+def test_n_below_1_is_refused(retriever, n):
+    with pytest.raises(UsageError, match=f"at least 1, not {n}"):
+        retriever.search(LAWYER, n)
+
+
+@pytest.mark.parametrize("n", [len(MADE.made), 1_000, 10**12, np.int64(1_000)])
+def test_n_may_be_larger_than_the_collection(retriever, n):
+    everything = retriever.search(Query("harbor lawyer"), n)
+    assert len(everything) == 40 + 12
+    assert everything.scores.dtype == np.float64
+
+
+# --- what people type
+
+FINDS = [
+    ("Lawyers", "law3"),
+    ("адвокат", "russian"),
+    ("δικηγόρος", "greek"),
+    ("محامية", "arabic"),
+    ("עורכת", "hebrew"),
+    ("वकील", "hindi"),
+    ("律師", "chinese"),
+    ("弁護士", "japanese"),
+    ("변호사였다", "korean"),
+    ("เธอเป็นทนายความ", "thai"),
+    ("😀", "emoji"),
+    ("judge\0", "emoji"),
+    ("1,000,000", "numbers"),
+    ("L'AVOCATE", "quotes"),
+    ('court AND ("lawyer OR', "law1"),
+    ("lawyer^9 +court -woman ~9 *:* [A TO the] {The} /the/ \\ && || !", "law1"),
+    ("law*", None),
+    ("", None),
+    (" \t\n", None),
+    ("the and of", None),
+    ('"(*:^~', None),
+    ("qqqq", None),
+    ("q" * 10_000, None),
+    ("\0", None),
+    ("lawyer " * 1_429, "law3"),
+]
+
+
+@pytest.mark.parametrize(("text", "best"), FINDS, ids=[repr(text[:12]) for text, _ in FINDS])
+def test_any_text_is_a_query(retriever, text, best):
+    ranking = retriever.search(Query(text), 5)
+    assert (ranking.ids[0] if len(ranking) else None) == best
+    # A pool can be scored all the same.
+    score = retriever.score(Query(text), ["empty", best or "law1"])
+    assert score[0] == 0
+    assert (score[1] > 0) == (best is not None)
+
+
+def test_operators_are_punctuation(retriever):
+    plain = retriever.search(Query("lawyer court"), 100)
+    operators = retriever.search(Query('+lawyer AND NOT (court")^~'), 100)
+    assert scores_of(operators) == scores_of(plain)
+
+
+def test_other_queries_find_other_documents(retriever):
+    texts = ["lawyer", "court", "harbor", "ocean", "адвокат", "律師", "弁護士", "😀", "odd", "woman"]
+    assert len({retriever.search(Query(text), 100).ids for text in texts}) == len(texts)
+
+
+def test_half_a_surrogate_pair_is_no_text(retriever):
+    for ask in (
+        lambda: retriever.search(Query("lawyer \ud800"), 5),
+        lambda: retriever.score(Query("lawyer " * 20 + "\udfff"), ["law1"]),
+        lambda: retriever.document_frequency("\ud83d"),
+    ):
+        with pytest.raises(DataError, match="surrogate"):
+            ask()
+
+
+def test_a_query_may_have_more_terms_than_lucene_allows_by_default(retriever):
+    many = " ".join(f"word{number}" for number in range(3_000))
+    assert retriever.search(Query(f"{many} court"), 5).ids == retriever.search(Query("court"), 5).ids
+    assert retriever.score(Query(f"{many} court"), ["law1"]) == retriever.score(Query("court"), ["law1"])
+
+
+def test_a_query_of_too_many_terms_is_refused(retriever):
+    many = " ".join(f"w{number}" for number in range(66_000))
+    with pytest.raises(DataError, match=r"at most|65,536 distinct terms; this one has 66,000"):
+        retriever.search(Query(many), 5)
+
+
+# --- the rest of the retriever
+
+
+def test_documents_come_back_as_they_went_in(retriever):
+    assert [retriever.document(document.id) for document in MADE.made] == list(MADE.made)
+    assert len(retriever) == len(MADE.made)
+
+
+def test_a_document_that_is_not_there(retriever):
+    for id in ("", "law", "law11", "LAW1", "law1\0", "\ud800", "x" * 5_000):
+        with pytest.raises(DataError, match="1 document id.s. are not in the index"):
+            retriever.document(id)
+
+
+def test_document_frequencies(retriever):
+    counts = {word: retriever.document_frequency(word) for word in ("harbor", "Harbors", "lawyer", "the", "qqqq", "")}
+    assert counts == {"harbor": 42, "Harbors": 42, "lawyer": 12, "the": 0, "qqqq": 0, "": 0}
+    assert retriever.document_frequency("harbor lawyer") == 12
+    assert retriever.document_frequency("harbor qqqq") == 0
+
+
+def test_no_index(tmp_path):
+    (tmp_path / "file").write_text("")
+    for folder in (tmp_path, tmp_path / "none", tmp_path / "file"):
+        with pytest.raises(BackendUnavailable, match=f"no index at {folder}; build it with `fairagent index`"):
+            LuceneRetriever(folder)
+
+
+def test_a_relative_folder_is_that_of_the_moment(index, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "link").symlink_to(index)
+    assert LuceneRetriever(Path("link")).search(LAWYER, 1).ids == ("law1",)
+
+
+@pytest.mark.parametrize("lost", ["lucene", "ids.npy", "vectors.terms.npy", "words.bytes.npy"])
+def test_a_damaged_index_is_named(tmp_path, lost):
+    folder = tmp_path / "index"
+    build_index(FRUIT, folder)
+    path = folder / lost
+    for file in [path] if path.is_file() else path.iterdir():
+        file.unlink()
+    with pytest.raises(IndexMismatch, match="is damaged; build it again with `fairagent index --force`"):
+        LuceneRetriever(folder)
+
+
+def test_a_closed_retriever_lets_others_work(index, retriever):
+    other = LuceneRetriever(index)
+    before = other.search(LAWYER, 5)
+    other.close()
+    assert retriever.search(LAWYER, 5).ids == before.ids

@@ -1,0 +1,74 @@
+"""The code blocks of the README are run as they stand, on a small demo collection."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fairagent.collection.demo import write_demo
+
+ROOT = Path(__file__).resolve().parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", README, flags=re.DOTALL | re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder in which the README has been followed down to its Python example."""
+    folder = tmp_path_factory.mktemp("newcomer")
+    (example,) = blocks("python")
+    done = run([sys.executable, "-c", example], folder)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("1 ")
+    return folder
+
+
+def run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+
+def test_every_block_is_run():
+    assert set(re.findall(r"^```(\w+)", README, flags=re.MULTILINE)) == {"python", "console"}
+
+
+def test_python_example_prints_a_ranking_and_its_exposure(folder):
+    (example,) = blocks("python")
+    printed = run([sys.executable, "-c", example], folder).stdout
+    assert printed.count("\n") >= 13
+    assert "gender {'female'" in printed
+
+
+@pytest.mark.parametrize("line", [line[2:] for block in blocks("console") for line in block.splitlines()])
+def test_command_line(line, folder):
+    import shlex
+
+    program, *arguments = shlex.split(line)
+    assert program == "fairagent"
+    done = run([sys.executable, "-c", "from fairagent.cli import main; main()", *arguments], folder)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout
+
+
+def test_the_make_targets_it_names_exist():
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = re.findall(r"^    make (\w+)", README, flags=re.MULTILINE)
+    assert targets == ["demo", "test"]
+    assert all(re.search(rf"^{target}:", makefile, flags=re.MULTILINE) for target in targets)
+
+
+def test_links_lead_somewhere():
+    for target in re.findall(r"\]\(([^)#]+)", README):
+        assert target.startswith("http") or (ROOT / target).exists(), target
+
+
+def test_demo_collection_is_reused(folder):
+    before = (folder / "fairagent-demo" / "made.json").stat().st_mtime_ns
+    write_demo(folder / "fairagent-demo")
+    assert (folder / "fairagent-demo" / "made.json").stat().st_mtime_ns == before
