@@ -195,6 +195,13 @@ class Trace:
     seconds: float
     engine_seconds: float
 
+    def __str__(self) -> str:
+        """The readable story of the search, as `fairagent search` prints it."""
+        # The one import against the stream: a value that prints itself, and only when someone reads it.
+        from fairagent.report.story import story_text
+
+        return story_text(self)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SearchResult:

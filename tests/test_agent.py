@@ -60,6 +60,9 @@ def test_it_stops_where_the_gap_does_not_fall_and_drops_that_list() -> None:
     assert result.trace.stopped == "the gap did not fall"
     assert accepted(result) == [True, False]
     assert result.ranking.ids == ("m1", "m2", "m3", "f1")
+    # What the trace says at its end is about the ranking that is returned.
+    assert result.trace.gap == result.trace.steps[0].gap < result.trace.steps[1].gap
+    assert result.trace.exposures[0].shares.tolist() == [0.25, 0.75]
 
 
 def test_an_equal_gap_has_not_fallen() -> None:
@@ -143,9 +146,7 @@ def test_a_difference_that_is_only_rounding_is_no_lack_of_exposure() -> None:
     groups = GroupTable.from_rows([*rows, ("d3", {"gender": {"f": 0.6, "m": 0.4}})], ["gender"])
     target = {"gender": {"f": 0.3, "m": 0.7}}
     refiner = Proposals()
-    result = agent(
-        Engine({"q": "d1 d2 d3"}), refiner, groups=groups, n=3, target=target, divergence="tv"
-    ).search("q")
+    result = agent(Engine({"q": "d1 d2 d3"}), refiner, groups=groups, n=3, target=target, divergence="tv").search("q")
     assert 0 < result.trace.steps[0].gap < 1e-12
     assert (result.trace.stopped, refiner.states) == ("no group lacks exposure", [])
 
@@ -492,7 +493,6 @@ def test_a_list_that_is_none(ids: list[str], scores: list[float], message: str) 
 
 
 # --- golden -----------------------------------------------------------------------------------------------------
-
 
 
 @pytest.mark.shared

@@ -58,7 +58,9 @@ def test_an_empty_ranking_and_one_without_labels_are_infinitely_far() -> None:
         assert total_gap([exposure]) == math.inf
 
 
-@pytest.mark.parametrize(("name", "expected"), [("kl", 0.130812), ("kl-reverse", 0.143841), ("js", 0.033822), ("tv", 0.25)])
+@pytest.mark.parametrize(
+    ("name", "expected"), [("kl", 0.130812), ("kl-reverse", 0.143841), ("js", 0.033822), ("tv", 0.25)]
+)
 def test_the_divergence_that_is_asked_for(name: str, expected: float) -> None:
     # shares (1/4, 3/4), target (1/2, 1/2); the smoothing of 1e-6 moves these by less than 1e-5
     ids = ["m1", "f1", "m2", "m3"]

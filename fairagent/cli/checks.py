@@ -81,7 +81,7 @@ def check_java(environ: Mapping[str, str]) -> Check:
 def check_jar() -> Check:
     """Lucene itself: the Anserini jar in pyserini."""
     try:
-        return Check("Lucene", "ok", java._jar().name)
+        return Check("Lucene", "ok", java.find_jar().name)
     except BackendUnavailable as error:
         return Check("Lucene", "problem", "no Anserini jar", str(error))
 

@@ -44,8 +44,11 @@ def demo(
         typer.echo(to_json({**record, "measures": measures, "systems": rows_record(rows)}))
         return
 
-    first = next(iter(collection.topics.values()))
-    result = agent_with(settings.reranking.kind, collection, retriever, settings).search(first)
+    agent = agent_with(settings.reranking.kind, collection, retriever, settings)
+    topics = list(collection.topics.values())
+    # Refinements that do not help are discarded; the story of one that did says more.
+    helped = (one for one in map(agent.search, topics) if any(step.aim and step.accepted for step in one.trace.steps))
+    result = next(helped, None) or agent.search(topics[0])
     out = console()
     out.print(f"{indexed.manifest.documents:,} documents about people who never lived, {len(collection.topics)} topics")
     out.print(systems_table(rows, n))
@@ -58,7 +61,7 @@ def demo(
         judged = judged_topics(collection, dimension)
         if left_out := [*judged.without_relevant, *judged.without_label]:
             out.print(f"Not judged for {dimension}, since no relevant document has a label: {', '.join(left_out)}")
-    out.print(f"\nHow the agent ({settings.reranking.kind} re-ranking) went about the first topic\n", style="bold")
+    out.print(f"\nHow the agent ({settings.reranking.kind} re-ranking) went about {result.query.text!r}\n", style="bold")
     out.print(story(result.trace))
     out.print("\nThe same and more, for any query:", style="bold")
-    out.print(f"fairagent search -c {file} --index {indexed.folder} --topic {first.id}", markup=False, soft_wrap=True)
+    out.print(f"fairagent search -c {file} --index {indexed.folder} --topic {result.query.id}", markup=False, soft_wrap=True)

@@ -43,7 +43,7 @@ class FeedbackRefiner:
         group_model = relevance_model(postings, weights)
         list_model = relevance_model(postings, scores)
         holders = np.bincount(postings.term[weights[postings.row] > 0], minlength=len(postings.vocabulary))
-        common = np.flatnonzero(holders >= min(self.support, len(of_group)))
+        common = np.flatnonzero(holders >= self.support)
         divergence = np.zeros(len(postings.vocabulary))
         divergence[common] = group_model[common] * np.log(group_model[common] / list_model[common])
         # Where the group is in all documents alike, only rounding tells the two models apart.

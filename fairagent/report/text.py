@@ -34,7 +34,8 @@ def percent(share: float) -> str:
     >>> percent(0.274), percent(0.001), percent(0)
     ('27%', '<1%', '0%')
     """
-    return "<1%" if 0 < share < 0.005 else f"{100 * share:.0f}%"
+    rounded = f"{100 * share:.0f}%"
+    return "<1%" if rounded == "0%" and share > 0 else rounded
 
 
 def gap_text(gap: float) -> str:

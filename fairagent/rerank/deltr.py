@@ -10,7 +10,7 @@ import numpy as np
 from fairagent.errors import DataError, UsageError
 from fairagent.rerank.base import Pool, ordered
 from fairagent.rerank.deltr_loss import Batch, JudgedQuery, deltr_gradient
-from fairagent.rerank.features import Features, ScoreFeature
+from fairagent.rerank.features import SCORE, Features
 from fairagent.rerank.model_file import Array
 from fairagent.rerank.protected import Place
 from fairagent.settings import Section
@@ -56,6 +56,7 @@ def fit_deltr(
             f"not {gamma:g}, {iterations}, {rate:g} and {l2:g}"
         )
     batch = Batch.of(queries)
+    # A view: the batch, which is this call's own, is standardized in place.
     features = batch.features[:, 1:]
     mean, deviation = features.mean(axis=0), features.std(axis=0)
     deviation[deviation == 0] = 1.0
@@ -75,7 +76,7 @@ class DELTRReranker:
 
     model: DELTRModel = field(repr=False)
     group: Place
-    features: Features = ScoreFeature()
+    features: Features = SCORE
 
     def rerank(self, pool: Pool) -> Ranking:
         """The best `pool.n` candidates, ties by id."""
@@ -85,9 +86,7 @@ class DELTRReranker:
         return ordered(pool.ranking.ids, self.model.score(self.features(pool), protected), pool.n)
 
 
-def judged_query(
-    pool: Pool, grades: Mapping[str, int], group: Place, features: Features | None = None
-) -> JudgedQuery:
+def judged_query(pool: Pool, grades: Mapping[str, int], group: Place, features: Features = SCORE) -> JudgedQuery:
     """A pool of candidates as a training query: `grades` are the topic's judgments, 0 for a document without one."""
     labels = np.array([grades.get(id, 0) for id in pool.ranking.ids], dtype=np.float64)
-    return JudgedQuery((features or ScoreFeature())(pool), labels, group.members(pool))
+    return JudgedQuery(features(pool), labels, group.members(pool))

@@ -49,22 +49,22 @@ class Batch:
     def of(cls, queries: Sequence[JudgedQuery]) -> Batch:
         """Join the queries; DataError where shapes do not fit, a number is not finite or there are < 2 documents."""
         for number, query in enumerate(queries):
-            _check(number, query)
+            _check(number, query, queries[0])
         sizes = np.array([len(query.labels) for query in queries], dtype=np.intp)
         if sizes.sum() < 2:
             raise DataError(f"DELTR learns from 2 documents or more, not {sizes.sum()}")
         starts = np.cumsum(sizes) - sizes
-        query = np.repeat(np.arange(len(sizes)), sizes)
+        of = np.repeat(np.arange(len(sizes)), sizes)
         protected = np.concatenate([query.protected for query in queries]).astype(np.float64)
         inside = np.add.reduceat(protected, starts)
         outside = sizes - inside
         both = (inside > 0) & (outside > 0)
         per_inside = np.where(both, -1 / np.maximum(inside, 1), 0) / math.log(2)
         per_outside = np.where(both, 1 / np.maximum(outside, 1), 0) / math.log(2)
-        contrast = np.where(protected > 0, per_inside[query], per_outside[query])
+        contrast = np.where(protected > 0, per_inside[of], per_outside[of])
         features = np.column_stack([protected, np.concatenate([query.features for query in queries])])
-        ideal = top_one(np.concatenate([query.labels for query in queries]).astype(np.float64), query, starts)
-        return cls(features, ideal, contrast, query, starts)
+        ideal = top_one(np.concatenate([query.labels for query in queries]).astype(np.float64), of, starts)
+        return cls(features, ideal, contrast, of, starts)
 
 
 def deltr_loss(weights: FloatArray, batch: Batch, gamma: float) -> FloatArray:
@@ -75,16 +75,14 @@ def deltr_loss(weights: FloatArray, batch: Batch, gamma: float) -> FloatArray:
     return np.asarray(listwise + gamma * under**2)
 
 
-def deltr_gradient(
-    weights: FloatArray, batch: Batch, gamma: float, per_query: FloatArray | None = None
-) -> FloatArray:
+def deltr_gradient(weights: FloatArray, batch: Batch, gamma: float, per_query: FloatArray | None = None) -> FloatArray:
     """The gradient of the summed loss in `weights`, (1 + f,); each query counts `per_query` (q,) times (once if None).
 
     fairsearchdeltr counts a query once a document, and its exposure part is not the gradient of its own loss.
 
     >>> query = JudgedQuery(np.array([[0.2], [0.9]]), np.array([0.0, 1.0]), np.array([True, False]))
     >>> deltr_gradient(np.zeros(2), Batch.of([query]), gamma=0).round(4).tolist()
-    [0.3333, -0.2334]
+    [0.3333, -0.2333]
     """
     p = top_one(batch.features @ weights, batch.query, batch.starts)
     under = np.maximum(exposure_gap(p, batch), 0)
@@ -113,12 +111,12 @@ def _log_softmax(scores: FloatArray, query: NDArray[np.intp], starts: NDArray[np
     return np.asarray(shifted - np.log(np.add.reduceat(np.exp(shifted), starts))[query])
 
 
-def _check(number: int, query: JudgedQuery) -> None:
+def _check(number: int, query: JudgedQuery, first: JudgedQuery) -> None:
     n = len(query.labels)
-    if not n or query.features.ndim != 2 or len(query.features) != n or query.protected.shape != (n,):
+    if not n or query.features.shape != (n, *first.features.shape[1:2]) or query.protected.shape != (n,):
         raise DataError(
             f"training query {number}: features {query.features.shape}, labels {query.labels.shape} and protected "
-            f"{query.protected.shape} do not fit; expected (n, f), (n,) and (n,) with n >= 1"
+            f"{query.protected.shape} do not fit; expected (n, f), (n,) and (n,) with n >= 1 and one f for all queries"
         )
     if not (np.isfinite(query.features).all() and np.isfinite(query.labels).all()):
         raise DataError(f"training query {number}: a feature or label is no finite number")

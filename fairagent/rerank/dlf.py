@@ -67,7 +67,8 @@ def fit_dlf(
     adam = Adam(parameters, rate)
     for _ in range(epochs):
         for i in rng.permutation(len(training)).tolist():
-            gradients = _gradients(*training[i], parameters, direction)
+            rows, pool = training[i]
+            gradients = _gradients(rows, pool, parameters, direction)
             adam.step([g + 2 * l2 * value for g, value in zip(gradients, parameters, strict=True)])
     output, *layer = parameters
     return DLFModel(output=output, hidden=layer[0], bias=layer[1]) if layer else DLFModel(output=output)

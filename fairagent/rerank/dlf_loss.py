@@ -15,7 +15,7 @@ from fairagent.rerank.base import min_max
 from fairagent.types import FloatArray
 
 Direction = Literal["kl", "kl-reverse"]
-"""kl: KL(exposure || target); kl-reverse: KL(target || exposure), which no group of the target can leave at 0."""
+"""kl: KL(exposure || target); kl-reverse: KL(target || exposure), infinite where a group of the target gets nothing."""
 
 
 def top_one_exposure(scores: FloatArray, memberships: FloatArray) -> FloatArray:
@@ -61,7 +61,7 @@ def exposure_loss(
 
 
 def fuse(fairness: FloatArray, relevance: FloatArray, alpha: float) -> FloatArray:
-    """alpha min-max(fairness) + (1 - alpha) min-max(relevance), (n,).
+    """The sum alpha min-max(fairness) + (1 - alpha) min-max(relevance), (n,).
 
     >>> fuse(np.array([0.0, 4.0, 2.0]), np.array([30.0, 10.0, 20.0]), alpha=0.25).tolist()
     [0.75, 0.25, 0.5]

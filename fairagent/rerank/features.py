@@ -29,6 +29,9 @@ class ScoreFeature:
         return min_max(pool.ranking.scores)[:, None]
 
 
+SCORE = ScoreFeature()
+
+
 @dataclass(frozen=True, slots=True)
 class EmbeddingFeatures:
     """The candidate's embedding (DLF: Sentence-BERT)."""

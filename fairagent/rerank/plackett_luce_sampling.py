@@ -20,11 +20,11 @@ Compat = Literal["authors"] | None
 """None: the paper's normalization; "authors": that of its code, which shifts negative scores twice."""
 
 DECISIVE = 100.0
-"""A difference in z that no Gumbel noise makes up for: in doubles it lies between -4 and 37."""
+"""A difference in z that no waiting time makes up for: in doubles its logarithm lies between about -40 and 4."""
 
 
 def sampler_log_scores(scores: FloatArray, alpha: float, compat: Compat = None) -> FloatArray:
-    """ln z of each document, (n,): alpha ln((score - min) / (max - min) + 1); all 0, so uniform, for equal scores.
+    """The ln z of each document, (n,): alpha ln((score - min) / (max - min) + 1); 0, so uniform, for equal scores.
 
     `compat="authors"`: where min < 0 the range is [1 - min / (max - min), 2 - min / (max - min)] instead of [1, 2].
     (For equal scores the authors' code has 0 / 0; they are uniform here in both.)
@@ -49,22 +49,33 @@ def sampler_log_scores(scores: FloatArray, alpha: float, compat: Compat = None) 
 def sample_rankings(log_scores: FloatArray, k: int, rng: np.random.Generator, draws: int = 1) -> NDArray[np.intp]:
     """Independent rankings of the best min(k, n) documents, (draws, k), as indices: exactly Plackett-Luce.
 
-    Gumbel noise is added to z and the largest k are taken in order, which is the distribution of the first k ranks.
-
     >>> sample_rankings(np.log([256.0, 1.0, 100.0]), k=2, rng=np.random.default_rng(0)).tolist()
     [[0, 2]]
     """
-    n = len(log_scores)
-    keys = _levels(log_scores) + rng.gumbel(size=(draws, n))
-    if k < n:
-        best = np.argpartition(-keys, k, axis=1)[:, :k]
-        order = np.argsort(-np.take_along_axis(keys, best, axis=1), axis=1)
-        return np.take_along_axis(best, order, axis=1)
-    return np.argsort(-keys, axis=1)
+    waits = rng.standard_exponential(size=(draws, len(log_scores)))
+    with np.errstate(divide="ignore"):
+        return race(log_scores, k, np.log(waits, out=waits))
+
+
+def race(log_scores: FloatArray, k: int, log_waits: FloatArray) -> NDArray[np.intp]:
+    """The first min(k, n) arrivals of each race, (draws, k), where document d arrives after wait / exp(z_d).
+
+    `log_waits` (draws, n) are logarithms of exponential waiting times (the negatives of Gumbel noise): then the order
+    of arrival is Plackett-Luce, and so are its first k places.
+
+    >>> race(np.log([2.0, 1.0]), 2, np.array([[0.0, 0.0], [0.5, -0.6]])).tolist()
+    [[0, 1], [1, 0]]
+    """
+    arrivals = log_waits - _levels(log_scores)
+    if k >= arrivals.shape[1]:
+        return np.argsort(arrivals, axis=1)
+    first = np.argpartition(arrivals, k, axis=1)[:, :k]
+    order = np.argsort(np.take_along_axis(arrivals, first, axis=1), axis=1)
+    return np.take_along_axis(first, order, axis=1)
 
 
 def placement_log_probabilities(log_scores: FloatArray, ranking: Sequence[int]) -> FloatArray:
-    """ln p(d | above) for each rank of `ranking` (k,), indices of distinct documents; their sum is that of the ranking.
+    """The ln p(d | above) at each rank of `ranking`, (k,), indices of distinct documents; their sum is the ranking's.
 
     >>> np.exp(placement_log_probabilities(np.zeros(3), [2, 0])).round(6).tolist()
     [0.333333, 0.5]
@@ -82,7 +93,7 @@ def placement_log_probabilities(log_scores: FloatArray, ranking: Sequence[int]) 
 
 
 def _levels(log_scores: FloatArray) -> FloatArray:
-    """z with every gap between neighbors cut to DECISIVE: small numbers in which no noise is rounded away.
+    """The z with gaps between neighbors cut to DECISIVE: small numbers in which no noise is rounded away.
 
     z itself may be 1e8 or infinite; adding noise of size 1 to that would order equal documents by their place.
     """

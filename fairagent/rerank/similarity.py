@@ -67,7 +67,7 @@ class ByTerms:
             of_i = row == i
             vector = np.zeros(len(postings.vocabulary))
             vector[term[of_i]] = weight[of_i]
-            return np.bincount(row, weights=weight * vector[term], minlength=n)
+            return np.asarray(np.bincount(row, weights=weight * vector[term], minlength=n), dtype=np.float64)
 
         return similar
 

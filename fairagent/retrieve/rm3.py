@@ -10,6 +10,8 @@ from fairagent.retrieve.base import Retriever, TextSource, Vocabulary
 from fairagent.retrieve.relevance_model import RM3, TermSource
 from fairagent.types import Document, FloatArray, Query, Ranking
 
+DEFAULT = RM3()
+
 
 class Engine(Retriever, TermSource, TextSource, Vocabulary, Protocol):
     """A search engine that keeps terms and texts, such as `LuceneRetriever`."""
@@ -24,7 +26,7 @@ class RM3Retriever:
     """
 
     engine: Engine
-    rm3: RM3 = RM3()
+    rm3: RM3 = DEFAULT
 
     def search(self, query: Query, n: int) -> Ranking:
         """The best `n` documents for the expanded query."""

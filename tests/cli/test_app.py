@@ -11,9 +11,10 @@ from typer.testing import CliRunner
 
 from fairagent.cli import app as program
 from fairagent.cli import search as command
+
 from .conftest import Call, Small, start, write_collection
 
-HEAVY = ("torch", "transformers", "jnius", "llama_index", "openai", "matplotlib", "numpy", "scipy")
+HEAVY = ("torch", "transformers", "jnius", "llama_index", "openai", "matplotlib", "scipy")
 
 
 def test_importing_the_command_line_loads_nothing_heavy() -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ import yaml
 
 from fairagent.cli.config import leaves
 from fairagent.settings import Settings, load_settings
+
 from .conftest import Call
 
 
@@ -46,7 +48,7 @@ def test_defaults_are_all_there_and_described(call: Call, tmp_path: Path) -> Non
     lines = printed.splitlines()
     settings = [line for line in lines if not line.strip().startswith("#")]
     assert len(settings) == len(list(leaves(Settings()))) + len([line for line in settings if line.endswith(":")])
-    for above, line in zip(lines, lines[1:], strict=False):
+    for above, line in pairwise(lines):
         if not line.strip().startswith("#"):
             assert above.strip().startswith("# "), line
             assert len(above.strip()) > 5

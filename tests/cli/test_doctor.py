@@ -17,6 +17,7 @@ from fairagent.cli.checks import (
 )
 from fairagent.retrieve import java
 from fairagent.settings import load_settings
+
 from .conftest import Call, Small
 
 
@@ -73,7 +74,7 @@ def test_a_problem_is_named_and_ends_with_3(call: Call, arguments: list[str], na
 def test_a_changed_collection_is_found(call: Call, small: Small, tmp_path: Path) -> None:
     result = call("doctor", "--no-java", *small.options, "--set", "retrieval.analyzer=german")
     assert result.exit_code == 3
-    assert "does not belong to collection" in result.stdout
+    assert "does not belong to collection" in " ".join(result.stdout.split())
 
 
 def test_an_old_python() -> None:

@@ -150,7 +150,7 @@ def jsd(exposure: Sequence[float], target: Sequence[float]) -> float:
 
 
 def objectives(made: Pool, reranker: ExposureReranker, chosen: Sequence[int]) -> dict[int, float]:
-    """The value of every remaining candidate for the rank after `chosen`: the formula of the docstring, word by word."""
+    """The value of every candidate left for the rank after `chosen`: the formula of the docstring, word by word."""
     scores = made.ranking.scores.tolist()
     low, high = min(scores), max(scores)
     n = min(made.n, len(scores))

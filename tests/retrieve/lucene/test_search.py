@@ -210,7 +210,7 @@ FINDS = [
     ("1,000,000", "numbers"),
     ("L'AVOCATE", "quotes"),
     ('court AND ("lawyer OR', "law1"),
-    ("lawyer^9 +court -woman ~9 *:* [A TO the] {The} /the/ \\ && || !", "law1"),
+    ("lawyer^9 +court -woman ~9 *:* [A TO the] {The} /the/ \\ && || !", "law2"),
     ("law*", None),
     ("", None),
     (" \t\n", None),
@@ -262,7 +262,7 @@ def test_a_query_may_have_more_terms_than_lucene_allows_by_default(retriever):
 
 def test_a_query_of_too_many_terms_is_refused(retriever):
     many = " ".join(f"w{number}" for number in range(66_000))
-    with pytest.raises(DataError, match=r"at most|65,536 distinct terms; this one has 66,000"):
+    with pytest.raises(DataError, match=r"65,536 distinct terms; this one has 66,000"):
         retriever.search(Query(many), 5)
 
 

@@ -1,0 +1,120 @@
+"""Scoring a given pool in one Lucene call, against asking document by document.
+
+    python benchmarks/pool_scoring.py [--pool 500] [--topics 10]
+
+The pool of a topic is what its query finds, with RM3's topic words added; so many of its documents hold no word of
+the query itself, for which it is scored. The naive ways get the Lucene query ready-made: `explain` for each document,
+or the query with the document as its filter. The faster of the two counts. Runs on the demo collection, made on the
+spot, and ends with exit code 1 where one call is not at least 6 times faster or its scores differ by more than 1e-4.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fairagent.collection import Collection, load_collection
+from fairagent.collection.demo import write_demo
+from fairagent.retrieve.java import java_class, using_java
+from fairagent.retrieve.lucene import LuceneRetriever, build_index
+from fairagent.retrieve.relevance_model import RM3
+from fairagent.types import FloatArray, Query
+
+REPEATS = 3
+FLOOR = 6.0
+TOLERANCE = 1e-4
+
+
+def explain(retriever: LuceneRetriever, lucene_query: Any, numbers: list[int]) -> list[float]:
+    """The score of each document as Lucene explains it."""
+    import jnius
+
+    with using_java():
+        # `explain` is overloaded; the cast says which one is meant.
+        plain = jnius.cast("org.apache.lucene.search.Query", lucene_query)
+        return [retriever._searcher.explain(plain, number).getValue().doubleValue() for number in numbers]
+
+
+def one_query_each(retriever: LuceneRetriever, lucene_query: Any, numbers: list[int]) -> list[float]:
+    """The score of each document as the only hit of a search of its own."""
+    with using_java():
+        occur = java_class("org.apache.lucene.search.BooleanClause$Occur")
+        should, filter_by = occur.SHOULD, occur.FILTER
+        scores = []
+        for number in numbers:
+            only = java_class("org.apache.lucene.document.IntPoint").newExactQuery("number", number)
+            builder = java_class("org.apache.lucene.search.BooleanQuery$Builder")()
+            builder.add(lucene_query, should)
+            builder.add(only, filter_by)
+            both = builder.build()
+            scores.append(retriever._searcher.search(both, 1).scoreDocs[0].score)
+        return scores
+
+
+def timed(ask: Callable[[], Any]) -> tuple[float, FloatArray]:
+    """The best of several times, in seconds, and the answer."""
+    best = np.inf
+    for _ in range(REPEATS):
+        start = time.perf_counter()
+        scores = ask()
+        best = min(best, time.perf_counter() - start)
+    return best, np.array(scores)
+
+
+def measure(retriever: LuceneRetriever, query: Query, pool: int) -> tuple[list[float], float, int]:
+    """Seconds of the three ways, their largest difference, and the documents without a word of the query."""
+    expanded = RM3().expand(retriever, query, retriever.search(query, pool))
+    ids = retriever.search(expanded, pool).ids
+    numbers = retriever.numbers(ids).tolist()
+    with using_java():
+        lucene_query = retriever._lucene_query(query)
+    answers = [
+        timed(lambda: retriever.score(query, ids)),
+        timed(lambda: explain(retriever, lucene_query, numbers)),
+        timed(lambda: one_query_each(retriever, lucene_query, numbers)),
+    ]
+    ours = answers[0][1]
+    difference = max(float(np.abs(ours - scores).max()) for _, scores in answers[1:])
+    return [seconds for seconds, _ in answers], difference, int((ours == 0).sum())
+
+
+def run(collection: Collection, folder: Path, pool: int, topics: int) -> bool:
+    """Print the figures and say whether they are good enough."""
+    build_index(collection, folder)
+    retriever = LuceneRetriever(folder, collection)
+    queries = [Query(topic.query) for topic in list(collection.topics.values())[:topics]]
+    measure(retriever, queries[0], pool)  # Java compiles what it runs often
+    rows = [measure(retriever, query, pool) for query in queries]
+    one_call, explained, separate = np.median([seconds for seconds, _, _ in rows], axis=0) * 1e3
+    difference = max(difference for _, difference, _ in rows)
+    ratio = min(explained, separate) / one_call
+    print(f"{pool} documents, {len(rows)} topics of {collection.name}, medians (best of {REPEATS}):")
+    print(f"  documents without a query word {np.mean([unmatched for *_, unmatched in rows]):10.0f}")
+    print(f"  score() in one call            {one_call:10.2f} ms")
+    print(f"  explain() for each document    {explained:10.2f} ms")
+    print(f"  one query for each document    {separate:10.2f} ms")
+    print(f"  the faster of these / score()  {ratio:10.1f}     (at least {FLOOR:g})")
+    print(f"  largest difference of a score  {difference:10.1e}     (at most {TOLERANCE:g})")
+    return ratio >= FLOOR and difference <= TOLERANCE
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--pool", type=int, default=500)
+    parser.add_argument("--topics", type=int, default=10)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        collection = load_collection(write_demo(Path(folder) / "demo"))
+        good = run(collection, Path(folder) / "index", options.pool, options.topics)
+    sys.exit(0 if good else 1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,75 @@
+"""The experiment file: which systems answer which topics of which collection, and how they are judged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field
+
+from fairagent.settings import Section
+
+
+def _topics(value: Any) -> Any:
+    """`value` with ids as texts; one message for a wrong form."""
+    if value == "all" or (isinstance(value, int) and not isinstance(value, bool) and value >= 1):
+        return value
+    if isinstance(value, list | tuple) and value and all(isinstance(id, str | int) for id in value):
+        return tuple(str(id) for id in value)
+    raise ValueError("expected `all`, the number of topics to take from the beginning, or a list of topic ids")
+
+
+def _overrides(value: Any) -> Any:
+    return {} if value is None else value
+
+
+def _text(value: Any) -> Any:
+    """A number that YAML has read where a name is meant."""
+    return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
+Name = Annotated[str, BeforeValidator(_text), Field(min_length=1, max_length=60, pattern=r"^[^\s](?:[^\n\r\t]*[^\s])?$")]
+Overrides = Annotated[dict[str, Any], BeforeValidator(_overrides)]
+
+
+class Price(Section):
+    """What a language model costs, in US dollars for a million tokens."""
+
+    input: float = Field(ge=0)
+    output: float = Field(ge=0)
+
+
+class ExperimentFile(Section):
+    """The whole file."""
+
+    name: Name
+    """What the run and its folder are called."""
+    about: str = ""
+    """What it should show; printed over the tables."""
+    collection: str = Field(min_length=1)
+    """The collection's settings file, relative to this file."""
+    topics: Annotated[str | int | tuple[str, ...], BeforeValidator(_topics)] = "all"
+    """`all`, the first so many, or a list of ids."""
+    dimensions: tuple[str, ...] = ()
+    """What is judged, and unless a system says otherwise, what it is to be fair in; empty: all of the collection."""
+    per_group: int = Field(0, ge=0)
+    """A topic counts for a dimension with so many relevant documents of every group; 0: with one that has a label.
+    If it is above 0, a topic that counts for no dimension is left out altogether."""
+    measures: tuple[str, ...] = Field(("nDCG@20", "AWRF(unknown=ignore)@20", "nDCG@20*AWRF(unknown=ignore)@20"), min_length=1)
+    """Each in the form that `fairagent.measures.parse_measure` reads."""
+    baseline: str = ""
+    """The system that the others are tested against; empty: the first."""
+    seed: int = Field(0, ge=0)
+    """Everything random derives from it: by topic in the systems, by measure in the statistics."""
+    settings: Overrides = Field(default={})
+    """Settings that all systems share."""
+    systems: dict[Name, Overrides] = Field(min_length=1)
+    """Name -> `system:` (a kind, by default `agent`), `options:` of the kind, and settings that beat the shared ones."""
+    prices: dict[str, Price] = Field(default={})
+    """Name of a language model -> its price."""
+    expected: dict[Name, dict[str, float | dict[str, float]]] = Field(default={})
+    """Numbers to compare with: system -> measure -> value, or system -> dimension -> measure -> value."""
+
+
+Expected = Mapping[str, Mapping[str, Mapping[str, float]]]
+"""System -> dimension ("" for measures of relevance alone) -> measure -> value."""

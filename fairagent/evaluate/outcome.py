@@ -1,0 +1,134 @@
+"""What one topic came to under one system: plain values that survive JSON, one line of the journal each."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class GroupShares:
+    """The exposure of one dimension's known groups in a ranking beside their target; `unknown` is outside of `shares`.
+
+    `shares` are all zero where nothing in the ranking has a label.
+    """
+
+    dimension: str
+    labels: tuple[str, ...]
+    shares: tuple[float, ...]
+    target: tuple[float, ...]
+    unknown: float
+
+
+@dataclass(frozen=True, slots=True)
+class StepRecord:
+    """One retrieval of the loop (`fairagent.types.Step`): `terms` are the added keywords with their weights.
+
+    `query` is the user's query with all keywords in one line; `gap` is in nats, infinite where a dimension shows no
+    labeled document (null in JSON); `exposures` stand beside the target that the loop went by.
+    """
+
+    source: str
+    query: str
+    terms: tuple[tuple[str, float], ...]
+    dropped: tuple[str, ...]
+    aim: str | None
+    gap: float
+    accepted: bool
+    exposures: tuple[GroupShares, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HitRecord:
+    """One document of the final ranking; its rank is its place, from 1. `groups`: dimension -> label -> share."""
+
+    id: str
+    title: str
+    score: float
+    relevant: bool
+    groups: Mapping[str, Mapping[str, float]]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One topic under one system.
+
+    `values`: dimension -> measure -> value, "" being the dimension of measures of relevance alone; a dimension that
+    the topic does not count for is absent. `exposures` are those of the final ranking, in the dimensions that the topic
+    counts for, beside the target that all systems are judged by. `failed` is the message of what went wrong; the other
+    fields are empty then. `cost` is in US dollars, None where a price is not known. `seconds` is kept out of every file
+    that must not change from one run to the next.
+    """
+
+    topic: str
+    query: str
+    system: str
+    values: Mapping[str, Mapping[str, float]]
+    hits: tuple[HitRecord, ...]
+    exposures: tuple[GroupShares, ...]
+    steps: tuple[StepRecord, ...]
+    stopped: str
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    cost: float | None
+    oracle: bool
+    seconds: float
+    failed: str | None
+
+    @classmethod
+    def failure(cls, topic: str, query: str, system: str, message: str, seconds: float) -> Outcome:
+        """The outcome of a topic that `system` could not answer."""
+        return cls(topic, query, system, {}, (), (), (), "", 0, 0, 0, 0.0, False, seconds, message)
+
+
+def to_line(outcome: Outcome) -> str:
+    """The outcome as one line of JSON in ASCII; numbers keep every digit."""
+    record = asdict(outcome)
+    for step in record["steps"]:
+        step["gap"] = step["gap"] if math.isfinite(step["gap"]) else None
+    return json.dumps(record, separators=(",", ":"), allow_nan=False)
+
+
+def from_line(line: str | bytes) -> Outcome:
+    """What `to_line` wrote; ValueError, KeyError or TypeError where the line is none of its."""
+    record: dict[str, Any] = json.loads(line)
+    if not isinstance(record, dict):
+        raise ValueError("expected a JSON object")
+    return Outcome(
+        **{
+            **record,
+            "hits": tuple(HitRecord(**hit) for hit in record["hits"]),
+            "exposures": _exposures(record["exposures"]),
+            "steps": tuple(_step(step) for step in record["steps"]),
+        }
+    )
+
+
+def _step(record: dict[str, Any]) -> StepRecord:
+    gap = record["gap"]
+    return StepRecord(
+        **{
+            **record,
+            "terms": tuple((text, weight) for text, weight in record["terms"]),
+            "dropped": tuple(record["dropped"]),
+            "gap": math.inf if gap is None else gap,
+            "exposures": _exposures(record["exposures"]),
+        }
+    )
+
+
+def _exposures(records: list[dict[str, Any]]) -> tuple[GroupShares, ...]:
+    return tuple(
+        GroupShares(
+            record["dimension"],
+            tuple(record["labels"]),
+            tuple(record["shares"]),
+            tuple(record["target"]),
+            record["unknown"],
+        )
+        for record in records
+    )

@@ -1,0 +1,53 @@
+"""The official measures of the TREC Fair Ranking track, 2022 and 2021, exact and sparse.
+
+    pages = Pages.from_alignments(...)          # or fairagent.collection.trec_fair.read_pages
+    track = TrackEvaluator(2022, 1, ["gender"], pages, qrels)
+    track.evaluate(run).mean("score")
+    track.over(SUBSETS_2022["internal"]).evaluate(run)
+"""
+
+from fairagent.measures.trec_fair.alignment import QUALITY_FIELD, RULES_2021, RULES_2022, Alignment, Rule
+from fairagent.measures.trec_fair.dimensions import (
+    DIMENSIONS_2021,
+    DIMENSIONS_2022,
+    QUALITIES,
+    SUBSETS_2022,
+    Dimension,
+)
+from fairagent.measures.trec_fair.evaluator import LONGEST, Evaluation, TrackEvaluator
+from fairagent.measures.trec_fair.pages import LARGEST_ID, IntArray, Pages, PagesBuilder
+from fairagent.measures.trec_fair.relevant import Task, Year
+from fairagent.measures.trec_fair.run import Run
+from fairagent.measures.trec_fair.space import Amounts, Space
+from fairagent.measures.trec_fair.targets import Targets, averaged_with_world
+from fairagent.measures.trec_fair.task1 import Task1Row
+from fairagent.measures.trec_fair.task2 import Task2Row
+
+__all__ = [
+    "DIMENSIONS_2021",
+    "DIMENSIONS_2022",
+    "LARGEST_ID",
+    "LONGEST",
+    "QUALITIES",
+    "QUALITY_FIELD",
+    "RULES_2021",
+    "RULES_2022",
+    "SUBSETS_2022",
+    "Alignment",
+    "Amounts",
+    "Dimension",
+    "Evaluation",
+    "IntArray",
+    "Pages",
+    "PagesBuilder",
+    "Rule",
+    "Run",
+    "Space",
+    "Targets",
+    "Task",
+    "Task1Row",
+    "Task2Row",
+    "TrackEvaluator",
+    "Year",
+    "averaged_with_world",
+]

@@ -1,0 +1,79 @@
+"""Relevance judgments met with pages and runs: what is relevant, what is known, at which rank."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairagent.errors import DataError
+from fairagent.measures.trec_fair.pages import LARGEST_ID, IntArray, Pages, looked_up
+from fairagent.measures.trec_fair.run import Run
+from fairagent.measures.trec_fair.space import grouped
+from fairagent.types import FloatArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Judgments:
+    """The relevant pages of t topics, each once, in the order of page ids.
+
+    Judgment j says that the page with `row[j]` in `pages` (-1: it has no metadata) is relevant to topic number
+    `topic[j]`; `keys[j]` is id * t + topic. `relevant` (t,) counts a topic's relevant pages, known or not.
+    """
+
+    pages: Pages
+    topics: tuple[str, ...]
+    keys: IntArray
+    topic: IntArray
+    row: IntArray
+    relevant: IntArray
+
+    @classmethod
+    def of(cls, pages: Pages, qrels: Mapping[str, Collection[int]]) -> Judgments:
+        """From topic -> ids of relevant pages, repeated ones counting once; DataError for what is no id."""
+        listed = [np.fromiter(ids, np.int64, len(ids)) for ids in qrels.values()]
+        ids = np.concatenate([*listed, np.zeros(0, np.int64)])
+        if ids.size and not 0 <= ids.min() <= ids.max() <= LARGEST_ID:
+            raise DataError(f"qrels: page ids are from 0 to {LARGEST_ID}, found {ids.min()} and {ids.max()}")
+        topics = np.repeat(np.arange(len(listed)), [len(of_topic) for of_topic in listed])
+        keys = np.unique(ids * max(1, len(listed)) + topics)
+        ids, topics = np.divmod(keys, max(1, len(listed)))
+        return cls(pages, tuple(qrels), keys, topics, pages.find(ids), np.bincount(topics, minlength=len(listed)))
+
+    def numbers(self, run: Run) -> IntArray:
+        """The number here of each topic of a run; DataError, naming them, for topics that are not judged."""
+        numbers = {topic: number for number, topic in enumerate(self.topics)}
+        if strange := [topic for topic in run.topics if topic not in numbers]:
+            raise DataError(
+                f"run {run.name!r}: {len(strange)} of its {len(run.topics)} topics are not in the qrels "
+                f"({', '.join(strange[:10])}{' ...' if len(strange) > 10 else ''}); is it for another set of topics?"
+            )
+        return np.array([numbers[topic] for topic in run.topics], np.int64)
+
+    def shown_by(self, run: Run, depth: int | None = None) -> Shown:
+        """What a run shows in its first `depth` ranks (None: in all); raises DataError as `numbers` does."""
+        ids, discounts, topics = run.pages, run.discounts(), self.numbers(run)[run.line_topics()]
+        if depth is not None and run.lengths.max(initial=0) > depth:
+            within = run.ranks() <= depth
+            ids, discounts, topics = ids[within], discounts[within], topics[within]
+        # The page before the topic, so that both look-ups walk through memory once.
+        keys, attention, lines = grouped(ids * len(self.topics) + topics, discounts)
+        ids, topics = np.divmod(keys, max(1, len(self.topics)))
+        return Shown(topics, attention, lines, self.pages.find(ids), looked_up(keys, self.keys) >= 0)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Shown:
+    """The pages that a run shows for its topics, each pair of page and topic once; all arrays are (m,).
+
+    `attention` is the sum of the discounts 1 / log2(max(rank, 2)) of the `lines` that list the page for the topic
+    with this number; `row` is the page's place in `pages` (-1: it has no metadata).
+    """
+
+    topic: IntArray
+    attention: FloatArray
+    lines: IntArray
+    row: IntArray
+    relevant: NDArray[np.bool_]

@@ -1,0 +1,75 @@
+"""How numbers and measures are written on the page."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+_OPTIONS = re.compile(r"\([^()]*\)")
+MINUS = "\N{MINUS SIGN}"
+
+
+def short_names(measures: Sequence[str]) -> dict[str, str]:
+    """Each measure's definition without its options; in full where two would read the same.
+
+    >>> short_names(["nDCG(discount=log2-max2)@20*AWRF(log=e)@20", "AWRF(log=e)@20", "AWRF(log=2)@20"])
+    {'nDCG(discount=log2-max2)@20*AWRF(log=e)@20': 'nDCG@20·AWRF@20', 'AWRF(log=e)@20': 'AWRF(log=e)@20', \
+'AWRF(log=2)@20': 'AWRF(log=2)@20'}
+    """
+    short = {measure: _OPTIONS.sub("", measure).replace("*", "·") for measure in measures}
+    times = Counter(short.values())
+    return {measure: name if times[name] == 1 else measure for measure, name in short.items()}
+
+
+def is_kind(measure: str, kind: str) -> bool:
+    """Whether `measure` is of that name, and no product of two."""
+    return not is_product(measure) and measure.startswith((f"{kind}@", f"{kind}("))
+
+
+def is_product(measure: str) -> bool:
+    """Whether `measure` is the product of two measures."""
+    return "*" in _OPTIONS.sub("", measure)
+
+
+def signed(value: float, digits: int = 3) -> str:
+    """A difference with its sign.
+
+    >>> signed(0.1742), signed(-0.0004), signed(-0.25)
+    ('+0.174', '0.000', '−0.250')
+    """
+    text = f"{abs(value):.{digits}f}"
+    if not float(text):
+        return text
+    return f"{'+' if value > 0 else MINUS}{text}"
+
+
+def p_text(p: float | None) -> str:
+    """A p-value, to three decimals.
+
+    >>> p_text(0.0004), p_text(0.0316), p_text(None)
+    ('<0.001', '0.032', '–')
+    """
+    if p is None:
+        return "–"
+    return "<0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def money(cost: float | None) -> str:
+    """US dollars; small sums to the hundredth of a cent.
+
+    >>> money(0.0), money(0.00213), money(12.5), money(None)
+    ('$0', '$0.0021', '$12.50', 'unknown')
+    """
+    if cost is None:
+        return "unknown"
+    return "$0" if cost == 0 else f"${cost:,.4f}" if cost < 1 else f"${cost:,.2f}"
+
+
+def counted(number: int, noun: str) -> str:
+    """A number with its noun.
+
+    >>> counted(1, "topic"), counted(1200, "topic")
+    ('1 topic', '1,200 topics')
+    """
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -1,0 +1,266 @@
+"""The page's plots: what is drawn, in matplotlib. Each is made for a phone's width and grows with its box."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from markupsafe import Markup
+
+from fairagent.report.names import signed
+from fairagent.report.series import GapPaths, MeanExposure, Point
+from fairagent.report.svg import GRID, INK, MUTED, PAPER, SERIES, TEXT_SIZE, Names, inline_svg, plot_style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+WIDTH = 360
+"""Pixels; a plot is drawn for a phone."""
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+"""A marker a system, as in the page's legends, so that none is told by its color alone."""
+LONGEST_LABEL = 26
+_LETTER = 0.55
+"""Width of a letter in parts of its size, on average over the fonts that browsers have."""
+
+
+class Box(NamedTuple):
+    """A rectangle in pixels."""
+
+    left: float
+    bottom: float
+    right: float
+    top: float
+
+    def meets(self, other: Box) -> bool:
+        """Whether the two overlap."""
+        return (
+            self.left < other.right
+            and other.left < self.right
+            and self.bottom < other.top
+            and other.bottom < self.top
+        )
+
+
+def color_of(system: int) -> str:
+    """The stand-in color of a system (`svg.SERIES`)."""
+    return SERIES[system % len(SERIES)]
+
+
+def marker_of(system: int) -> str:
+    """The marker of a system; colors and markers come back out of step with each other."""
+    return MARKERS[(system + system // len(SERIES)) % len(MARKERS)]
+
+
+def trade_off_plot(points: Sequence[Point], systems: Sequence[str], axes: tuple[str, str], prefix: str) -> Markup:
+    """Mean fairness against mean relevance with 95 % intervals, the Pareto front, and curves of equal product."""
+    names = Names()
+    label = "; ".join(
+        f"{systems[p.system]}: {axes[0]} {p.relevance.mean:.3f}, {axes[1]} {p.fairness.mean:.3f}"
+        f"{', Pareto front' if p.front else ''}"
+        for p in points
+    )
+    with plot_style():
+        figure, axis = _canvas(300, left=46, bottom=44, right=14, top=12)
+        axis.set_xlabel(names(axes[0]))
+        axis.set_ylabel(names(axes[1]))
+        axis.set_xlim(*_limits([(p.relevance.low, p.relevance.high) for p in points]))
+        axis.set_ylim(*_limits([(p.fairness.low, p.fairness.high) for p in points]))
+        _equal_products(axis)
+        front = sorted((p.relevance.mean, p.fairness.mean) for p in points if p.front)
+        axis.plot(*zip(*front, strict=True), color=INK, linewidth=1.4, linestyle=(0, (2, 3)), zorder=2)
+        for p in points:
+            _point(axis, p)
+        _name_points(axis, points, [_cut(systems[p.system]) for p in points], names)
+        hints = [
+            (
+                f"point{p.system}",
+                f"{systems[p.system]}\n{axes[0]} {_interval(p.relevance.mean, p.relevance.low, p.relevance.high)}\n"
+                f"{axes[1]} {_interval(p.fairness.mean, p.fairness.low, p.fairness.high)}",
+            )
+            for p in points
+        ]
+        return inline_svg(figure, f"Trade-off. {label}", names, prefix, hints)
+
+
+def exposure_plot(means: Sequence[MeanExposure], systems: Sequence[str], prefix: str) -> Markup:
+    """Every group's mean share by system, tied to its target: the longer the line, the further from it."""
+    names = Names()
+    labels = means[0].labels
+    height = 14 * len(means) + 30
+    with plot_style():
+        figure, axis = _canvas(height * len(labels) + 26, left=10, bottom=24, right=14, top=2)
+        axis.grid(axis="y", visible=False)
+        axis.set_yticks([])
+        axis.set_ylim(-height * len(labels), 0)
+        full = max(float(max(mean.shares.max(), mean.target.max())) for mean in means)
+        axis.set_xlim(0, 1.06 * full)
+        _percent_ticks(axis, 1.06 * full)
+        hints = []
+        for place, group in enumerate(labels):
+            top = -height * place
+            # The name of the group stands on paper, so that no grid line runs through it.
+            axis.text(0, top - 14, names(group), color=INK, fontweight="bold", fontsize=TEXT_SIZE, gid=f"group{place}")
+            for row, mean in enumerate(means):
+                y = top - 27 - 14 * row
+                share, target = float(mean.shares[place]), float(mean.target[place])
+                color = color_of(mean.system)
+                axis.plot([share, target], [y, y], color=color, linewidth=2.4, solid_capstyle="butt", alpha=0.55)
+                axis.plot([target, target], [y - 6, y + 6], color=INK, linewidth=2, solid_capstyle="butt")
+                gid = f"share{place}x{mean.system}"
+                axis.plot([share], [y], marker_of(mean.system), color=color, markersize=7, gid=gid, clip_on=False)
+                text = f"{systems[mean.system]}\n{group}: {share:.1%}, target {target:.1%}"
+                hints.append((gid, text))
+        said = "; ".join(
+            f"{group}: target {float(means[0].target[place]):.0%}, "
+            + ", ".join(f"{systems[mean.system]} {float(mean.shares[place]):.0%}" for mean in means)
+            for place, group in enumerate(labels)
+        )
+        return inline_svg(figure, f"Exposure against target. {said}", names, prefix, hints)
+
+
+def gap_plot(paths: GapPaths, system: str, highest: float, prefix: str) -> Markup:
+    """A thin line a topic and the mean over the topics, after each retrieval; `highest` is the top of the scale."""
+    names = Names()
+    means = paths.gaps.mean(axis=0)
+    retrievals = np.arange(1, len(means) + 1)
+    with plot_style():
+        figure, axis = _canvas(220, left=40, bottom=40, right=14, top=10)
+        axis.set_xlabel("retrievals")
+        axis.set_ylabel("gap (nats)")
+        axis.set_xlim(0.85, max(len(means), 2) + 0.15)
+        axis.set_xticks(retrievals)
+        axis.set_ylim(0, highest)
+        axis.grid(axis="x", visible=False)
+        # One line with breaks in place of one a topic: the page stays small.
+        broken = np.hstack([paths.gaps, np.full((len(paths.gaps), 1), np.nan)]).ravel()
+        across = np.tile([*retrievals, np.nan], len(paths.gaps))
+        axis.plot(across, broken, color=MUTED, linewidth=0.8, alpha=0.45)
+        color = color_of(paths.system)
+        axis.plot(retrievals, means, color=PAPER, linewidth=5, solid_capstyle="round")
+        axis.plot(retrievals, means, marker_of(paths.system), color=PAPER, markersize=10)
+        axis.plot(retrievals, means, color=color, linewidth=2.4, solid_capstyle="round")
+        axis.plot(retrievals, means, marker_of(paths.system), color=color, markersize=7, gid="means")
+        said = ", ".join(f"{mean:.3f}" for mean in means)
+        return inline_svg(figure, f"Mean gap of {system} after each retrieval: {said}", names, prefix)
+
+
+def gains_plot(by_system: Mapping[int, Sequence[float]], systems: Sequence[str], prefix: str) -> Markup:
+    """The topics' gains over the baseline, largest first: a line a system."""
+    names = Names()
+    ordered = {system: sorted(gains, reverse=True) for system, gains in by_system.items()}
+    most = max(len(gains) for gains in ordered.values())
+    said = "; ".join(
+        f"{systems[system]}: from {signed(gains[0])} to {signed(gains[-1])}, "
+        f"{sum(gain > 0 for gain in gains)} topics up, {sum(gain < 0 for gain in gains)} down"
+        for system, gains in ordered.items()
+        if gains
+    )
+    with plot_style():
+        figure, axis = _canvas(240, left=46, bottom=40, right=14, top=10)
+        axis.set_xlabel("topics, the largest gain first")
+        axis.set_ylabel("gain over the baseline")
+        axis.grid(axis="x", visible=False)
+        axis.axhline(0, color=INK, linewidth=1.2)
+        axis.set_xlim(0.5, most + 0.5)
+        axis.xaxis.get_major_locator().set_params(integer=True)
+        for system, gains in ordered.items():
+            places = np.arange(1, len(gains) + 1)
+            axis.plot(places, gains, color=color_of(system), linewidth=1.6, alpha=0.9)
+            axis.plot(places, gains, marker_of(system), color=color_of(system), markersize=4)
+        return inline_svg(figure, f"Gains by topic. {said}", names, prefix)
+
+
+def _canvas(height: int, *, left: int, bottom: int, right: int, top: int) -> tuple[Figure, Axes]:
+    """A figure of `WIDTH` x `height` pixels with one pair of axes inside these margins."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(WIDTH / 72, height / 72), dpi=72)
+    inner = (
+        left / WIDTH,
+        bottom / height,
+        (WIDTH - left - right) / WIDTH,
+        (height - bottom - top) / height,
+    )
+    return figure, figure.add_axes(inner)
+
+
+def _limits(intervals: Iterable[tuple[float, float]]) -> tuple[float, float]:
+    """From a bit below the lowest to a bit above the highest, within [0, 1] where the values are."""
+    lows, highs = zip(*intervals, strict=True)
+    low, high = min(lows), max(highs)
+    room = max(0.12 * (high - low), 0.005)
+    return (max(0.0, low - room) if low >= 0 else low - room), high + room
+
+
+def _equal_products(axis: Axes) -> None:
+    """Curves on which the product of both coordinates is the same."""
+    (left, right), (bottom, top) = axis.get_xlim(), axis.get_ylim()
+    if left * bottom >= 0 and right * top > 0:
+        across = np.linspace(max(left, 1e-9), right, 60)
+        for value in np.linspace(left * bottom, right * top, 9)[1:-1]:
+            axis.plot(across, value / across, color=GRID, linewidth=1, linestyle=(0, (1, 2)), zorder=1)
+
+
+def _point(axis: Axes, point: Point) -> None:
+    x, y, color = point.relevance, point.fairness, color_of(point.system)
+    axis.plot([x.low, x.high], [y.mean, y.mean], color=color, linewidth=1.4, alpha=0.5, zorder=2)
+    axis.plot([x.mean, x.mean], [y.low, y.high], color=color, linewidth=1.4, alpha=0.5, zorder=2)
+    inside = PAPER if point.oracle else color
+    axis.plot(
+        [x.mean],
+        [y.mean],
+        marker_of(point.system),
+        markersize=9,
+        markerfacecolor=inside,
+        markeredgecolor=color,
+        markeredgewidth=1.8,
+        gid=f"point{point.system}",
+        zorder=3,
+    )
+
+
+def _name_points(axis: Axes, points: Sequence[Point], texts: Sequence[str], names: Names) -> None:
+    """Write each name beside its point where it meets no other; where there is no such place, leave it out."""
+    frame = axis.get_window_extent()
+    inside = Box(frame.x0, frame.y0, frame.x1, frame.y1)
+    centers = [axis.transData.transform((p.relevance.mean, p.fairness.mean)) for p in points]
+    taken = [Box(x - 7, y - 7, x + 7, y + 7) for x, y in centers]
+    for (x, y), text in zip(centers, texts, strict=True):
+        for box, side, (dx, dy) in _places(float(x), float(y), text):
+            fits = box.left >= inside.left and box.right <= inside.right
+            fits = fits and box.bottom >= inside.bottom and box.top <= inside.top
+            if fits and not any(box.meets(other) for other in taken):
+                taken.append(box)
+                at = axis.transData.inverted().transform((x + dx, y + dy))
+                axis.text(at[0], at[1], names(text), color=INK, ha=side, fontsize=TEXT_SIZE, zorder=4)
+                break
+
+
+def _places(x: float, y: float, text: str) -> list[tuple[Box, str, tuple[float, float]]]:
+    """The places for a name around a point, the best first: its box, which end of it is fixed, and where."""
+    width, size = _LETTER * TEXT_SIZE * len(text), TEXT_SIZE
+    found = []
+    for dy, (side, dx) in product(
+        (-0.35 * size, 0.8 * size, -1.5 * size), (("left", 11.0), ("right", -11.0), ("center", 0.0))
+    ):
+        if side != "center" or dy != -0.35 * size:
+            left = x + dx - {"left": 0.0, "right": width, "center": width / 2}[side]
+            found.append((Box(left, y + dy - 2, left + width, y + dy + size), side, (dx, dy)))
+    return found
+
+
+def _percent_ticks(axis: Axes, full: float) -> None:
+    step = next(step for step in (0.01, 0.02, 0.05, 0.1, 0.2, 0.25) if full / step <= 5 or step == 0.25)
+    ticks = np.arange(0, full, step)
+    axis.set_xticks(ticks, [f"{tick:.0%}" for tick in ticks])
+
+
+def _interval(mean: float, low: float, high: float) -> str:
+    return f"{mean:.3f} [{low:.3f}, {high:.3f}]"
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST_LABEL else f"{text[: LONGEST_LABEL - 1]}…"

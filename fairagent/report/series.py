@@ -1,0 +1,179 @@
+"""The numbers behind the plots, taken from a run: no drawing here."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from fairagent.evaluate.run import Comparison, Outcome, Run
+from fairagent.report.names import is_kind, is_product
+from fairagent.types import FloatArray
+
+RELEVANCE = ""
+"""The dimension of measures of relevance alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One system in the trade-off: mean relevance and mean fairness; `front` marks the Pareto front."""
+
+    system: int
+    relevance: Comparison
+    fairness: Comparison
+    oracle: bool
+    front: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MeanExposure:
+    """What one system gives the groups of a dimension, (g,) shares and targets, as means over `topics` topics."""
+
+    system: int
+    labels: tuple[str, ...]
+    shares: FloatArray
+    target: FloatArray
+    topics: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GapPaths:
+    """The gap of the list that the loop stands on after each retrieval, (topics, retrievals) in nats.
+
+    A topic that stopped early keeps its last gap. `infinite` topics had a list without a labeled document, whose gap
+    is infinite, and are left out.
+    """
+
+    system: int
+    gaps: FloatArray
+    infinite: int
+
+
+def outcomes_by_topic(run: Run) -> dict[str, dict[str, Outcome]]:
+    """topic -> system -> outcome, topics in the order in which they were run."""
+    topics: dict[str, dict[str, Outcome]] = {}
+    for outcome in run.outcomes:
+        topics.setdefault(outcome.topic, {})[outcome.system] = outcome
+    return topics
+
+
+def counted_topics(run: Run) -> tuple[str, ...]:
+    """The topics that every system finished and that are not excluded."""
+    return tuple(
+        topic
+        for topic, outcomes in outcomes_by_topic(run).items()
+        if topic not in run.excluded
+        and all(system in outcomes and outcomes[system].failed is None for system in run.systems)
+    )
+
+
+def comparisons_of(run: Run, dimension: str) -> dict[tuple[str, str], Comparison]:
+    """(system, measure) -> comparison, in one dimension."""
+    return {(c.system, c.measure): c for c in run.comparisons if c.dimension == dimension}
+
+
+def main_measure(run: Run, dimension: str) -> str | None:
+    """What a dimension is won by: the first product; without one the first AWRF; without one the first measure."""
+    measured = {measure for _, measure in comparisons_of(run, dimension)}
+    measures = [measure for measure in run.measures if measure in measured]
+    products = [measure for measure in measures if is_product(measure)]
+    fairness = [measure for measure in measures if is_kind(measure, "AWRF")]
+    return next(iter([*products, *fairness, *measures]), None)
+
+
+def trade_off(run: Run, dimension: str) -> tuple[Point, ...]:
+    """nDCG and AWRF of every system; nDCG over the dimension's own topics where there is one, else over all.
+
+    A system is on the Pareto front if none is at least as good in both and better in one. Systems that looked at the
+    judgments are on no front and push nobody off it. Empty where the run lacks one of the two measures.
+    """
+    compared = comparisons_of(run, dimension)
+    alone = comparisons_of(run, RELEVANCE)
+    fairness = next((m for m in run.measures if is_kind(m, "AWRF") and (run.baseline, m) in compared), None)
+    relevance = next(
+        (m for m in run.measures if is_kind(m, "nDCG") and ((run.baseline, m) in compared or (run.baseline, m) in alone)),
+        None,
+    )
+    if fairness is None or relevance is None:
+        return ()
+    of_relevance = compared if (run.baseline, relevance) in compared else alone
+    pairs = {
+        system: (of_relevance[system, relevance], compared[system, fairness])
+        for system in run.systems
+        if (system, relevance) in of_relevance and (system, fairness) in compared
+    }
+    honest = [(x.mean, y.mean) for system, (x, y) in pairs.items() if system not in run.oracle_systems]
+    return tuple(
+        Point(
+            run.systems.index(system),
+            x,
+            y,
+            system in run.oracle_systems,
+            system not in run.oracle_systems and not _dominated((x.mean, y.mean), honest),
+        )
+        for system, (x, y) in pairs.items()
+    )
+
+
+def _dominated(point: tuple[float, float], others: Sequence[tuple[float, float]]) -> bool:
+    return any(x >= point[0] and y >= point[1] and (x, y) != point for x, y in others)
+
+
+def mean_exposures(run: Run, dimension: str) -> tuple[MeanExposure, ...]:
+    """Every system's mean exposure in one dimension, over the topics that count for it."""
+    outcomes = outcomes_by_topic(run)
+    topics = counted_topics(run)
+    means = []
+    for number, system in enumerate(run.systems):
+        shown = [
+            exposure
+            for topic in topics
+            for exposure in outcomes[topic][system].exposures
+            if exposure.dimension == dimension
+        ]
+        # A topic in which nothing labeled is shown gives no group anything: it has shares to report, all of them 0.
+        if shown:
+            shares = np.mean([exposure.shares for exposure in shown], axis=0)
+            target = np.mean([exposure.target for exposure in shown], axis=0)
+            means.append(MeanExposure(number, shown[0].labels, shares, target, len(shown)))
+    return tuple(means)
+
+
+def gap_paths(run: Run) -> tuple[GapPaths, ...]:
+    """The gaps of every system that retrieved more than once for some topic."""
+    outcomes = outcomes_by_topic(run)
+    topics = counted_topics(run)
+    found = []
+    for number, system in enumerate(run.systems):
+        paths = [path for topic in topics if (path := _accepted(outcomes[topic][system]))]
+        longest = max((len(path) for path in paths), default=0)
+        if longest > 1:
+            finite = [path + path[-1:] * (longest - len(path)) for path in paths if all(map(math.isfinite, path))]
+            found.append(GapPaths(number, np.array(finite).reshape(len(finite), longest), len(paths) - len(finite)))
+    return tuple(found)
+
+
+def _accepted(outcome: Outcome) -> list[float]:
+    gaps: list[float] = []
+    for step in outcome.steps:
+        gaps.append(step.gap if step.accepted or not gaps else gaps[-1])
+    return gaps
+
+
+def gains(run: Run, dimension: str, measure: str) -> dict[str, dict[str, float]]:
+    """system -> topic -> value - the baseline's, for the topics that count for the dimension."""
+    outcomes = outcomes_by_topic(run)
+    found: dict[str, dict[str, float]] = {system: {} for system in run.systems if system != run.baseline}
+    for topic in counted_topics(run):
+        base = _value(outcomes[topic][run.baseline].values, dimension, measure)
+        for system, of_system in found.items():
+            value = _value(outcomes[topic][system].values, dimension, measure)
+            if base is not None and value is not None:
+                of_system[topic] = value - base
+    return found
+
+
+def _value(values: Mapping[str, Mapping[str, float]], dimension: str, measure: str) -> float | None:
+    return values.get(dimension, {}).get(measure)

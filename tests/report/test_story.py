@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from fairagent.report.story import story_text
+from fairagent.types import Trace, Usage
+
+from .conftest import FEMALE, gender
+
+STORY = """\
+1. query         lawyers (50 documents)
+   gender        female 10% (target 50%), male 90% (50%), no label 25%
+   gap           0.3700
+2. topic words   topic0^1, topic1^0.5, topic2^0.333, topic3^0.25, topic4^0.2, topic5^0.167,
+                 topic6^0.143, topic7^0.125 and 92 more (90 documents)
+   gender        female 20% (target 50%), male 80% (50%)
+   gap           0.1900, was 0.3700
+3. aim           female (gender): 20%, target 50%
+   feedback      she^0.5, judge^0.25
+   dropped       zyzzyva (not in the index)
+   gap           0.0200, was 0.1900; female now 40%: accepted
+4. aim           female (gender): 40%, target 50%
+   feedback      her^0.1
+   gap           0.0800, was 0.0200; female now 30%: discarded
+   stopped       the gap did not fall
+   final ranking from the last list accepted (best), re-ranked (exposure)
+   gender        female 45% (target 50%), male 55% (50%)
+   gap           0.0050
+   target        uniform
+   cost          1.75 s (engine 0.50, model 1.00, own 0.25), 2 model calls, 2,400 tokens in,
+                 68 out, $0.0042
+"""
+
+
+def test_the_whole_story(trace: Trace) -> None:
+    assert story_text(trace, 92) == STORY
+
+
+@pytest.mark.parametrize("width", [40, 80, 120])
+def test_no_line_is_too_long(trace: Trace, width: int) -> None:
+    assert max(map(len, story_text(trace, width).splitlines())) <= width
+
+
+def test_an_oracle_is_marked(trace: Trace) -> None:
+    assert "ORACLE" not in story_text(trace)
+    assert "ORACLE" in story_text(replace(trace, oracle=True))
+
+
+def test_nothing_to_add(trace: Trace) -> None:
+    last = replace(trace.steps[1], source="llm", aim=FEMALE, added=(), dropped=("zyzzyva",), accepted=False)
+    stopped = "no new keyword occurs in the index"
+    text = story_text(replace(trace, steps=(*trace.steps[:2], last), stopped=stopped))
+    third = text[text.index("3. aim") :].splitlines()
+    assert third[1].split(maxsplit=1) == ["llm", "nothing to add"]
+    assert third[2].split()[:2] == ["dropped", "zyzzyva"]
+    assert third[3].split(maxsplit=1) == ["stopped", stopped]
+
+
+def test_an_infinite_gap_and_no_calls(trace: Trace) -> None:
+    first = replace(trace.steps[0], exposures=(gender(0.0, math.inf, unknown=1.0),), gap=math.inf)
+    text = story_text(replace(trace, steps=(first, *trace.steps[1:]), usage=Usage()))
+    assert "infinite" in text
+    assert "no model calls" in text
+    assert "$" not in text
+
+
+def test_an_unknown_price_is_said(trace: Trace) -> None:
+    assert "price unknown" in story_text(replace(trace, usage=Usage(1, 5, 6, None, 0.1)), 120)
+
+
+def test_words_are_no_markup(trace: Trace) -> None:
+    text = story_text(replace(trace, stopped="[red]why[/] [/]"))
+    assert "[red]why[/] [/]" in text

@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+import io
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from fairagent.report.text import exposure_table, gap_text, hits_table, percent, plain, targets_text
+from fairagent.types import Exposure, Hit, SearchResult, Trace
+
+LONG = "Latin America and the Caribbean"
+
+
+def test_the_ranking_by_hand(result: SearchResult) -> None:
+    lines = plain(hits_table(result.hits), 60).splitlines()
+    assert lines[1].split() == ["rank", "title", "gender", "score"]
+    assert lines[3].split() == ["1", "First", "female", "1.000"]
+    assert lines[4].split() == ["2", "d1", "-", "0.500"]
+
+
+def test_the_exposure_by_hand(trace: Trace) -> None:
+    lines = plain(exposure_table(trace), 60).splitlines()
+    assert lines[0].split() == ["exposure", "before", "after", "target"]
+    assert lines[1] == "gender"
+    numbers = [[word for word in line.split() if word[0].isalnum()] for line in lines[2:6]]
+    assert numbers == [
+        ["female", "10%", "45%", "50%"],
+        ["male", "90%", "55%", "50%"],
+        ["label)", "25%", "0%"],
+        ["divergence", "0.3700", "0.0050"],
+    ]
+    assert lines[6] == "| is the target: uniform"
+    # One scale for all: the longest bar (90%) fills its column, 10% is a ninth of it.
+    female, male = (line.split("  ") for line in lines[2:4])
+    assert "".join(male).count("█") > 5 * "".join(female[:6]).count("█")
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 120, 200])
+def test_numbers_survive_any_width(width: int) -> None:
+    labels = (LONG, "Africa")
+    before = Exposure("region", labels, np.array([0.876, 0.124]), np.array([0.5, 0.5]), 0.1, 0.3)
+    after = Exposure("region", labels, np.array([0.543, 0.457]), np.array([0.5, 0.5]), 0.0, 0.01)
+    from .conftest import make_trace
+
+    trace = make_trace()
+    trace = replace(trace, steps=(replace(trace.steps[0], exposures=(before,)),), exposures=(after,))
+    text = plain(exposure_table(trace), width)
+    assert max(map(len, text.splitlines())) <= width
+    for number in ("88%", "12%", "54%", "46%", "50%", "0.3000", "0.0100"):
+        assert number in text
+    assert "│" in text
+    assert (LONG in text) == (width >= 100)
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_long_titles_and_labels_take_one_line_and_leave_the_numbers(width: int) -> None:
+    groups = {"gender": {"female": 1.0}, "region": {LONG: 0.5, "Northern America": 0.3, "Western Asia": 0.2}}
+    hits = [Hit(rank, f"d{rank}", 1 / rank, "A very long title " * 10, groups) for rank in (1, 2, 1000)]
+    lines = plain(hits_table(hits), width).splitlines()
+    assert len([line for line in lines if line.strip()]) == 5
+    assert max(map(len, lines)) <= width
+    assert lines[5].split()[0] == "1000"
+    assert lines[5].split()[-1] == "0.001"
+
+
+def test_titles_are_no_markup() -> None:
+    hits = [Hit(1, "d1", 1.0, "[red]x[/] [/]", {"[bold]": {"[b]y[/b]": 1.0}})]
+    text = plain(hits_table(hits), 80)
+    for literal in ("[red]x[/] [/]", "[bold]", "[b]y[/b]"):
+        assert literal in text
+
+
+def test_a_terminal_without_block_characters(trace: Trace, result: SearchResult) -> None:
+    raw = io.BytesIO()
+    page = io.TextIOWrapper(raw, encoding="ascii")
+    console = Console(file=page, width=100)
+    console.print(hits_table(result.hits))
+    console.print(exposure_table(trace))
+    page.flush()
+    assert b"#" in raw.getvalue()
+
+
+def test_an_empty_ranking_and_an_infinite_gap() -> None:
+    assert "rank" in plain(hits_table(()))
+    assert gap_text(math.inf) == "infinite"
+    assert gap_text(0.12345) == "0.1235"
+
+
+def test_percent_rounds_nothing_away() -> None:
+    assert [percent(share) for share in (0, 1e-9, 0.005, 0.0051, 0.5, 0.999, 1)] == [
+        "0%",
+        "<1%",
+        "<1%",
+        "1%",
+        "50%",
+        "100%",
+        "100%",
+    ]
+
+
+def test_targets_are_named_once_where_they_are_the_same(trace: Trace) -> None:
+    two = (*trace.exposures, replace(trace.exposures[0], dimension="region"))
+    assert targets_text(replace(trace, exposures=two, targets=("trec", "trec"))) == "trec"
+    assert targets_text(replace(trace, exposures=two, targets=("given", "corpus"))) == "gender given, region corpus"

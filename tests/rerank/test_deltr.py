@@ -1,0 +1,212 @@
+"""DELTR: the gradient against the complex step, what gamma and the penalty do, and models on disk."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fairagent.errors import DataError, UsageError
+from fairagent.rerank.base import Pool
+from fairagent.rerank.deltr import DELTRModel, DELTRReranker, fit_deltr, judged_query
+from fairagent.rerank.deltr_loss import Batch, JudgedQuery, deltr_gradient, deltr_loss, exposure_gap, top_one
+from fairagent.rerank.model_file import load_model, save_model
+from fairagent.rerank.protected import Place
+from fairagent.types import FloatArray, Query, Ranking
+
+
+def made(rng: np.random.Generator, n: int, biased: bool = True) -> JudgedQuery:
+    """A query whose protected documents are as relevant as the others, but score lower in the first feature."""
+    protected = np.arange(n) % 3 == 0
+    labels = rng.uniform(size=n)
+    seen = labels + rng.normal(0, 0.1, n) - 0.8 * (protected & biased)
+    return JudgedQuery(np.column_stack([10 * seen + 50, rng.normal(size=n)]), labels, protected)
+
+
+QUERIES = [made(np.random.default_rng(seed), n) for seed, n in enumerate((5, 12, 7))]
+
+
+def loss_by_definition(weights: FloatArray, gamma: float) -> complex:
+    """The sum over QUERIES, written down query by query; takes complex weights."""
+    total = 0j
+    documents = sum(len(query.labels) for query in QUERIES)
+    for query in QUERIES:
+        exps = np.exp(np.column_stack([query.protected, query.features]) @ weights)
+        p = exps / exps.sum()
+        ideal = np.exp(query.labels) / np.exp(query.labels).sum()
+        gap = p[~query.protected].mean() / np.log(2) - p[query.protected].mean() / np.log(2)
+        total += -(ideal * np.log(p)).sum() / np.log(documents)
+        total += gamma * gap**2 if gap.real > 0 else 0
+    return total
+
+
+@pytest.mark.parametrize("gamma", [0.0, 1.0, 50.0])
+@pytest.mark.parametrize("weights", [[0.0, 0.0, 0.0], [-0.5, 0.1, 0.3], [0.4, 0.02, -1.0]])
+def test_loss_and_gradient_are_those_of_the_definition(gamma: float, weights: list[float]) -> None:
+    batch, at = Batch.of(QUERIES), np.array(weights)
+    assert deltr_loss(at, batch, gamma).sum() == pytest.approx(loss_by_definition(at, gamma).real, rel=1e-12)
+    derivative = [loss_by_definition(at + 1e-30j * step, gamma).imag / 1e-30 for step in np.eye(3)]
+    assert deltr_gradient(at, batch, gamma) == pytest.approx(derivative, rel=1e-9, abs=1e-14)
+
+
+def test_large_scores_do_not_overflow() -> None:
+    batch = Batch.of(QUERIES)
+    assert np.isfinite(deltr_loss(np.array([0.0, 1e4, 0.0]), batch, 1.0)).all()
+
+
+def test_only_underexposure_of_the_protected_costs() -> None:
+    batch = Batch.of(QUERIES)
+    favored, held_back = np.array([2.0, 0, 0]), np.array([-2.0, 0, 0])
+    assert (deltr_loss(favored, batch, 5.0) == deltr_loss(favored, batch, 0.0)).all()
+    assert (deltr_loss(held_back, batch, 5.0) > deltr_loss(held_back, batch, 0.0)).all()
+
+
+@pytest.mark.parametrize("protected", [[True, True], [False, False]])
+def test_a_query_with_one_group_has_no_exposure_cost(protected: list[bool]) -> None:
+    query = JudgedQuery(np.array([[0.0], [1.0]]), np.array([0.0, 1.0]), np.array(protected))
+    batch, weights = Batch.of([query, query]), np.array([0.3, 0.7])
+    assert deltr_loss(weights, batch, 9.0).tolist() == deltr_loss(weights, batch, 0.0).tolist()
+    assert exposure_gap(top_one(batch.features @ weights, batch.query, batch.starts), batch).tolist() == [0.0, 0.0]
+
+
+def under_exposure(model: DELTRModel) -> float:
+    """By how much the protected of QUERIES are under-exposed, on average; what they have in excess does not count."""
+    gaps = []
+    for query in QUERIES:
+        exps = np.exp(model.score(query.features, query.protected.astype(float)))
+        p = exps / exps.sum()
+        gaps.append(max(0, p[~query.protected].mean() - p[query.protected].mean()))
+    return float(np.mean(gaps))
+
+
+def test_gamma_closes_the_gap() -> None:
+    unaware, aware = (fit_deltr(QUERIES, gamma, iterations=2000, rate=0.05) for gamma in (0.0, 100.0))
+    assert under_exposure(unaware) > 0.01
+    assert under_exposure(aware) < under_exposure(unaware) / 5
+
+
+def test_the_penalty_enters_the_gradient() -> None:
+    free, held = (fit_deltr(QUERIES, 0.0, iterations=500, rate=0.05, l2=l2) for l2 in (0.0, 1.0))
+    assert np.linalg.norm(held.weights) < np.linalg.norm(free.weights) / 2
+
+
+def test_one_step_by_hand() -> None:
+    # Start from the drawn weights; standardized features are -1 and 1.
+    query = JudgedQuery(np.array([[10.0], [30.0]]), np.array([0.0, 1.0]), np.array([True, False]))
+    start = np.random.default_rng(3).uniform(0, 0.01, 2)
+    p = np.exp([start[0] - start[1], start[1]])
+    error = (p / p.sum() - np.exp([0, 1]) / np.exp([0, 1]).sum()) / np.log(2)
+    step = np.array([error[0], error[1] - error[0]]) + 2 * 0.5 * start
+    model = fit_deltr([query], gamma=0.0, iterations=1, rate=0.1, l2=0.5, seed=3)
+    assert model.weights == pytest.approx(start - 0.1 * step, rel=1e-12)
+    assert (model.mean.tolist(), model.deviation.tolist()) == ([20.0], [10.0])
+
+
+def test_fitting_leaves_the_training_data_alone() -> None:
+    before = QUERIES[0].features.copy()
+    fit_deltr(QUERIES, 1.0, iterations=2)
+    assert (QUERIES[0].features == before).all()
+
+
+def test_a_constant_feature_is_no_division_by_zero() -> None:
+    query = JudgedQuery(np.full((3, 1), 7.0), np.array([0.0, 1.0, 2.0]), np.array([True, False, False]))
+    assert np.isfinite(fit_deltr([query], 1.0, iterations=3).weights).all()
+
+
+A, B = [0, 1, 0], [0, 0, 1]
+POOL = Pool(
+    Query("q"),
+    Ranking(("a", "b", "c", "d"), np.array([4.0, 3.0, 2.0, 1.0])),
+    (np.array([A, A, B, B], dtype=np.float64),),
+    (np.array([0.5, 0.5]),),
+    3,
+)
+
+
+def test_reranking_by_hand() -> None:
+    # Scores 4, 3, 2, 1 are 1, 2/3, 1/3, 0 in the pool; a member of the second group gains 0.5 of them.
+    model = DELTRModel(gamma=1, weights=[0.5, 1.0], mean=[0.0], deviation=[1.0])
+    found = DELTRReranker(model, Place(0, 1)).rerank(POOL)
+    assert found.ids == ("a", "c", "b")
+    assert found.scores == pytest.approx([1, 5 / 6, 2 / 3])
+
+
+def test_a_pool_as_training_query() -> None:
+    query = judged_query(POOL, {"b": 2, "elsewhere": 1}, Place(0, 1))
+    assert query.features.ravel() == pytest.approx([1, 2 / 3, 1 / 3, 0])
+    assert query.labels.tolist() == [0, 2, 0, 0]
+    assert query.protected.tolist() == [False, False, True, True]
+    reranker = DELTRReranker(fit_deltr([query], 1.0, iterations=5), Place(0, 1))
+    assert set(reranker.rerank(POOL).ids) <= set(POOL.ranking.ids)
+
+
+def test_an_empty_pool() -> None:
+    empty = Pool(Query("q"), Ranking((), np.zeros(0)), (np.zeros((0, 3)),), (np.array([0.5, 0.5]),), 3)
+    model = DELTRModel(gamma=1, weights=[0.5, 1.0], mean=[0.0], deviation=[1.0])
+    assert DELTRReranker(model, Place(0, 1)).rerank(empty).ids == ()
+
+
+def test_a_model_on_disk_is_the_same_model(tmp_path: Path) -> None:
+    model = fit_deltr(QUERIES, 1.0, iterations=10)
+    save_model(model, tmp_path / "model.json")
+    again = load_model(DELTRModel, tmp_path / "model.json")
+    for name in ("weights", "mean", "deviation"):
+        assert getattr(again, name).tolist() == getattr(model, name).tolist()
+    assert again.gamma == 1.0
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "cannot be read as JSON"),
+        ("[1]", "expected a JSON object"),
+        ('{"gamma": 1, "weights": [1, 2], "mean": [0]}', "deviation: Field required"),
+        ('{"gamma": 1, "weights": [1, "x"], "mean": [0], "deviation": [1]}', "weights: .*expected numbers"),
+        ('{"gamma": 1, "weights": [1, NaN], "mean": [0], "deviation": [1]}', "weights: .*expected finite numbers"),
+        ('{"gamma": 1, "weights": [1, 2], "mean": [0], "deviation": [1], "gama": 2}', "did you mean 'gamma'"),
+    ],
+)
+def test_a_file_that_is_no_model(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "model.json"
+    path.write_text(text)
+    with pytest.raises(DataError, match=message) as raised:
+        load_model(DELTRModel, path)
+    assert str(path) in str(raised.value)
+
+
+def test_a_missing_file(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"none\.json"):
+        load_model(DELTRModel, tmp_path / "none.json")
+
+
+def test_wrong_features() -> None:
+    model = DELTRModel(gamma=1, weights=[0.5, 1.0], mean=[0.0], deviation=[1.0])
+    with pytest.raises(DataError, match="fitted to 1 feature"):
+        model.score(np.zeros((2, 3)), np.zeros(2))
+
+
+@pytest.mark.parametrize(
+    "queries",
+    [
+        [],
+        [JudgedQuery(np.zeros((1, 1)), np.zeros(1), np.zeros(1, dtype=bool))],
+        [JudgedQuery(np.zeros((2, 1)), np.zeros(3), np.zeros(2, dtype=bool))],
+        [JudgedQuery(np.array([[0.0], [np.nan]]), np.zeros(2), np.zeros(2, dtype=bool))],
+        [QUERIES[0], JudgedQuery(np.zeros((2, 5)), np.zeros(2), np.zeros(2, dtype=bool))],
+    ],
+)
+def test_training_data_that_does_not_fit(queries: list[JudgedQuery]) -> None:
+    with pytest.raises(DataError):
+        fit_deltr(queries, 1.0)
+
+
+@pytest.mark.parametrize("option", [{"gamma": -1}, {"rate": 0}, {"l2": -0.1}, {"iterations": -1}])
+def test_options_out_of_range(option: dict[str, float]) -> None:
+    with pytest.raises(UsageError):
+        fit_deltr(QUERIES, **({"gamma": 1.0} | option))
+
+
+def test_training_that_diverges_says_so() -> None:
+    with np.errstate(all="ignore"), pytest.raises(DataError, match="smaller"):
+        fit_deltr(QUERIES, 1.0, iterations=2000, rate=1e6, l2=1.0)

@@ -1,0 +1,183 @@
+"""DLF: gradients against the complex step, what training reaches, and the fusion with relevance."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fairagent.errors import DataError, UsageError
+from fairagent.rerank.base import Pool
+from fairagent.rerank.dlf import DLFModel, DLFReranker, _gradients, fit_dlf
+from fairagent.rerank.dlf_loss import exposure_loss, top_one_exposure
+from fairagent.rerank.features import EmbeddingFeatures
+from fairagent.rerank.model_file import load_model, save_model
+from fairagent.types import FloatArray, Query, Ranking
+
+RNG = np.random.default_rng(11)
+VECTORS = {f"d{i}": RNG.normal(size=4) for i in range(12)}
+
+
+class Source:
+    def vectors(self, ids: Sequence[str]) -> np.ndarray:
+        return np.array([VECTORS[id] for id in ids], dtype=np.float32)
+
+
+FEATURES = EmbeddingFeatures(Source())
+
+
+def pool(start: int = 0, targets: Sequence[Sequence[float]] = ((0.5, 0.5), (0.2, 0.3, 0.5)), n: int = 5) -> Pool:
+    """Eight documents in two dimensions; some have no label, some several."""
+    ids = tuple(f"d{i}" for i in range(start, start + 8))
+    rng = np.random.default_rng(start)
+    rows = []
+    for target in targets:
+        membership = rng.dirichlet(np.full(len(target) + 1, 0.5), size=8)
+        membership[0] = [1.0] + [0.0] * len(target)
+        rows.append(membership)
+    ranking = Ranking(ids, np.arange(8, 0, -1, dtype=np.float64))
+    return Pool(Query("q"), ranking, tuple(rows), tuple(np.array(target) for target in targets), n)
+
+
+def loss_by_definition(scores: Any, known: FloatArray, target: FloatArray, direction: str, smoothing: float) -> Any:
+    """The divergence of the known groups' exposure, written down; takes complex scores."""
+    mass = np.exp(scores) / np.exp(scores).sum() @ known
+    e = (mass / mass.sum() + smoothing) / (1 + smoothing * len(target))
+    t = (target + smoothing) / (1 + smoothing * len(target))
+    return (e * np.log(e / t)).sum() if direction == "kl" else (t * np.log(t / e)).sum()
+
+
+@pytest.mark.parametrize("direction", ["kl", "kl-reverse"])
+@pytest.mark.parametrize("smoothing", [0.0, 1e-6, 0.01])
+def test_loss_and_gradient_where_some_have_no_label(direction: Any, smoothing: float) -> None:
+    known, target = pool().memberships[1][:, 1:], pool().targets[1]
+    scores = np.random.default_rng(5).normal(size=8)
+    loss, gradient = exposure_loss(scores, known, target, direction, smoothing)
+    assert loss == pytest.approx(loss_by_definition(scores, known, target, direction, smoothing), rel=1e-12)
+    steps = [scores + 1e-30j * step for step in np.eye(8)]
+    derivative = [loss_by_definition(step, known, target, direction, smoothing).imag / 1e-30 for step in steps]
+    assert gradient == pytest.approx(derivative, rel=1e-9, abs=1e-15)
+    # Softmax does not know a common shift, and a document without a label is no group's.
+    assert gradient.sum() == pytest.approx(0, abs=1e-15)
+    assert gradient[0] == pytest.approx(0, abs=1e-15)
+
+
+def test_exposure_without_labels() -> None:
+    assert top_one_exposure(np.zeros(2), np.zeros((2, 3))).tolist() == [0, 0, 0]
+    loss, gradient = exposure_loss(np.zeros(2), np.zeros((2, 3)), np.array([0.2, 0.3, 0.5]))
+    assert (loss, gradient.tolist()) == (0.0, [0.0, 0.0])
+
+
+def test_a_group_without_a_candidate_costs_but_pulls_nowhere() -> None:
+    known = np.array([[1.0, 0.0], [1.0, 0.0]])
+    loss, gradient = exposure_loss(np.zeros(2), known, np.array([0.5, 0.5]), smoothing=1e-6)
+    assert 5 < loss < 10
+    assert gradient == pytest.approx([0, 0], abs=1e-12)
+
+
+@pytest.mark.parametrize("direction", ["kl", "kl-reverse"])
+def test_a_target_of_zero_is_no_nan(direction: Any) -> None:
+    known = np.array([[1.0, 0.0], [0.0, 1.0]])
+    loss, gradient = exposure_loss(np.zeros(2), known, np.array([1.0, 0.0]), direction, smoothing=1e-6)
+    assert np.isfinite(loss)
+    # The group that should get nothing is pushed down.
+    assert gradient[1] > 0 > gradient[0]
+
+
+@pytest.mark.parametrize("hidden", [False, True])
+def test_gradient_of_every_parameter(hidden: bool) -> None:
+    rng = np.random.default_rng(2)
+    parameters = [rng.normal(size=3), rng.normal(size=(4, 3)), rng.normal(size=3)] if hidden else [rng.normal(size=4)]
+    rows, candidates = FEATURES(pool()), pool()
+
+    def loss(*at: Any) -> Any:
+        output, *layer = at
+        scores = (np.tanh(rows @ layer[0] + layer[1]) if layer else rows) @ output
+        pairs = zip(candidates.memberships, candidates.targets, strict=True)
+        return sum(loss_by_definition(scores, members[:, 1:], target, "kl", 1e-6) for members, target in pairs)
+
+    found = _gradients(rows, candidates, parameters, "kl")
+    for number, parameter in enumerate(parameters):
+        for place in np.ndindex(parameter.shape):
+            moved = [value.astype(np.complex128) for value in parameters]
+            moved[number][place] += 1e-30j
+            assert found[number][place] == pytest.approx(loss(*moved).imag / 1e-30, rel=1e-9, abs=1e-15)
+
+
+def total_loss(model: DLFModel, pools: Sequence[Pool]) -> float:
+    losses = [
+        exposure_loss(model.score(FEATURES(candidates)), members[:, 1:], target)[0]
+        for candidates in pools
+        for members, target in zip(candidates.memberships, candidates.targets, strict=True)
+    ]
+    return float(sum(losses))
+
+
+@pytest.mark.parametrize("hidden", [0, 8])
+def test_training_brings_exposure_nearer_to_the_targets_of_all_dimensions(hidden: int) -> None:
+    pools = [pool(0), pool(4)]
+    before = fit_dlf(pools, FEATURES, hidden, epochs=0)
+    after = fit_dlf(pools, FEATURES, hidden, epochs=300, rate=0.02)
+    assert total_loss(after, pools) < 0.5 * total_loss(before, pools)
+
+
+def test_the_penalty_holds_the_weights_back() -> None:
+    free, held = (fit_dlf([pool()], FEATURES, epochs=300, rate=0.02, l2=l2) for l2 in (0.0, 1.0))
+    assert np.linalg.norm(held.output) < np.linalg.norm(free.output) / 2
+
+
+def test_the_seed_decides() -> None:
+    first, again, other = (fit_dlf([pool(0), pool(4)], FEATURES, 3, epochs=5, seed=seed) for seed in (1, 1, 2))
+    assert first.output.tolist() == again.output.tolist() != other.output.tolist()
+
+
+def test_reranking_by_hand() -> None:
+    # Fairness is the first number of the embedding.
+    candidates = pool(n=8)
+    first = {id: float(np.float32(VECTORS[id][0])) for id in candidates.ranking.ids}
+    model = DLFModel(output=[1, 0, 0, 0])
+    fairest = sorted(first, key=lambda id: -first[id])
+    assert DLFReranker(model, FEATURES, alpha=1).rerank(candidates).ids == tuple(fairest)
+    assert DLFReranker(model, FEATURES, alpha=0).rerank(candidates).ids == candidates.ranking.ids
+    half = DLFReranker(model, FEATURES).rerank(candidates)
+    low, high = min(first.values()), max(first.values())
+    fused = {id: 0.5 * (first[id] - low) / (high - low) + 0.5 * (7 - i) / 7 for i, id in enumerate(first)}
+    assert half.ids == tuple(sorted(fused, key=lambda id: -fused[id]))
+    assert half.scores == pytest.approx(sorted(fused.values(), reverse=True))
+
+
+def test_an_empty_pool() -> None:
+    empty = Pool(Query("q"), Ranking((), np.zeros(0)), (np.zeros((0, 3)),), (np.array([0.5, 0.5]),), 3)
+    assert DLFReranker(DLFModel(output=[1, 0, 0, 0]), FEATURES).rerank(empty).ids == ()
+
+
+@pytest.mark.parametrize("hidden", [0, 3])
+def test_a_model_on_disk_is_the_same_model(tmp_path: Path, hidden: int) -> None:
+    model = fit_dlf([pool()], FEATURES, hidden, epochs=2)
+    save_model(model, tmp_path / "model.json")
+    again = load_model(DLFModel, tmp_path / "model.json")
+    assert again.score(FEATURES(pool())).tolist() == model.score(FEATURES(pool())).tolist()
+
+
+def test_training_data_that_does_not_fit() -> None:
+    with pytest.raises(DataError, match="pools with candidates"):
+        fit_dlf([], FEATURES)
+    with pytest.raises(DataError, match=r"\[1, 2\]"):
+        fit_dlf([pool(0), pool(4)], lambda candidates: np.zeros((8, 1 if candidates.ranking.ids[0] == "d0" else 2)))
+    with pytest.raises(DataError, match="fitted to 2 feature"):
+        DLFModel(output=[1, 2]).score(np.zeros((3, 4)))
+
+
+@pytest.mark.parametrize("option", [{"hidden": -1}, {"epochs": -1}, {"rate": 0}, {"l2": -1}])
+def test_options_out_of_range(option: dict[str, Any]) -> None:
+    with pytest.raises(UsageError):
+        fit_dlf([pool()], FEATURES, **option)
+
+
+@pytest.mark.parametrize("alpha", [-0.1, 1.1])
+def test_alpha_out_of_range(alpha: float) -> None:
+    with pytest.raises(UsageError, match="alpha"):
+        DLFReranker(DLFModel(output=[1]), FEATURES, alpha)

@@ -1,0 +1,265 @@
+"""Building an index: what it says it was built from, and that it appears whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import textwrap
+from dataclasses import replace
+
+import pytest
+
+from fairagent.errors import BackendUnavailable, DataError, IndexMismatch, SettingsError, UsageError
+from fairagent.retrieve.lucene import LuceneRetriever, Manifest, build_index
+from fairagent.retrieve.lucene import index as module
+from fairagent.types import Document, Query
+
+from ..conftest import MADE, Made
+
+SMALL = Made((Document("d1", "old text"), Document("d2", "older text")), name="small")
+
+
+class Breaking(Made):
+    """A collection whose documents end in an error."""
+
+    error: BaseException = DataError("the third document is bad")
+
+    def documents(self):
+        yield from self.made
+        raise self.error
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder with an index of SMALL in it."""
+    build_index(SMALL, tmp_path / "index")
+    return tmp_path / "index"
+
+
+def content(folder):
+    """The bytes of every file, by path."""
+    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+# --- the manifest
+
+
+def test_the_manifest_says_what_was_indexed(index):
+    manifest = Manifest.read(index)
+    assert (manifest.collection, manifest.fingerprint, manifest.analyzer) == ("made", "as made", "english")
+    assert manifest.documents == len(MADE.made)
+    assert manifest == Manifest(**json.loads((index / "fairagent.json").read_text()))
+
+
+DIFFERENCES = [
+    ({}, {"collection": replace(SMALL, state="edited")}, ["fingerprint: index as made, now edited"]),
+    ({}, {"analyzer": "whitespace"}, ["analyzer: index english, now whitespace"]),
+    ({"pyserini": "1.5.0"}, {}, ["pyserini: index 1.5.0, now "]),
+    ({"format": 0}, {}, ["format: index 0, now 1"]),
+    (
+        {"pyserini": "1.5.0", "format": 99},
+        {"collection": replace(SMALL, state="edited"), "analyzer": "de"},
+        ["fingerprint: ", "analyzer: ", "pyserini: ", "format: "],
+    ),
+]
+
+
+@pytest.mark.parametrize(("written", "wanted", "differences"), DIFFERENCES)
+def test_an_index_of_something_else_is_refused_naming_every_difference(folder, written, wanted, differences):
+    path = folder / "fairagent.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | written))
+    with pytest.raises(IndexMismatch, match="does not belong to collection 'small' as it is now") as error:
+        LuceneRetriever(folder, **{"collection": SMALL, **wanted})
+    assert all(difference in str(error.value) for difference in differences)
+    assert str(error.value).count(", now ") == len(differences)
+    assert "`fairagent index --force`" in str(error.value)
+
+
+def test_without_a_collection_the_versions_still_have_to_fit(folder):
+    assert len(LuceneRetriever(folder)) == 2
+    path = folder / "fairagent.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"format": 99}))
+    with pytest.raises(IndexMismatch, match="format: index 99, now 1"):
+        LuceneRetriever(folder)
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"collection": "small"}', '{"a": 1}', "\udcff"])
+def test_a_manifest_that_cannot_be_read(folder, text):
+    (folder / "fairagent.json").write_text(text, errors="surrogateescape")
+    with pytest.raises(IndexMismatch, match=r"fairagent.json cannot be read; build the index again"):
+        LuceneRetriever(folder, SMALL)
+
+
+def test_a_collection_that_changes_while_it_is_indexed_does_not_fit_afterwards(tmp_path):
+    class Changing(Made):
+        read = False
+
+        def documents(self):
+            yield from self.made
+            object.__setattr__(self, "read", True)
+
+        def fingerprint(self):
+            return "after" if self.read else "before"
+
+    collection = Changing(SMALL.made)
+    assert build_index(collection, tmp_path / "index").fingerprint == "before"
+    with pytest.raises(IndexMismatch, match="fingerprint: index before, now after"):
+        LuceneRetriever(tmp_path / "index", collection)
+
+
+# --- whole or not at all
+
+
+def test_progress_counts_the_documents(tmp_path):
+    done: list[int] = []
+    build_index(SMALL, tmp_path / "new" / "folder" / "index", progress=done.append)
+    assert done == [1, 2]
+    assert [path.name for path in (tmp_path / "new" / "folder").iterdir()] == ["index"]
+
+
+def test_a_new_index_replaces_the_old_one(folder):
+    (folder / "left over").write_text("")
+    build_index(Made((Document("d3", "new text"),), "new"), folder)
+    assert not (folder / "left over").exists()
+    assert LuceneRetriever(folder).search(Query("text"), 5).ids == ("d3",)
+    assert [path.name for path in folder.parent.iterdir()] == ["index"]
+
+
+FAILURES = [
+    (Breaking(SMALL.made), DataError, "third document is bad"),
+    (Made(()), DataError, "collection 'made' has no documents"),
+    (Made((*SMALL.made, Document("d1", "again"), Document("d2", "again"))), DataError, "2 document ids occur twice, 'd1'"),
+    (Made((Document("", "text"),)), DataError, "1 to 255 bytes of UTF-8 without NUL, not ''"),
+    (Made((Document("a\0", "text"),)), DataError, r"1 to 255 bytes of UTF-8 without NUL, not 'a\\x00'"),
+    (Made((Document("\ud800", "text"),)), DataError, r"1 to 255 bytes of UTF-8 without NUL, not '\\ud800'"),
+    (Made((Document("é" * 128, "text"),)), DataError, "1 to 255 bytes of UTF-8 without NUL, not 'é"),
+    (Made((Document("x" * 40_000, "text"),)), DataError, r"1 to 255 bytes .* 'x{60}'\.\.\.$"),
+    (Made((Document("d1", "half \udc00"),)), DataError, "surrogate"),
+]
+
+
+@pytest.mark.parametrize(("collection", "error", "message"), FAILURES, ids=[failure[2][:30] for failure in FAILURES])
+def test_a_build_that_fails_leaves_the_old_index_and_nothing_else(folder, collection, error, message):
+    before = content(folder)
+    with pytest.raises(error, match=message):
+        build_index(collection, folder)
+    assert content(folder) == before
+    assert [path.name for path in folder.parent.iterdir()] == ["index"]
+
+
+def test_a_build_that_is_interrupted_leaves_the_old_index_and_nothing_else(folder, monkeypatch):
+    monkeypatch.setattr(Breaking, "error", KeyboardInterrupt())
+    before = content(folder)
+    with pytest.raises(KeyboardInterrupt):
+        build_index(Breaking(SMALL.made * 1_000), folder)
+    assert content(folder) == before
+    assert [path.name for path in folder.parent.iterdir()] == ["index"]
+
+
+def test_an_unknown_analyzer_leaves_nothing(tmp_path):
+    with pytest.raises(SettingsError, match="no analyzer 'klingon'"):
+        build_index(SMALL, tmp_path / "index", "klingon")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_with_something_else_is_not_replaced(tmp_path):
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "chapter1.tex").write_text("years of work")
+    (tmp_path / "file").write_text("years of work")
+    for name in ("thesis", "file"):
+        with pytest.raises(UsageError, match="is no index of fairagent; name a new or an empty folder"):
+            build_index(SMALL, tmp_path / name)
+    assert (tmp_path / "thesis" / "chapter1.tex").read_text() == (tmp_path / "file").read_text() == "years of work"
+    (tmp_path / "empty").mkdir()
+    assert build_index(SMALL, tmp_path / "empty").documents == 2
+
+
+def test_two_builds_of_one_index_do_not_mix(tmp_path):
+    class Meddling(Made):
+        def documents(self):
+            for document in self.made:
+                with pytest.raises(BackendUnavailable, match="is being built already"):
+                    build_index(SMALL, tmp_path / "index")
+                yield document
+
+    assert build_index(Meddling(MADE.made[:3]), tmp_path / "index").documents == 3
+    assert len(LuceneRetriever(tmp_path / "index")) == 3
+    assert [path.name for path in tmp_path.iterdir()] == ["index"]
+
+
+ENDLESS = """
+    from itertools import count
+    from pathlib import Path
+    from fairagent.retrieve.lucene import build_index
+    from fairagent.types import Document
+
+    class Endless:
+        name = "endless"
+        def documents(self):
+            for number in count():
+                if number == 100:
+                    print("ready", flush=True)
+                yield Document(f"e{number}", "text without end")
+        def fingerprint(self):
+            return "endless"
+
+    build_index(Endless(), Path(FOLDER))
+"""
+
+
+def test_a_build_that_is_killed_is_in_nobodys_way(folder):
+    script = textwrap.dedent(ENDLESS).replace("FOLDER", repr(str(folder)))
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as other:
+        try:
+            assert other.stdout is not None
+            assert other.stdout.readline() == "ready\n"
+            with pytest.raises(BackendUnavailable, match="is being built already, here or by another process"):
+                build_index(SMALL, folder)
+        finally:
+            other.kill()
+    assert sorted(path.name for path in folder.parent.iterdir()) == ["index", "index.partial"]
+    assert len(LuceneRetriever(folder, SMALL)) == 2
+    changed = Made((Document("d3", "new text"),), "new")
+    build_index(changed, folder)
+    assert LuceneRetriever(folder, changed).search(Query("text end"), 9).ids == ("d3",)
+    assert [path.name for path in folder.parent.iterdir()] == ["index"]
+
+
+def test_what_a_killed_build_left_is_not_added_to(folder):
+    folder.rename(folder.with_name("index.partial"))
+    build_index(Made((Document("d3", "new text"),), "new"), folder)
+    retriever = LuceneRetriever(folder)
+    assert [retriever.document_frequency(word) for word in ("text", "old", "new")] == [1, 0, 1]
+    assert [path.name for path in folder.parent.iterdir()] == ["index"]
+
+
+def test_the_same_collection_gives_the_same_arrays(tmp_path):
+    for name in ("one", "two"):
+        build_index(MADE, tmp_path / name)
+    one, two = (
+        {path.name: path.read_bytes() for path in (tmp_path / name).glob("*.*")} for name in ("one", "two")
+    )
+    assert one == two
+    assert {module.MANIFEST, "ids.npy", "vectors.terms.npy", "words.bytes.npy"} <= one.keys()
+
+
+def test_documents_keep_their_order_across_segments(tmp_path, monkeypatch):
+    """Lucene's document number is the position in the collection, however often Lucene flushes and merges."""
+    opened = module._open_writer
+
+    def flushing(folder):
+        writer = opened(folder)
+        writer.getConfig().setMaxBufferedDocs(7)
+        return writer
+
+    monkeypatch.setattr(module, "_open_writer", flushing)
+    documents = tuple(Document(f"d{n * 37 % 500:03d}", f"common word{n} " + "again " * (n % 11)) for n in range(500))
+    build_index(Made(documents), tmp_path / "index")
+    retriever = LuceneRetriever(tmp_path / "index")
+    assert len(list((tmp_path / "index" / "lucene").glob("*.si"))) > 1
+    assert all(retriever.document(document.id) == document for document in documents)
+    for n in (0, 123, 499):
+        assert retriever.search(Query(f"word{n}"), 2).ids == (documents[n].id,)
+        assert retriever.score(Query(f"word{n}"), [documents[n - 1].id, documents[n].id])[0] == 0
+    assert len(retriever.search(Query("common"), 1_000)) == 500

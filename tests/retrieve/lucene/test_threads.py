@@ -1,0 +1,94 @@
+"""Threads share one retriever and get what one thread alone gets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from fairagent.retrieve.java import java_class, start_java, using_java
+from fairagent.retrieve.lucene import LuceneRetriever, build_index
+from fairagent.types import Document, Query, Term
+
+from ..conftest import MADE, Made
+
+WORDS = ["lawyer", "court", "harbor", "odd", "ocean", "woman", "адвокат", "律師", "qqqq", "town judge"]
+EVERY = [document.id for document in MADE.made]
+pytestmark = pytest.mark.usefixtures("hurried_threads")
+
+
+def call(retriever: LuceneRetriever, number: int) -> object:
+    """The numbered call of a fixed mixture, as something that can be compared."""
+    word = WORDS[number // 5 % len(WORDS)]
+    # A word that no other call has: nothing comes from a cache.
+    query = Query(f"{word} new{number}", terms=(Term(f"court {number}", 0.5),))
+    kinds: list[Callable[[], object]] = [
+        lambda: (ranking := retriever.search(query, 10)).ids + tuple(ranking.scores),
+        lambda: tuple(retriever.score(query, EVERY[number % 7 :: 3])),
+        lambda: retriever.document(EVERY[number % len(EVERY)]),
+        lambda: retriever.document_frequency(word),
+        lambda: tuple(retriever.postings(EVERY[: number % 20]).count),
+    ]
+    return kinds[number % len(kinds)]()
+
+
+def test_threads_get_what_one_thread_gets(retriever):
+    numbers = list(range(400))
+    alone = [call(retriever, number) for number in numbers]
+    with ThreadPoolExecutor(8) as threads:
+        shares = [numbers[start::8] for start in range(8)]
+        together = list(threads.map(lambda share: [call(retriever, number) for number in share], shares))
+    assert [together[number % 8][number // 8] for number in numbers] == alone
+    assert len(set(map(repr, alone))) > 100
+
+
+def test_threads_with_indexes_of_their_own(tmp_path):
+    """Building and searching at the same time: pyjnius would hand one writer's document to another."""
+
+    def work(number: int) -> list[tuple[str, ...]]:
+        made = tuple(Document(f"{number}-{n}", f"common word{n} only{number}") for n in range(60))
+        build_index(Made(made), tmp_path / str(number))
+        own = LuceneRetriever(tmp_path / str(number))
+        texts = ["common", f"only{number}", f"only{number + 1}", "word7"]
+        return [own.search(Query(text), 100).ids for text in texts]
+
+    with ThreadPoolExecutor(4) as threads:
+        found = list(threads.map(work, range(4)))
+    for number, (common, only, other, word) in enumerate(found):
+        assert set(common) == set(only) == {f"{number}-{n}" for n in range(60)}
+        assert (other, word) == ((), (f"{number}-7",))
+
+
+WAITING: dict[str, Callable[[LuceneRetriever, Path], object]] = {
+    "search": lambda retriever, folder: retriever.search(Query("lawyer"), 5),
+    "score": lambda retriever, folder: retriever.score(Query("lawyer"), ["law1"]),
+    "document": lambda retriever, folder: retriever.document("law1"),
+    "document_frequency": lambda retriever, folder: retriever.document_frequency("lawyer"),
+    "analyze": lambda retriever, folder: retriever.analyze("a text that is not remembered from one time to the next"),
+    "close": lambda retriever, folder: LuceneRetriever(folder).close(),
+    "build": lambda retriever, folder: build_index(Made(MADE.made[:2]), folder.parent / "other"),
+}
+
+
+@pytest.mark.parametrize("name", WAITING)
+def test_one_thread_at_a_time_uses_java(retriever, tmp_path, name):
+    build_index(Made(MADE.made[:2]), tmp_path / "index")
+    with ThreadPoolExecutor(1) as threads:
+        with using_java():
+            waiting = threads.submit(WAITING[name], retriever, tmp_path / "index")
+            with pytest.raises(TimeoutError):
+                waiting.result(timeout=0.05)
+        waiting.result(timeout=30)
+
+
+def test_the_trap_is_still_there():
+    """If this fails, pyjnius binds methods as Python does (its issue 563), and `using_java` may go."""
+    start_java()
+    with using_java():
+        one, other = java_class("java.util.ArrayList")(), java_class("java.util.ArrayList")()
+        add = one.add
+        assert other.add is add
+        add("meant for one")
+        assert (one.size(), other.size()) == (0, 1)

