@@ -82,7 +82,7 @@ class FairAgent:
             rankings.append(("topic words", expanded, self._retrieve(expanded)))
         meter = ExposureMeter.make(self.collection, query.id, self.settings, rankings[-1][2])
         steps = [
-            _measured(meter, Step(source, asked, ranking, (), 0.0, added=asked.terms))
+            _measured(meter, Step(source, asked, ranking, (), 0.0, added=asked.terms[len(query.terms) :]))
             for source, asked, ranking in rankings
         ]
         return steps, meter
@@ -120,7 +120,8 @@ class FairAgent:
         return f"{self.settings.iterations} refinements were made"
 
     def _retrieve(self, query: Query) -> Ranking:
-        return checked(query, self.retriever.search(query, self.settings.depth))
+        depth = max(self.settings.depth, self.settings.n)
+        return checked(query, self.retriever.search(query, depth))
 
     def _tried_out(self, proposed: Refinement, tried: frozenset[str]) -> tuple[tuple[Term, ...], tuple[str, ...]]:
         """The proposed keywords that are new and occur in the index, and the words of those that do not occur."""

@@ -14,8 +14,11 @@ Policy = Literal["best", "last", "union"]
 
 
 def select(policy: Policy, steps: Sequence[Step]) -> Ranking:
-    """The candidates: of `best` the last accepted list, which has the smallest gap of the loop; of `last` the list of
-    the last query tried, even if its gap did not fall; of `union` all accepted lists.
+    """The candidates for the re-ranker.
+
+    `best`: the last accepted list, the one with the smallest gap since the loop began (topic words, which come before,
+    may have raised it). `last`: the list of the last query tried, even if its gap did not fall. `union`: all accepted
+    lists.
 
     The union holds the first list, so to re-rank it by the user's own query alone gives the first list back.
     """

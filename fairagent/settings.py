@@ -124,7 +124,7 @@ class Settings(Section):
     n: int = Field(20, ge=1)
     """The ranking's length, and the cut-off at which exposure is measured."""
     depth: int = Field(500, ge=1)
-    """How many documents each query retrieves."""
+    """How many documents each query retrieves; never fewer than `n`."""
     iterations: int = Field(5, ge=0)
     """How many refined queries are tried at most."""
     threshold: float = Field(0.0, ge=0)
@@ -134,7 +134,7 @@ class Settings(Section):
     discount: str = "log2-max2"
     """The weight of a rank: log2-max2 (TREC Fair), log2-plus1, uniform, geometric(p), step(k)."""
     candidates: Literal["best", "last", "union"] = "best"
-    """Which lists the re-ranker sees: the one with the smallest gap, the last one tried, or all accepted ones."""
+    """Which lists the re-ranker sees: the last accepted one, the last one tried, or all accepted ones."""
     refiner: Literal["feedback", "llm", "none"] = "feedback"
     """Who proposes keywords for the under-exposed group."""
     keyword_weight: float = Field(1.0, gt=0)

@@ -300,8 +300,10 @@ def test_fewer_documents_than_asked_for() -> None:
     assert result.trace.gap == 0.0
 
 
-def test_no_query_retrieves_more_than_the_depth() -> None:
-    result = agent(Engine(SKEWED), Proposals(), depth=3, iterations=0).search("q")
+def test_no_query_retrieves_more_than_the_depth_but_never_less_than_asked_for() -> None:
+    result = agent(Engine(SKEWED), Proposals(), depth=3, n=2, iterations=0).search("q")
+    assert result.trace.steps[0].ranking.ids == ("m1", "m2", "m3")
+    result = agent(Engine(SKEWED), Proposals(), depth=1, n=3, iterations=0).search("q")
     assert result.ranking.ids == ("m1", "m2", "m3")
 
 

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 _OPTIONS = re.compile(r"\([^()]*\)")
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 MINUS = "\N{MINUS SIGN}"
 
 
@@ -73,3 +74,12 @@ def counted(number: int, noun: str) -> str:
     ('1 topic', '1,200 topics')
     """
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def readable(text: str) -> str:
+    r"""`text` with each sign that no page may hold (controls, halves of surrogate pairs) replaced by U+FFFD.
+
+    >>> readable("a\x00b\tc")
+    'a\ufffdb\tc'
+    """
+    return _CONTROLS.sub("\N{REPLACEMENT CHARACTER}", text)

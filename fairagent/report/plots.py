@@ -49,9 +49,14 @@ def color_of(system: int) -> str:
     return SERIES[system % len(SERIES)]
 
 
+def marker_number(system: int) -> int:
+    """The place in `MARKERS` of a system's marker; when the colors come round again, the markers are out of step."""
+    return (system + system // len(SERIES)) % len(MARKERS)
+
+
 def marker_of(system: int) -> str:
-    """The marker of a system; colors and markers come back out of step with each other."""
-    return MARKERS[(system + system // len(SERIES)) % len(MARKERS)]
+    """The marker of a system, matplotlib's name for it."""
+    return MARKERS[marker_number(system)]
 
 
 def trade_off_plot(points: Sequence[Point], systems: Sequence[str], axes: tuple[str, str], prefix: str) -> Markup:

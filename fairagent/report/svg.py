@@ -15,6 +15,8 @@ from xml.etree import ElementTree
 
 from markupsafe import Markup
 
+from fairagent.report.names import readable
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -68,7 +70,7 @@ class Names:
 
     def __call__(self, text: str) -> str:
         """The stand-in for `text`."""
-        self._texts.append(text)
+        self._texts.append(readable(text))
         return f"@{len(self._texts) - 1}"
 
     def behind(self, stand_in: str) -> str:
@@ -107,7 +109,7 @@ def inline_svg(figure: Figure, label: str, names: Names, prefix: str, hints: Seq
         _shorten(parent, names)
     view = root.get("viewBox", "")
     root.attrib.clear()
-    root.attrib.update({"class": "plot", "viewBox": view, "role": "img", "aria-label": label})
+    root.attrib.update({"class": "plot", "viewBox": view, "role": "img", "aria-label": readable(label)})
     return Markup(ElementTree.tostring(root, encoding="unicode"))
 
 
@@ -115,7 +117,7 @@ def _add_hints(root: ElementTree.Element, hints: dict[str, str]) -> None:
     for element in root.iter():
         if text := hints.get(element.get("id", "")):
             title = ElementTree.Element("title")
-            title.text = text
+            title.text = readable(text)
             element.insert(0, title)
 
 

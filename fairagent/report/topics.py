@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from fairagent.evaluate.run import GroupShares, HitRecord, Outcome, Run, StepRecord
 from fairagent.report.highlight import Pieces, highlighted, keywords_of
-from fairagent.report.series import counted_topics, gains, main_measure, outcomes_by_topic
+from fairagent.report.series import gains, main_measure, outcomes_by_topic
 from fairagent.report.story import TOPIC_WORDS_SHOWN
 from fairagent.report.text import percent
 
@@ -166,11 +166,6 @@ def extremes(
     best = sorted((e for e in found if e.gain > 0), key=lambda e: -e.gain)[:EXTREMES]
     worst = sorted((e for e in found if e.gain < 0), key=lambda e: e.gain)[:EXTREMES]
     return tuple(best), tuple(worst)
-
-
-def counted_of(run: Run) -> frozenset[str]:
-    """The topics that the results are means of."""
-    return frozenset(counted_topics(run))
 
 
 def _ranks(outcome: Outcome | None) -> dict[str, int]:

@@ -87,14 +87,14 @@ class RM3:
     max_share: float = 0.2
 
     def expand(self, source: TermSource, query: Query, ranking: Ranking) -> Query:
-        """`query` with its topic words; unchanged where the ranking is empty."""
+        """`query` with its topic words behind the keywords it has; unchanged where the ranking is empty."""
         first = ranking.top(self.documents)
         if not len(first):
             return query
         postings = source.postings(first.ids)
         found = top_terms(source, postings, relevance_model(postings, first.scores), self.terms, self.max_share)
         size = len(source.analyze(query.text)) * self.weight / (1 - self.weight)
-        return Query(query.text, query.id, share_out(found, size))
+        return Query(query.text, query.id, (*query.terms, *share_out(found, size)))
 
 
 def share_out(found: Sequence[tuple[str, float]], weight: float) -> tuple[Term, ...]:

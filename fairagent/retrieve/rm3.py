@@ -39,8 +39,7 @@ class RM3Retriever:
     def expanded(self, query: Query) -> Query:
         """`query` with its topic words; as it is where it retrieves nothing."""
         first = self.engine.search(query, max(1, self.rm3.documents))
-        found = self.rm3.expand(self.engine, query, first)
-        return found if found is query else Query(query.text, query.id, (*query.terms, *found.terms))
+        return self.rm3.expand(self.engine, query, first)
 
     def document(self, id: str) -> Document:
         """The engine's stored document."""

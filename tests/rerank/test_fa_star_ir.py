@@ -24,8 +24,13 @@ from fairagent.types import Query, Ranking
 @given(st.integers(1, 25), st.floats(0.01, 0.99), st.floats(0.001, 0.5))
 def test_table_is_the_binomial_quantile(k: int, p: float, alpha: float) -> None:
     assert minimum_protected(k, p, alpha).tolist() == [
-        quantile(i, Fraction(p), Fraction(alpha)) for i in range(1, k + 1)
+        quantile(i, as_written(p), as_written(alpha)) for i in range(1, k + 1)
     ]
+
+
+def as_written(value: float) -> Fraction:
+    """The number that was meant: 0.9 is 9/10, though no double is."""
+    return Fraction(repr(value))
 
 
 def quantile(i: int, p: Fraction, alpha: Fraction) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairagent.errors import DataError
-from fairagent.measures.trec_fair.pages import LARGEST_ID, IntArray, Pages, looked_up
+from fairagent.measures.trec_fair.pages import LARGEST_ID, IntArray, Pages
 from fairagent.measures.trec_fair.run import Run
 from fairagent.measures.trec_fair.space import grouped
 from fairagent.types import FloatArray
@@ -58,10 +58,11 @@ class Judgments:
         if depth is not None and run.lengths.max(initial=0) > depth:
             within = run.ranks() <= depth
             ids, discounts, topics = ids[within], discounts[within], topics[within]
-        # The page before the topic, so that both look-ups walk through memory once.
-        keys, attention, lines = grouped(ids * len(self.topics) + topics, discounts)
-        ids, topics = np.divmod(keys, max(1, len(self.topics)))
-        return Shown(topics, attention, lines, self.pages.find(ids), looked_up(keys, self.keys) >= 0)
+        keys, lines = ids * len(self.topics) + topics, np.ones(ids.size, np.int64)
+        if run.topic.size > len(run.topics):
+            keys, discounts, lines = grouped(keys, discounts)
+            ids, topics = np.divmod(keys, len(self.topics))
+        return Shown(topics, discounts, lines, self.places.find(ids), self.found.find(keys) >= 0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 
 from fairagent.errors import DataError, UsageError
 from fairagent.measures.trec_fair.dimensions import QUALITIES, Dimension
+from fairagent.measures.trec_fair.lookup import IntArray
 from fairagent.types import FloatArray
-
-IntArray = NDArray[np.int64]
 
 LARGEST_ID = 2**31 - 1
 """The track keeps page ids as 32-bit integers."""
@@ -90,10 +89,6 @@ class Pages:
         """The alignment rows of one dimension."""
         return self.rows[self._place(name)]
 
-    def find(self, ids: IntArray) -> IntArray:
-        """The place of each of `ids` (n,), -1 where there is no such page; fastest where they are in rising order."""
-        return looked_up(ids, self.ids)
-
     def matrix(self, name: str) -> FloatArray:
         """The alignments of all pages in one dimension, shape (p, g): for looking at small collections."""
         rows = self.rows_of(name)
@@ -150,19 +145,6 @@ class PagesBuilder:
             for of_page, numbers in zip(self._of_page, self._numbers, strict=True)
         )
         return Pages(self.dimensions, ids, rows, np.frombuffer(self._quality, np.int8)[first])
-
-
-def looked_up(wanted: IntArray, among: IntArray) -> IntArray:
-    """The place of each of `wanted` (n,) in `among` (distinct, rising), -1 where it is not there.
-
-    >>> looked_up(np.array([7, 8]), np.array([3, 7])).tolist()
-    [1, -1]
-    """
-    if not among.size:
-        return np.full(wanted.size, -1)
-    places = among.searchsorted(wanted)
-    places[among.take(places, mode="clip") != wanted] = -1
-    return places
 
 
 def _rows(of_page: NDArray[np.int32], distinct: Sequence[tuple[tuple[int, float], ...]]) -> Rows:

@@ -18,6 +18,10 @@ from fairagent.measures.trec_fair.pages import IntArray, Pages
 from fairagent.types import FloatArray
 
 
+FEW = 4
+"""Up to so many possible keys an entry, a place for each is faster than sorting."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Amounts:
     """Amounts on cells of several topics: `keys` (m,) are distinct and rising, topic * cells + cell."""
@@ -119,6 +123,11 @@ def grouped(keys: IntArray, values: FloatArray) -> tuple[IntArray, FloatArray, I
     """
     if not keys.size:
         return keys, values, np.zeros(0, np.int64)
+    least = int(keys.min())
+    if int(keys.max()) - least < FEW * keys.size:
+        counts = np.bincount(keys - least)
+        present = np.flatnonzero(counts)
+        return present + least, np.bincount(keys - least, values)[present], counts[present]
     order = keys.argsort()
     keys = keys[order]
     starts = np.flatnonzero(np.concatenate(([True], keys[1:] != keys[:-1])))

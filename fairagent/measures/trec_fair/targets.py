@@ -16,12 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import cached_property, reduce
 
 import numpy as np
 
 from fairagent.errors import UsageError
-from fairagent.measures.trec_fair.pages import IntArray, looked_up
+from fairagent.measures.trec_fair.lookup import IntArray, Lookup
 from fairagent.measures.trec_fair.space import Amounts, Space, grouped
 from fairagent.types import FloatArray
 
@@ -29,7 +29,7 @@ MOST_DENSE = 1_000_000
 """Cells of the largest target that `dense` writes out."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Targets:
     """The targets of t topics: some cells one by one, plus an outer product of heads (t, h) and tails (t, x).
 
@@ -43,9 +43,9 @@ class Targets:
 
     def at(self, keys: IntArray) -> FloatArray:
         """The target of each of these cells, (m,); `keys` are topic * cells + cell."""
-        places = looked_up(keys, self.touched.keys)
-        values = self._product(keys)
-        values[places >= 0] += self.touched.values[places[places >= 0]]
+        values, places = self._product(keys), self._lookup.find(keys)
+        found = np.flatnonzero(places >= 0)
+        values[found] += self.touched.values[places[found]]
         return values
 
     def total(self) -> FloatArray:
@@ -79,6 +79,10 @@ class Targets:
             sides.append(grid.sum(axis=others).reshape(len(side), -1))
         keys, sums, _ = grouped(self.space.projected(self.touched.keys, onto), self.touched.values)
         return Targets(onto, Amounts(keys, sums), *sides)
+
+    @cached_property
+    def _lookup(self) -> Lookup:
+        return Lookup(self.touched.keys)
 
     def _product(self, keys: IntArray) -> FloatArray:
         head, tail = np.divmod(keys, self.space.tails)

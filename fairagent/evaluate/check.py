@@ -1,0 +1,176 @@
+"""Checking an experiment before anything runs: file, systems, collection and indexes, all in one report."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from fairagent.collection import Collection, load_collection
+from fairagent.collection.faults import listed
+from fairagent.errors import DataError, SettingsError, UsageError
+from fairagent.evaluate.check_systems import check_systems, read_systems
+from fairagent.evaluate.experiment_file import ExperimentFile
+from fairagent.evaluate.labels import measure_label
+from fairagent.evaluate.plan import Plan, SystemPlan, cutoff
+from fairagent.evaluate.problems import Problems
+from fairagent.evaluate.topics import JudgedTopics, judged_topics
+from fairagent.measures import Measure, Product, parse_measure
+from fairagent.settings import read_yaml, validate
+
+LEAST = {"name": "-", "collection": "-", "systems": {"-": {}}}
+"""The smallest file that is right."""
+
+WITHOUT_RELEVANT = "no relevant document"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Checked:
+    """An experiment that can run: `judged` says which topics count for each dimension, `excluded` which do not, and why."""
+
+    plan: Plan
+    collection: Collection
+    judged: Mapping[str, JudgedTopics]
+    excluded: Mapping[str, str]
+
+
+def check_experiment(file: Path, limit: int | None = None, environ: Mapping[str, str] = os.environ) -> Checked:
+    """The experiment in `file`, checked as a whole; `limit` takes the first so many of its topics that count.
+
+    What the file sets beats the environment. One error, of the first problem's kind, lists every problem.
+    """
+    problems = Problems()
+    described = _read(file, problems)
+    measures = [measure for text in described.measures if (measure := problems.attempt("measures", lambda: _measure(text)))]  # noqa: B023, E501
+    n = max(map(cutoff, measures), default=1)
+    path = (file.parent / described.collection).absolute()
+    collection = problems.attempt("", lambda: load_collection(path)) if described.collection else None
+    dimensions = described.dimensions
+    if collection:
+        dimensions = problems.attempt("dimensions", lambda: _dimensions(described, collection)) or ()
+    systems = read_systems(described, dimensions, n, problems, environ)
+    judged: dict[str, JudgedTopics] = {}
+    topics: list[str] = []
+    excluded: dict[str, str] = {}
+    if collection:
+        judged = {name: judged_topics(collection, name, described.per_group) for name in dimensions}
+        topics, excluded = _topics(described, collection, judged, problems)
+        systems = check_systems(systems, collection, judged, problems, environ)
+    baseline = described.baseline or next(iter(described.systems), "")
+    _check_names(described, baseline, systems, problems)
+    expected = _expected(described, dimensions, measures, problems)
+    problems.check(file)
+    assert collection
+    plan = Plan(
+        name=described.name,
+        about=described.about,
+        collection=str(path),
+        topics=tuple(topics[:limit]),
+        dimensions=dimensions,
+        per_group=described.per_group,
+        measures=tuple(map(str, measures)),
+        seed=described.seed,
+        systems={baseline: systems[baseline], **systems},
+        prices=described.prices,
+        expected=expected,
+    )
+    return Checked(plan, collection, judged, excluded)
+
+
+def _read(file: Path, problems: Problems) -> ExperimentFile:
+    """The file's values; of a faulty one those keys that are right by themselves, so that they are checked as well."""
+    raw = read_yaml(file)
+    if described := problems.attempt("", lambda: validate(ExperimentFile, raw, str(file))):
+        return described
+    kept: dict[str, object] = {"name": "", "collection": "", "systems": {}}
+    for key, value in raw.items():
+        try:
+            kept[key] = getattr(ExperimentFile.model_validate({**LEAST, key: value}), key)
+        except ValidationError:
+            continue
+    return ExperimentFile.model_construct(**kept)  # type: ignore[arg-type]
+
+
+def _measure(text: str) -> Measure:
+    measure = parse_measure(text)
+    if isinstance(measure, Product) and cutoff(measure.left) != cutoff(measure.right):
+        raise UsageError(f"{text!r}: the factors of a product have the same cut-off here")
+    return measure
+
+
+def _dimensions(described: ExperimentFile, collection: Collection) -> tuple[str, ...]:
+    """The dimensions that are judged; UsageError where the collection does not have them, or has none."""
+    if not collection.groups.dimensions:
+        raise UsageError(f"collection {collection.name!r} has no groups, so there is nothing to be fair to")
+    for dimension in described.dimensions:
+        collection.groups.labels(dimension)
+    return described.dimensions or collection.groups.dimensions
+
+
+def _topics(
+    described: ExperimentFile, collection: Collection, judged: Mapping[str, JudgedTopics], problems: Problems
+) -> tuple[list[str], dict[str, str]]:
+    """The ids of the topics that count for anything, in the collection's order, and why the others do not."""
+    chosen = list(collection.topics)
+    if isinstance(described.topics, int):
+        chosen = chosen[: described.topics]
+    elif isinstance(described.topics, tuple):
+        for id in described.topics:
+            if id not in collection.topics:
+                near = difflib.get_close_matches(id, collection.topics, n=1)
+                hint = f"did you mean {near[0]!r}?" if near else f"there are {len(collection.topics)}"
+                problems.add(SettingsError, f"topics: the collection has no topic {id!r}; {hint}")
+        chosen = [id for id in chosen if id in described.topics]
+    without_relevant = set(judged_topics(collection, None).without_relevant)
+    of_any = {id for topics in judged.values() for id in topics.counted}
+    excluded: dict[str, str] = {}
+    for id in chosen:
+        if id in without_relevant:
+            excluded[id] = WITHOUT_RELEVANT
+        elif described.per_group and id not in of_any:
+            excluded[id] = f"in no dimension {described.per_group} relevant documents of every group"
+    counted = [id for id in chosen if id not in excluded]
+    if not counted:
+        problems.add(DataError, f"none of {len(chosen)} topics has relevant documents to judge by")
+    for dimension, topics in judged.items():
+        if counted and not set(counted) & set(topics.counted):
+            problems.add(DataError, f"no topic has a relevant document with a label of {dimension!r}: nothing to judge by")
+    return counted, excluded
+
+
+def _check_names(
+    described: ExperimentFile, baseline: str, systems: Mapping[str, SystemPlan], problems: Problems
+) -> None:
+    """That the names with which one part of the file refers to another are there."""
+    if described.systems and baseline not in described.systems:
+        problems.add(SettingsError, f"baseline: no system {baseline!r}; there are: {listed(described.systems)}")
+    for name in described.expected:
+        if name not in described.systems:
+            problems.add(SettingsError, f"expected: no system {name!r}; there are: {listed(described.systems)}")
+    models = {system.settings.model.name for system in systems.values()}
+    for name in sorted(set(described.prices) - models):
+        problems.add(SettingsError, f"prices: no system uses the model {name!r}")
+
+
+def _expected(
+    described: ExperimentFile, dimensions: Sequence[str], measures: Sequence[Measure], problems: Problems
+) -> dict[str, dict[str, dict[str, float]]]:
+    """The expected numbers by system, dimension ("" for relevance alone) and the measures' full definitions."""
+    names = {name: str(measure) for measure in measures for name in (measure_label(str(measure)), str(measure))}
+    expected: dict[str, dict[str, dict[str, float]]] = {}
+    for system, values in described.expected.items():
+        of_relevance = {name: value for name, value in values.items() if isinstance(value, float)}
+        of_groups = {name: value for name, value in values.items() if isinstance(value, dict)}
+        for dimension, of_measure in {"": of_relevance, **of_groups}.items():
+            if dimension and dimension not in dimensions:
+                problems.add(SettingsError, f"expected.{system}: no dimension {dimension!r} is judged")
+            for name, value in of_measure.items():
+                if name not in names:
+                    problems.add(SettingsError, f"expected.{system}: no measure {name!r}; there are: {listed(names)}")
+                else:
+                    expected.setdefault(system, {}).setdefault(dimension, {})[names[name]] = value
+    return expected

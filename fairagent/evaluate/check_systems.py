@@ -1,0 +1,130 @@
+"""Checking the systems of an experiment: kinds, options and settings, then what the collection says to them."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fairagent.assemble import index_folder
+from fairagent.collection import Collection
+from fairagent.errors import DataError, SettingsError, UsageError
+from fairagent.evaluate.engines import check_dense, check_lucene
+from fairagent.evaluate.experiment_file import ExperimentFile
+from fairagent.evaluate.labels import file_name
+from fairagent.evaluate.options import Options
+from fairagent.evaluate.plan import SystemPlan
+from fairagent.evaluate.problems import Problems
+from fairagent.evaluate.systems import KINDS
+from fairagent.evaluate.topics import JudgedTopics
+from fairagent.exposure import ExposureMeter
+from fairagent.settings import Settings, load_settings, merge, validate
+from fairagent.types import Ranking
+
+NOT_OF_A_SYSTEM = {"n": "it is the largest cut-off of the measures", "collection": "all systems search the same"}
+"""Settings that an experiment decides, and why."""
+
+
+def read_systems(
+    described: ExperimentFile, dimensions: tuple[str, ...], n: int, problems: Problems, environ: Mapping[str, str]
+) -> dict[str, SystemPlan]:
+    """The systems whose kind, options and settings are right; `index` is still empty unless a setting names it."""
+    shared = described.settings
+    if problems.attempt("settings", lambda: _settings([shared], dimensions, n, environ)) is None:
+        shared = {}
+    systems: dict[str, SystemPlan] = {}
+    files: dict[str, str] = {}
+    for name, values in described.systems.items():
+        where = f"systems.{name}"
+        own = {key: value for key, value in values.items() if key not in ("system", "options")}
+        kind = str(values.get("system", "agent"))
+        settings = problems.attempt(where, lambda own=own: _settings([shared, own], dimensions, n, environ))  # type: ignore[misc]
+        options = _options(kind, values.get("options"), where, problems)
+        if settings and options:
+            systems[name] = SystemPlan(
+                kind=kind, options=options.model_dump(), settings=settings, index=settings.index
+            )
+        other = files.setdefault(file_name(name).casefold(), name)
+        if other != name:
+            problems.add(SettingsError, f"{where}: its run file would be that of {other!r}; change one of the names")
+    return systems
+
+
+def _settings(
+    layers: list[dict[str, Any]], dimensions: tuple[str, ...], n: int, environ: Mapping[str, str]
+) -> Settings:
+    if fixed := [key for layer in layers for key in layer if key in NOT_OF_A_SYSTEM]:
+        raise SettingsError("; ".join(f"{key} cannot be set here: {NOT_OF_A_SYSTEM[key]}" for key in fixed))
+    return load_settings(None, merge({"dimensions": dimensions}, *layers, {"n": n}, levels=2), environ)
+
+
+def _options(kind: str, given: Any, where: str, problems: Problems) -> Options | None:
+    if kind not in KINDS:
+        near = difflib.get_close_matches(kind, KINDS, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(KINDS)}"
+        problems.add(SettingsError, f"{where}.system: no kind {kind!r}; {hint}")
+        return None
+    if not isinstance(given, dict | None):
+        problems.add(SettingsError, f"{where}.options: expected `key: value` lines, found {type(given).__name__}")
+        return None
+    return problems.attempt("", lambda: validate(KINDS[kind].options, given or {}, f"{where}.options"))
+
+
+def check_systems(
+    systems: Mapping[str, SystemPlan],
+    collection: Collection,
+    judged: Mapping[str, JudgedTopics],
+    problems: Problems,
+    environ: Mapping[str, str],
+) -> dict[str, SystemPlan]:
+    """The systems with their indexes' folders; adds what does not fit the collection, its index or this machine."""
+    placed: dict[str, SystemPlan] = {}
+    analyzers: dict[str, tuple[str, str]] = {}
+    for name, system in systems.items():
+        where, settings = f"systems.{name}", system.settings
+        folder = str(index_folder(collection, settings).absolute())
+        options = KINDS[system.kind].options(**system.options)
+        _check_groups(where, settings, options, collection, judged, problems)
+        if KINDS[system.kind].indexed:
+            problems.attempt("", lambda: check_lucene(collection, folder, settings))  # noqa: B023
+        if options.needs_embeddings:
+            problems.attempt("", lambda: check_dense(collection, folder, options.model))  # noqa: B023
+        if system.kind == "agent" and settings.refiner == "llm":
+            problems.attempt(where, lambda: _check_model(settings, environ))  # noqa: B023
+        other, analyzer = analyzers.setdefault(folder, (name, settings.retrieval.analyzer))
+        if analyzer != settings.retrieval.analyzer:
+            problems.add(
+                SettingsError,
+                f"{where}: its analyzer is {settings.retrieval.analyzer!r}, that of {other!r} {analyzer!r}: "
+                "give one of them an index of its own (index: FOLDER)",
+            )
+        placed[name] = system.model_copy(update={"index": folder})
+    return placed
+
+
+def _check_groups(
+    where: str,
+    settings: Settings,
+    options: Options,
+    collection: Collection,
+    judged: Mapping[str, JudgedTopics],
+    problems: Problems,
+) -> None:
+    """Try everything that depends on the dimensions: each on a topic that counts for it, so that there is a target."""
+    nothing = Ranking((), np.zeros(0))
+    for dimension in settings.dimensions:
+        topic = next(iter(judged[dimension].counted if dimension in judged else ()), "")
+        alone = settings.model_copy(update={"dimensions": (dimension,)})
+        problems.attempt(where, lambda: ExposureMeter.make(collection, topic, alone, nothing))  # noqa: B023
+    problems.attempt(f"{where}.options", lambda: options.check(collection, settings))
+
+
+def _check_model(settings: Settings, environ: Mapping[str, str]) -> None:
+    from fairagent.llm.openai import OpenAIModel
+    from fairagent.prompts import Prompts
+
+    Prompts(settings.prompts)
+    OpenAIModel.from_settings(settings.model, environ).close()

@@ -1,0 +1,122 @@
+"""The search engines of an experiment: which indexes they need, building what is missing, opening each once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from fairagent.assemble import open_retriever
+from fairagent.collection import Collection
+from fairagent.evaluate.labels import file_name
+from fairagent.retrieve.base import TextSource
+from fairagent.retrieve.dense import DenseRetriever
+from fairagent.retrieve.dense_index import MANIFEST as DENSE_MANIFEST
+from fairagent.retrieve.dense_index import DenseManifest, build_dense_index
+from fairagent.retrieve.encoder import Embeddings, SentenceEncoder
+from fairagent.retrieve.lucene import LuceneRetriever, Manifest, build_index
+from fairagent.retrieve.lucene.index import MANIFEST
+from fairagent.settings import Settings
+from fairagent.types import Document, FloatArray, Query, Ranking
+
+Progress = Callable[[str, int], None]
+"""Told what is being built, and how many documents of it are done."""
+
+
+@dataclass(frozen=True, slots=True)
+class TitledDense:
+    """Vector search that can also show its documents, which the embeddings alone cannot."""
+
+    engine: DenseRetriever
+    texts: TextSource
+
+    def search(self, query: Query, n: int) -> Ranking:
+        """The best `n` documents by embedding."""
+        return self.engine.search(query, n)
+
+    def score(self, query: Query, ids: Sequence[str]) -> FloatArray:
+        """The inner products of the given documents, (n,)."""
+        return self.engine.score(query, ids)
+
+    def vectors(self, ids: Sequence[str]) -> Embeddings:
+        """The embeddings of these documents, (n, d)."""
+        return self.engine.vectors(ids)
+
+    def document(self, id: str) -> Document:
+        """The document as the Lucene index stores it."""
+        return self.texts.document(id)
+
+
+class Engines:
+    """Opens every engine of an experiment once, however many systems share it."""
+
+    def __init__(self, collection: Collection) -> None:
+        self._collection = collection
+        self._lucene: dict[tuple[str, str, float, float], LuceneRetriever] = {}
+        self._dense: dict[tuple[str, str], TitledDense] = {}
+
+    def lucene(self, folder: str, settings: Settings) -> LuceneRetriever:
+        """BM25 over the index in `folder`."""
+        retrieval = settings.retrieval
+        key = (folder, retrieval.analyzer, retrieval.k1, retrieval.b)
+        if key not in self._lucene:
+            self._lucene[key] = open_retriever(self._collection, Path(folder), settings)
+        return self._lucene[key]
+
+    def dense(self, folder: str, settings: Settings, model: str) -> TitledDense:
+        """Vector search with the embeddings beside the Lucene index in `folder`."""
+        if (folder, model) not in self._dense:
+            engine = DenseRetriever(dense_folder(folder, model), encoder(model), self._collection)
+            self._dense[folder, model] = TitledDense(engine, self.lucene(folder, settings))
+        return self._dense[folder, model]
+
+    def close(self) -> None:
+        """Release the index files."""
+        for engine in self._lucene.values():
+            engine.close()
+
+
+def dense_folder(folder: str, model: str) -> Path:
+    """Where the embeddings of `model` are: beside the Lucene index."""
+    return Path(f"{folder}-{file_name(model)}")
+
+
+def encoder(model: str) -> SentenceEncoder:
+    """The text encoder `model`; BackendUnavailable where it is not on this machine."""
+    return SentenceEncoder(model)
+
+
+def check_lucene(collection: Collection, folder: str, settings: Settings) -> None:
+    """Raise IndexMismatch where there is an index that does not belong to `collection` as it is now."""
+    if (Path(folder) / MANIFEST).is_file():
+        Manifest.read(Path(folder)).check(collection, settings.retrieval.analyzer, Path(folder))
+
+
+def check_dense(collection: Collection, folder: str, model: str) -> None:
+    """Raise BackendUnavailable where the model is missing, IndexMismatch where its embeddings are of something else."""
+    encoder(model)
+    embeddings = dense_folder(folder, model)
+    if (embeddings / DENSE_MANIFEST).is_file():
+        DenseManifest.read(embeddings).check(collection, embeddings)
+
+
+def build_lucene(collection: Collection, folder: str, settings: Settings, progress: Progress) -> None:
+    """Build the Lucene index in `folder` where there is none."""
+    if not (Path(folder) / MANIFEST).is_file():
+        retrieval = settings.retrieval
+        build_index(
+            collection,
+            Path(folder),
+            retrieval.analyzer,
+            lambda done: progress(f"indexing {collection.name}", done),
+            retrieval.memory,
+        )
+
+
+def build_dense(collection: Collection, folder: str, model: str, progress: Progress) -> None:
+    """Make the embeddings of `collection` where there are none."""
+    embeddings = dense_folder(folder, model)
+    if not (embeddings / DENSE_MANIFEST).is_file():
+        build_dense_index(
+            collection, embeddings, encoder(model), lambda done: progress(f"embedding {collection.name}", done)
+        )

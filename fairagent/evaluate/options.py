@@ -1,0 +1,120 @@
+"""What each kind of system may be told under `options:` in an experiment file."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from fairagent.collection import Collection
+from fairagent.errors import UsageError
+from fairagent.exposure import dimensions_of
+from fairagent.rerank.protected import Place
+from fairagent.retrieve.encoder import BUNDLED
+from fairagent.settings import Section, Settings
+
+
+class Options(Section):
+    """What every kind may be told."""
+
+    retriever: Literal["bm25", "rm3", "dense"] = "bm25"
+    """Where the candidates come from; rm3 takes its numbers from the settings' `expansion`."""
+    model: str = BUNDLED
+    """dense: the embedding model."""
+
+    @property
+    def needs_embeddings(self) -> bool:
+        """Whether the embeddings of the collection have to be there."""
+        return self.retriever == "dense"
+
+    def check(self, collection: Collection, settings: Settings) -> None:
+        """Raise what is wrong with the options for this collection."""
+
+
+class BM25Options(Options):
+    """The engine's own ranking."""
+
+    retriever: Literal["bm25"] = "bm25"
+
+
+class RM3Options(Options):
+    """BM25 with topic words."""
+
+    retriever: Literal["rm3"] = "rm3"
+
+
+class DenseOptions(Options):
+    """Vector search."""
+
+    retriever: Literal["dense"] = "dense"
+
+
+class AgentOptions(Options):
+    """The loop; it brings its own topic words."""
+
+    retriever: Literal["bm25", "dense"] = "bm25"
+
+
+class MMROptions(Options):
+    """Maximal marginal relevance; `by` is what makes two documents alike."""
+
+    by: Literal["text", "groups", "embeddings"] = "text"
+    relevance: float = Field(0.5, ge=0, le=1)
+
+    @property
+    def needs_embeddings(self) -> bool:
+        """As `Options`, or where likeness is that of embeddings."""
+        return self.by == "embeddings" or self.retriever == "dense"
+
+
+class GroupOptions(Options):
+    """Kinds that know one protected group: {dimension: label}, e.g. {gender: female}; empty: the one most lacking."""
+
+    group: dict[str, str] = Field(default={}, max_length=1)
+
+    def check(self, collection: Collection, settings: Settings) -> None:
+        """Raise UsageError where there is no such group."""
+        self.place(collection, settings)
+
+    def place(self, collection: Collection, settings: Settings) -> Place | None:
+        """The group's place in a pool, None where none is named; UsageError where there is no such group."""
+        for dimension, label in self.group.items():
+            dimensions = dimensions_of(collection, settings)
+            if dimension not in dimensions:
+                raise UsageError(f"group: {dimension!r} is none of the system's dimensions ({', '.join(dimensions)})")
+            labels = collection.groups.labels(dimension)
+            if label not in labels:
+                raise UsageError(f"group: {label!r} is no group of {dimension!r}, which has: {', '.join(labels)}")
+            return Place(dimensions.index(dimension), labels.index(label))
+        return None
+
+
+class FAStarIROptions(GroupOptions):
+    """FA*IR with significance `alpha`."""
+
+    alpha: float = Field(0.1, ge=0.001, le=0.5)
+
+
+class DELTROptions(GroupOptions):
+    """DELTR, fitted to the topics of the other folds; `gamma` is the price of under-exposure."""
+
+    gamma: float = Field(1.0, ge=0)
+    iterations: int = Field(3000, ge=1)
+
+
+class DLFOptions(Options):
+    """DLF on the texts' embeddings, fitted to the topics of the other folds; `alpha` is the weight of fairness."""
+
+    alpha: float = Field(0.5, ge=0, le=1)
+    hidden: int = Field(0, ge=0)
+
+    @property
+    def needs_embeddings(self) -> bool:
+        """Always."""
+        return True
+
+
+class PlackettLuceOptions(Options):
+    """Random rankings; the larger `alpha`, the closer to the engine's."""
+
+    alpha: float = Field(1.0, ge=0)

@@ -1,0 +1,38 @@
+"""What is wrong with an experiment, gathered so that everything can be reported at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from fairagent.errors import FairAgentError
+
+T = TypeVar("T")
+
+
+class Problems:
+    """A growing list of problems; checks add to it and go on, `check` raises them together."""
+
+    def __init__(self) -> None:
+        self.found: list[FairAgentError] = []
+
+    def attempt(self, what: str, work: Callable[[], T]) -> T | None:
+        """What `work` gives; None, and its error noted under the heading `what`, where it raises one of ours."""
+        try:
+            return work()
+        except FairAgentError as error:
+            self.add(type(error), f"{what}: {error}" if what else str(error))
+            return None
+
+    def add(self, kind: type[FairAgentError], message: str) -> None:
+        """Note one problem, unless it is there already: systems share faults as they share settings."""
+        if message not in map(str, self.found):
+            self.found.append(kind(message))
+
+    def check(self, file: Path) -> None:
+        """Raise one error, of the first problem's kind, with all of them; nothing where there is none."""
+        if self.found:
+            count = f"{len(self.found)} problem{'s' * (len(self.found) != 1)}"
+            listed = ["- " + str(error).replace("\n", "\n  ") for error in self.found]
+            raise type(self.found[0])("\n".join([f"experiment {file}: {count}, nothing was run", *listed]))

@@ -1,0 +1,201 @@
+"""A run as one HTML page that needs nothing else: no network, no fonts, no other file, and no script to be read.
+
+The page's Content-Security-Policy allows one style sheet and one script, by their hashes, and nothing from anywhere.
+Whatever comes from outside (queries, titles, keywords, names, messages) is text and never markup. The same run gives
+the same bytes. Times are not on it: they differ from run to run, and stand in timings.csv.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+from collections.abc import Mapping
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from fairagent.evaluate.run import GroupShares, Run
+from fairagent.report import names
+from fairagent.report.plots import (
+    exposure_plot,
+    gains_plot,
+    gap_plot,
+    marker_number,
+    trade_off_plot,
+)
+from fairagent.report.results import Finding, costs, findings, result_tables
+from fairagent.report.series import (
+    MeanExposure,
+    counted_topics,
+    gains,
+    gap_paths,
+    main_measure,
+    mean_exposures,
+    outcomes_by_topic,
+    trade_off,
+)
+from fairagent.report.svg import SERIES
+from fairagent.report.text import ORACLE, gap_text, percent
+from fairagent.report.topics import exposure_bar, extremes, palette, topic_views
+
+TEMPLATES = Path(__file__).parent / "templates"
+GROUP_COLORS = 12
+"""How many colors for groups the style sheet has; more groups use them again."""
+
+
+def write_page(run: Run, path: Path) -> None:
+    """Write `run` as a page to `path`, which appears whole or not at all."""
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    unfinished.write_text(page(run), encoding="utf-8", newline="\n")
+    unfinished.replace(path)
+
+
+def page(run: Run) -> str:
+    """`run` as the text of an HTML page."""
+    colors = palette(run)
+    views = topic_views(run, colors)
+    found = findings(run)
+    counted = counted_topics(run)
+    style, script = (_file(name) for name in ("page.css", "page.js"))
+    return (
+        _environment()
+        .get_template("page.html")
+        .render(
+            run=run,
+            style=Markup(style),
+            script=Markup(script),
+            policy=_policy(style, script),
+            short=names.short_names(run.measures),
+            oracle_note=ORACLE,
+            counted=counted,
+            findings=found,
+            finding_bars={finding.dimension: _finding_bars(finding, colors) for finding in found},
+            tables=result_tables(run),
+            costs=costs(run),
+            exposures={dimension: mean_exposures(run, dimension) for dimension in run.dimensions},
+            gap_paths=gap_paths(run),
+            plots=_plots(run),
+            extremes=_extremes(run, views),
+            shown_system=_shown_system(run, found),
+            topics=views,
+            colors=colors,
+            failed=[outcome for outcome in run.outcomes if outcome.failed is not None],
+            done=sum(outcome.failed is None for outcome in run.outcomes),
+            all_topics=len(outcomes_by_topic(run)),
+        )
+    )
+
+
+@cache
+def _file(name: str) -> str:
+    return (TEMPLATES / name).read_text(encoding="utf-8")
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=lambda value: names.readable(value) if type(value) is str else value,
+    )
+    environment.filters |= {
+        "signed": names.signed,
+        "p": names.p_text,
+        "money": names.money,
+        "counted": names.counted,
+        "percent": percent,
+        "gap": gap_text,
+        "value": "{:.3f}".format,
+    }
+    environment.globals |= {
+        "marker_number": marker_number,
+        "series": len(SERIES),
+        "group_colors": GROUP_COLORS,
+        "place": _place,
+        "is_mapping": partial(_is, kind=Mapping),
+        "is_sequence": partial(_is, kind=(list, tuple)),
+    }
+    return environment
+
+
+def _is(value: object, kind: Any) -> bool:
+    return isinstance(value, kind)
+
+
+def _policy(style: str, script: str) -> str:
+    """Nothing may load or run but this style sheet and this script."""
+    return (
+        f"default-src 'none'; style-src '{digest(style)}'; script-src '{digest(script)}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def digest(text: str) -> str:
+    """The hash by which a Content-Security-Policy knows an inline style sheet or script."""
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
+def _place(value: float, scale: tuple[float, float], width: float) -> str:
+    """Where `value` of `scale` lies in `width` pixels."""
+    low, high = scale
+    return f"{(value - low) / ((high - low) or 1) * width:.1f}"
+
+
+def _plots(run: Run) -> dict[str, dict[Any, Markup]]:
+    """Every plot: kind -> dimension (or number of the system) -> SVG."""
+    short = names.short_names(run.measures)
+    drawn: dict[str, dict[Any, Markup]] = {"trade_off": {}, "exposure": {}, "gap": {}, "gains": {}}
+    for number, dimension in enumerate(run.dimensions):
+        if points := trade_off(run, dimension):
+            axes = (short[points[0].relevance.measure], short[points[0].fairness.measure])
+            drawn["trade_off"][dimension] = trade_off_plot(points, run.systems, axes, f"t{number}-")
+        if means := mean_exposures(run, dimension):
+            drawn["exposure"][dimension] = exposure_plot(means, run.systems, f"e{number}-")
+        measure = main_measure(run, dimension)
+        gained = gains(run, dimension, measure) if measure else {}
+        if any(gained.values()):
+            by_system = {run.systems.index(system): tuple(of.values()) for system, of in gained.items()}
+            drawn["gains"][dimension] = gains_plot(by_system, run.systems, f"g{number}-")
+    paths = gap_paths(run)
+    highest = max((float(path.gaps.max()) for path in paths if path.gaps.size), default=1.0)
+    for path in paths:
+        if path.gaps.size:
+            plot = gap_plot(path, run.systems[path.system], 1.05 * highest or 1.0, f"p{path.system}-")
+            drawn["gap"][path.system] = plot
+    return drawn
+
+
+def _finding_bars(finding: Finding, colors: Any) -> tuple[Any, ...]:
+    return tuple(exposure_bar(_shares(finding.dimension, mean), colors) for mean in finding.exposures or ())
+
+
+def _shares(dimension: str, mean: MeanExposure) -> GroupShares:
+    return GroupShares(dimension, mean.labels, tuple(mean.shares.tolist()), tuple(mean.target.tolist()), 0.0)
+
+
+def _shown_system(run: Run, found: tuple[Finding, ...]) -> int:
+    """The system whose topics are shown at first: the best of the first dimension, or the first beside the baseline."""
+    if found:
+        return run.systems.index(found[0].best.system)
+    return min(1, len(run.systems) - 1)
+
+
+def _extremes(run: Run, views: Any) -> dict[str, Any]:
+    """Dimension -> (measure, [(system, best topics, worst topics)])."""
+    listed = {}
+    for dimension in run.dimensions:
+        if measure := main_measure(run, dimension):
+            by_system = [
+                (number, system, *extremes(run, views, dimension, measure, system))
+                for number, system in enumerate(run.systems)
+                if system != run.baseline
+            ]
+            listed[dimension] = (measure, [entry for entry in by_system if entry[2] or entry[3]])
+    return listed
