@@ -89,7 +89,9 @@ def compare(collection: Collection, folder: Path, hits: int) -> None:
         searcher = java_class("io.anserini.search.SimpleSearcher")(str(folder / "anserini-index"))
         searcher.set_bm25(0.9, 0.4)
     # Longer than the topics' titles, so that they find enough.
-    texts = [f"{topic.query} {topic.extra.get('description', '')} known for work" for topic in collection.topics.values()]
+    texts = [
+        f"{topic.query} {topic.extra.get('description', '')} known for work" for topic in collection.topics.values()
+    ]
     queries = [Query(text) for text in texts]
     found = [retriever.search(query, hits) for query in queries]
     check(found, [anserini_search(searcher, text, hits) for text in texts])

@@ -59,8 +59,11 @@ ROWS: dict[str, Mapping[str, Any]] = {
     "no topic words (loop, exposure)": {"expansion": {"documents": 0}},
     "exposure on the BM25 list alone": {"refiner": "none", "expansion": {"documents": 0}},
     "topic words alone (RM3)": {"refiner": "none", "reranking": LIST},
-    **{f"re-ranker {kind}, {policy}": {"reranking": {"kind": kind}, "candidates": policy}
-       for kind in ("original", "fused", "exposure") for policy in ("best", "last", "union")},
+    **{
+        f"re-ranker {kind}, {policy}": {"reranking": {"kind": kind}, "candidates": policy}
+        for kind in ("original", "fused", "exposure")
+        for policy in ("best", "last", "union")
+    },
     **{f"depth {depth}": {"depth": depth} for depth in (100, 200, 1000)},
     **{f"iterations {times}": {"iterations": times} for times in (1, 3, 10)},
     **{f"target {kind}": {"target": kind} for kind in ("uniform", "corpus", "estimated", "qrels", "trec")},

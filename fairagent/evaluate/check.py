@@ -30,7 +30,7 @@ WITHOUT_RELEVANT = "no relevant document"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Checked:
-    """An experiment that can run: `judged` says which topics count for each dimension, `excluded` which do not, and why."""
+    """An experiment that can run: `judged` has the topics that count by dimension, `excluded` why others do not."""
 
     plan: Plan
     collection: Collection
@@ -45,13 +45,14 @@ def check_experiment(file: Path, limit: int | None = None, environ: Mapping[str,
     """
     problems = Problems()
     described = _read(file, problems)
-    measures = [measure for text in described.measures if (measure := problems.attempt("measures", lambda: _measure(text)))]  # noqa: B023, E501
+    tried = [problems.attempt("measures", _measure, text) for text in described.measures]
+    measures = [measure for measure in tried if measure is not None]
     n = max(map(cutoff, measures), default=1)
     path = (file.parent / described.collection).absolute()
-    collection = problems.attempt("", lambda: load_collection(path)) if described.collection else None
+    collection = problems.attempt("", load_collection, path) if described.collection else None
     dimensions = described.dimensions
     if collection:
-        dimensions = problems.attempt("dimensions", lambda: _dimensions(described, collection)) or ()
+        dimensions = problems.attempt("dimensions", _dimensions, described, collection) or ()
     systems = read_systems(described, dimensions, n, problems, environ)
     judged: dict[str, JudgedTopics] = {}
     topics: list[str] = []
@@ -84,7 +85,7 @@ def check_experiment(file: Path, limit: int | None = None, environ: Mapping[str,
 def _read(file: Path, problems: Problems) -> ExperimentFile:
     """The file's values; of a faulty one those keys that are right by themselves, so that they are checked as well."""
     raw = read_yaml(file)
-    if described := problems.attempt("", lambda: validate(ExperimentFile, raw, str(file))):
+    if described := problems.attempt("", validate, ExperimentFile, raw, str(file)):
         return described
     kept: dict[str, object] = {"name": "", "collection": "", "systems": {}}
     for key, value in raw.items():
@@ -138,7 +139,7 @@ def _topics(
         problems.add(DataError, f"none of {len(chosen)} topics has relevant documents to judge by")
     for dimension, topics in judged.items():
         if counted and not set(counted) & set(topics.counted):
-            problems.add(DataError, f"no topic has a relevant document with a label of {dimension!r}: nothing to judge by")
+            problems.add(DataError, f"{dimension!r} cannot be judged: no topic has a relevant document with a label")
     return counted, excluded
 
 

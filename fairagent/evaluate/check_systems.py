@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from fairagent.assemble import index_folder
 from fairagent.collection import Collection
-from fairagent.errors import DataError, SettingsError, UsageError
+from fairagent.errors import SettingsError
 from fairagent.evaluate.engines import check_dense, check_lucene
 from fairagent.evaluate.experiment_file import ExperimentFile
 from fairagent.evaluate.labels import file_name
@@ -31,9 +30,9 @@ NOT_OF_A_SYSTEM = {"n": "it is the largest cut-off of the measures", "collection
 def read_systems(
     described: ExperimentFile, dimensions: tuple[str, ...], n: int, problems: Problems, environ: Mapping[str, str]
 ) -> dict[str, SystemPlan]:
-    """The systems whose kind, options and settings are right; `index` is still empty unless a setting names it."""
+    """The systems whose kind, options and settings are right; `index` is still empty."""
     shared = described.settings
-    if problems.attempt("settings", lambda: _settings([shared], dimensions, n, environ)) is None:
+    if problems.attempt("settings", _settings, [shared], dimensions, n, environ) is None:
         shared = {}
     systems: dict[str, SystemPlan] = {}
     files: dict[str, str] = {}
@@ -41,12 +40,10 @@ def read_systems(
         where = f"systems.{name}"
         own = {key: value for key, value in values.items() if key not in ("system", "options")}
         kind = str(values.get("system", "agent"))
-        settings = problems.attempt(where, lambda own=own: _settings([shared, own], dimensions, n, environ))  # type: ignore[misc]
+        settings = problems.attempt(where, _settings, [shared, own], dimensions, n, environ)
         options = _options(kind, values.get("options"), where, problems)
         if settings and options:
-            systems[name] = SystemPlan(
-                kind=kind, options=options.model_dump(), settings=settings, index=settings.index
-            )
+            systems[name] = SystemPlan(kind=kind, options=options.model_dump(), settings=settings, index="")
         other = files.setdefault(file_name(name).casefold(), name)
         if other != name:
             problems.add(SettingsError, f"{where}: its run file would be that of {other!r}; change one of the names")
@@ -70,7 +67,7 @@ def _options(kind: str, given: Any, where: str, problems: Problems) -> Options |
     if not isinstance(given, dict | None):
         problems.add(SettingsError, f"{where}.options: expected `key: value` lines, found {type(given).__name__}")
         return None
-    return problems.attempt("", lambda: validate(KINDS[kind].options, given or {}, f"{where}.options"))
+    return problems.attempt("", validate, KINDS[kind].options, given or {}, f"{where}.options")
 
 
 def check_systems(
@@ -89,11 +86,11 @@ def check_systems(
         options = KINDS[system.kind].options(**system.options)
         _check_groups(where, settings, options, collection, judged, problems)
         if KINDS[system.kind].indexed:
-            problems.attempt("", lambda: check_lucene(collection, folder, settings))  # noqa: B023
+            problems.attempt("", check_lucene, collection, folder, settings)
         if options.needs_embeddings:
-            problems.attempt("", lambda: check_dense(collection, folder, options.model))  # noqa: B023
+            problems.attempt("", check_dense, collection, folder, options.model)
         if system.kind == "agent" and settings.refiner == "llm":
-            problems.attempt(where, lambda: _check_model(settings, environ))  # noqa: B023
+            problems.attempt(where, _check_model, settings, environ)
         other, analyzer = analyzers.setdefault(folder, (name, settings.retrieval.analyzer))
         if analyzer != settings.retrieval.analyzer:
             problems.add(
@@ -118,8 +115,8 @@ def _check_groups(
     for dimension in settings.dimensions:
         topic = next(iter(judged[dimension].counted if dimension in judged else ()), "")
         alone = settings.model_copy(update={"dimensions": (dimension,)})
-        problems.attempt(where, lambda: ExposureMeter.make(collection, topic, alone, nothing))  # noqa: B023
-    problems.attempt(f"{where}.options", lambda: options.check(collection, settings))
+        problems.attempt(where, ExposureMeter.make, collection, topic, alone, nothing)
+    problems.attempt(f"{where}.options", options.check, collection, settings)
 
 
 def _check_model(settings: Settings, environ: Mapping[str, str]) -> None:

@@ -28,8 +28,11 @@ def _text(value: Any) -> Any:
     return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
 
 
-Name = Annotated[str, BeforeValidator(_text), Field(min_length=1, max_length=60, pattern=r"^[^\s](?:[^\n\r\t]*[^\s])?$")]
+Name = Annotated[str, BeforeValidator(_text), Field(max_length=60, pattern=r"^[^\s](?:[^\n\r\t]*[^\s])?$")]
 Overrides = Annotated[dict[str, Any], BeforeValidator(_overrides)]
+
+
+STANDARD = ("nDCG@20", "AWRF(unknown=ignore)@20", "nDCG@20*AWRF(unknown=ignore)@20")
 
 
 class Price(Section):
@@ -55,7 +58,7 @@ class ExperimentFile(Section):
     per_group: int = Field(0, ge=0)
     """A topic counts for a dimension with so many relevant documents of every group; 0: with one that has a label.
     If it is above 0, a topic that counts for no dimension is left out altogether."""
-    measures: tuple[str, ...] = Field(("nDCG@20", "AWRF(unknown=ignore)@20", "nDCG@20*AWRF(unknown=ignore)@20"), min_length=1)
+    measures: tuple[str, ...] = Field(STANDARD, min_length=1)
     """Each in the form that `fairagent.measures.parse_measure` reads."""
     baseline: str = ""
     """The system that the others are tested against; empty: the first."""
@@ -64,7 +67,7 @@ class ExperimentFile(Section):
     settings: Overrides = Field(default={})
     """Settings that all systems share."""
     systems: dict[Name, Overrides] = Field(min_length=1)
-    """Name -> `system:` (a kind, by default `agent`), `options:` of the kind, and settings that beat the shared ones."""
+    """Name -> `system:` (a kind; default `agent`), `options:` of the kind, and settings that beat the shared ones."""
     prices: dict[str, Price] = Field(default={})
     """Name of a language model -> its price."""
     expected: dict[Name, dict[str, float | dict[str, float]]] = Field(default={})

@@ -36,7 +36,7 @@ class Journal:
         os.close(self._descriptor)
 
     def add(self, outcome: Outcome) -> None:
-        """Write one line and force it to the disk; BackendUnavailable where the disk is full or may not be written to."""
+        """Write one line and force it to the disk; BackendUnavailable where that cannot be."""
         rest = to_line(outcome).encode() + b"\n"
         with explained(self.path):
             while rest:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import ParamSpec, TypeVar
 
 from fairagent.errors import FairAgentError
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -17,12 +18,12 @@ class Problems:
     def __init__(self) -> None:
         self.found: list[FairAgentError] = []
 
-    def attempt(self, what: str, work: Callable[[], T]) -> T | None:
-        """What `work` gives; None, and its error noted under the heading `what`, where it raises one of ours."""
+    def attempt(self, where: str, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | None:
+        """What `work` gives; None, and its error noted with its place (if any), where it raises one of ours."""
         try:
-            return work()
+            return work(*args, **kwargs)
         except FairAgentError as error:
-            self.add(type(error), f"{what}: {error}" if what else str(error))
+            self.add(type(error), f"{where}: {error}" if where else str(error))
             return None
 
     def add(self, kind: type[FairAgentError], message: str) -> None:

@@ -1,51 +1,34 @@
-"""A finished (or interrupted) experiment as values: what tables and pages are made of."""
+"""An experiment's run as values, finished or not: what tables and pages are made of."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from fairagent.errors import DataError, UsageError
+from fairagent.evaluate.comparison import Comparison, compare
+from fairagent.evaluate.journal import read_journal
 from fairagent.evaluate.outcome import GroupShares, HitRecord, Outcome, StepRecord
 
 __all__ = ["Comparison", "GroupShares", "HitRecord", "Outcome", "Run", "StepRecord", "load_run"]
 
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """One system by one measure: its mean over the topics that count, and how it stands to the baseline.
-
-    `dimension` is "" for measures of relevance alone. `low` and `high` are the 95 % bootstrap interval of the mean.
-    `difference` (of means, system - baseline) and the p-values are None for the baseline itself, and the p-values
-    where fewer than two topics count; `t_holm` and `randomization_holm` are corrected (Holm) over the systems of the
-    measure. Wins, ties and losses are topics.
-    """
-
-    system: str
-    dimension: str
-    measure: str
-    mean: float
-    low: float
-    high: float
-    difference: float | None
-    t_p: float | None
-    randomization_p: float | None
-    t_holm: float | None
-    randomization_holm: float | None
-    wins: int
-    ties: int
-    losses: int
-    topics: int
+HEAD = "run.json"
+JOURNAL = "journal.jsonl"
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """An experiment's outcome: `systems` in their order, the baseline first.
+    """An experiment's run: `systems` in their order, the baseline first.
 
-    `outcomes` holds every topic and system that was run, failed ones too; `excluded` says of each topic that no system
-    is judged by why. `partial` marks a run that is not finished: its comparisons cover the topics that all systems
-    have done. `oracle_systems` looked at the judgments. `expected` are numbers to compare with (a paper's):
-    system -> dimension ("" for relevance) -> measure -> value.
+    `outcomes` holds the last outcome of every topic and system that was tried, failed ones too, in the order of the
+    topics and systems; `excluded` says of each topic that no system is judged by why. `partial` marks a run that is not
+    finished: its comparisons cover the topics that all systems have answered. `oracle_systems` looked at the
+    judgments. `expected` are numbers to compare with (a paper's): system -> dimension ("" for relevance alone) ->
+    measure -> value.
     """
 
     name: str
@@ -61,9 +44,79 @@ class Run:
     provenance: Mapping[str, object]
     partial: bool
     oracle_systems: tuple[str, ...]
-    expected: Mapping[str, Mapping[str, Mapping[str, float]]] | None = None
+    expected: Mapping[str, Mapping[str, Mapping[str, float]]] | None
 
 
-def load_run(folder: Path | str) -> Run:
-    """The run in `folder`, from its run.json and journal alone."""
-    raise NotImplementedError
+def load_run(folder: Path | str, baseline: str = "") -> Run:
+    """The run in `folder`, from its run.json and journal alone; `baseline` takes the place of the experiment's.
+
+    Raises UsageError where there is no run or no such system, DataError where a file of it is damaged.
+    """
+    folder = Path(folder)
+    head = read_head(folder)
+    plan = head["plan"]
+    systems = list(plan["systems"])
+    if baseline:
+        if baseline not in systems:
+            raise UsageError(f"the run has no system {baseline!r}; there are: {', '.join(systems)}")
+        systems.sort(key=lambda name: name != baseline)
+    latest = answers(read_journal(folder / JOURNAL))
+    topics: list[str] = plan["topics"]
+    failed = {
+        topic: f"{system} failed: {outcome.failed}"
+        for topic in topics
+        for system in reversed(systems)
+        if (outcome := latest.get((topic, system))) and outcome.failed is not None
+    }
+    done = [topic for topic in topics if topic not in failed and all((topic, system) in latest for system in systems)]
+    outcomes = tuple(latest[key] for topic in topics for system in systems if (key := (topic, system)) in latest)
+    columns = [(dimension, measure) for dimension in ("", *plan["dimensions"]) for measure in plan["measures"]]
+    return Run(
+        name=plan["name"],
+        collection=head["provenance"]["collection"]["name"],
+        n=head["n"],
+        systems=tuple(systems),
+        baseline=systems[0],
+        dimensions=tuple(plan["dimensions"]),
+        measures=tuple(plan["measures"]),
+        comparisons=compare(latest, done, systems, columns, plan["seed"]),
+        outcomes=outcomes,
+        excluded={**head["excluded"], **failed},
+        provenance={"about": plan["about"], **head["provenance"], "systems": head["fingerprint"]["systems"]},
+        partial=len(outcomes) < len(topics) * len(systems),
+        oracle_systems=tuple(name for name in systems if any(o.oracle for o in outcomes if o.system == name)),
+        expected=plan["expected"] or None,
+    )
+
+
+def read_head(folder: Path) -> dict[str, Any]:
+    """run.json: the plan, what it was made from, where from, and what is left out. Errors as `load_run`."""
+    path = folder / HEAD
+    try:
+        head = json.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
+        raise UsageError(f"{folder} holds no run ({HEAD} is missing); `fairagent evaluate FILE` makes one") from None
+    except ValueError as error:
+        raise DataError(f"{path}: cannot be read ({error}); start over with --new") from None
+    if not isinstance(head, dict) or head.get("format") != FORMAT:
+        raise DataError(f"{path}: this is no run of this version of fairagent; start over with --new")
+    return head
+
+
+FORMAT = 1
+"""Of run.json."""
+
+
+def answers(outcomes: Iterable[Outcome]) -> dict[tuple[str, str], Outcome]:
+    """(topic, system) -> the last outcome, an answer counting more than a failure."""
+    latest: dict[tuple[str, str], Outcome] = {}
+    for outcome in outcomes:
+        key = (outcome.topic, outcome.system)
+        if outcome.failed is None or key not in latest or latest[key].failed is not None:
+            latest[key] = outcome
+    return latest
+
+
+def failures(outcomes: Sequence[Outcome]) -> Counter[tuple[str, str]]:
+    """(topic, system) -> how often it has failed."""
+    return Counter((outcome.topic, outcome.system) for outcome in outcomes if outcome.failed is not None)

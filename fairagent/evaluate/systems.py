@@ -165,7 +165,7 @@ def _fitted(parts: Parts, options: Options, fit: Callable[[Mapping[str, Pool]], 
 
 
 def _usually_lacking(pools: Iterable[Pool], settings: Settings) -> Place:
-    """The group that lacks most in most pools; DataError where none ever does. Ties go to the first dimension, group."""
+    """The group that lacks most in most pools, on a tie the first; DataError where none ever lacks anything."""
     discount = parse_discount(settings.discount)
     found = Counter(place for pool in pools if (place := most_lacking(pool, discount)))
     if not found:

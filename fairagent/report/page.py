@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import os
 from collections.abc import Mapping
 from functools import cache, partial
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from fairagent.evaluate.files import write_whole
 from fairagent.evaluate.run import GroupShares, Run
 from fairagent.report import names
 from fairagent.report.plots import (
@@ -49,9 +49,7 @@ GROUP_COLORS = 12
 
 def write_page(run: Run, path: Path) -> None:
     """Write `run` as a page to `path`, which appears whole or not at all."""
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    unfinished.write_text(page(run), encoding="utf-8", newline="\n")
-    unfinished.replace(path)
+    write_whole(path, page(run))
 
 
 def page(run: Run) -> str:

@@ -75,7 +75,8 @@ def trade_off_plot(points: Sequence[Point], systems: Sequence[str], axes: tuple[
         axis.set_ylim(*_limits([(p.fairness.low, p.fairness.high) for p in points]))
         _equal_products(axis)
         front = sorted((p.relevance.mean, p.fairness.mean) for p in points if p.front)
-        axis.plot(*zip(*front, strict=True), color=INK, linewidth=1.4, linestyle=(0, (2, 3)), zorder=2)
+        if front:
+            _steps_down(axis, front)
         for p in points:
             _point(axis, p)
         _name_points(axis, points, [_cut(systems[p.system]) for p in points], names)
@@ -197,7 +198,8 @@ def _limits(intervals: Iterable[tuple[float, float]]) -> tuple[float, float]:
     lows, highs = zip(*intervals, strict=True)
     low, high = min(lows), max(highs)
     room = max(0.12 * (high - low), 0.005)
-    return (max(0.0, low - room) if low >= 0 else low - room), high + room
+    bottom = max(0.0, low - room) if low >= 0 else low - room
+    return bottom, min(1.01, high + room) if high <= 1 else high + room
 
 
 def _equal_products(axis: Axes) -> None:
@@ -205,8 +207,16 @@ def _equal_products(axis: Axes) -> None:
     (left, right), (bottom, top) = axis.get_xlim(), axis.get_ylim()
     if left * bottom >= 0 and right * top > 0:
         across = np.linspace(max(left, 1e-9), right, 60)
-        for value in np.linspace(left * bottom, right * top, 9)[1:-1]:
-            axis.plot(across, value / across, color=GRID, linewidth=1, linestyle=(0, (1, 2)), zorder=1)
+        for value in np.linspace(left * bottom, right * top, 7)[1:-1]:
+            axis.plot(across, value / across, color=MUTED, linewidth=1, linestyle=(0, (1, 3)), alpha=0.6, zorder=1)
+
+
+def _steps_down(axis: Axes, front: Sequence[tuple[float, float]]) -> None:
+    """The edge of what the front leaves behind: from each point left and down to its neighbors, then out of sight."""
+    left, bottom = axis.get_xlim()[0], axis.get_ylim()[0]
+    xs = [left, *(x for x, _ in front for _ in range(2))]
+    ys = [*(y for _, y in front for _ in range(2)), bottom]
+    axis.plot(xs, ys, color=INK, linewidth=1.2, linestyle=(0, (4, 3)), zorder=1.5)
 
 
 def _point(axis: Axes, point: Point) -> None:
@@ -233,15 +243,29 @@ def _name_points(axis: Axes, points: Sequence[Point], texts: Sequence[str], name
     inside = Box(frame.x0, frame.y0, frame.x1, frame.y1)
     centers = [axis.transData.transform((p.relevance.mean, p.fairness.mean)) for p in points]
     taken = [Box(x - 7, y - 7, x + 7, y + 7) for x, y in centers]
+    crosses = [box for p in points for box in _cross(axis, p)]
     for (x, y), text in zip(centers, texts, strict=True):
-        for box, side, (dx, dy) in _places(float(x), float(y), text):
-            fits = box.left >= inside.left and box.right <= inside.right
-            fits = fits and box.bottom >= inside.bottom and box.top <= inside.top
-            if fits and not any(box.meets(other) for other in taken):
-                taken.append(box)
-                at = axis.transData.inverted().transform((x + dx, y + dy))
-                axis.text(at[0], at[1], names(text), color=INK, ha=side, fontsize=TEXT_SIZE, zorder=4)
-                break
+        free = [
+            (box, side, dx, dy)
+            for box, side, (dx, dy) in _places(float(x), float(y), text)
+            if box.left >= inside.left and box.right <= inside.right
+            if box.bottom >= inside.bottom and box.top <= inside.top
+            if not any(box.meets(other) for other in taken)
+        ]
+        # Best is a place that no interval runs through.
+        free.sort(key=lambda place: any(place[0].meets(line) for line in crosses))
+        for box, side, dx, dy in free[:1]:
+            taken.append(box)
+            at = axis.transData.inverted().transform((x + dx, y + dy))
+            axis.text(at[0], at[1], names(text), color=INK, ha=side, fontsize=TEXT_SIZE, zorder=4)
+
+
+def _cross(axis: Axes, point: Point) -> tuple[Box, Box]:
+    """The two lines of a point's intervals."""
+    x, y = point.relevance, point.fairness
+    (left, bottom), (right, top) = axis.transData.transform([(x.low, y.low), (x.high, y.high)]).tolist()
+    across, up = axis.transData.transform((x.mean, y.mean)).tolist()
+    return Box(left, up - 1, right, up + 1), Box(across - 1, bottom, across + 1, top)
 
 
 def _places(x: float, y: float, text: str) -> list[tuple[Box, str, tuple[float, float]]]:

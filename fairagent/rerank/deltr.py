@@ -46,7 +46,8 @@ def fit_deltr(
 ) -> DELTRModel:
     """Fit by gradient descent on the sum of the queries' losses plus `l2` |weights|^2.
 
-    `gamma` >= 0 is the price of under-exposure: 0 is plain list-wise learning. Features are standardized one by one
+    `gamma` >= 0 is the price of under-exposure: 0 is plain list-wise learning. Exposures are chances of the order 1 / n
+    and enter squared, so among n documents gamma matters from about n^2 on. Features are standardized one by one
     over all documents; the protected attribute stays 0 or 1. The weights start uniformly in [0, 0.01], drawn with
     `seed`. Raises UsageError for numbers out of range, DataError as `Batch.of` and where training diverges.
     """

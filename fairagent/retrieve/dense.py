@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fairagent.errors import BackendUnavailable, DataError, IndexMismatch, UsageError
 from fairagent.retrieve.clock import engine_time
-from fairagent.retrieve.dense_index import DONE, PROBE, VECTORS, DenseManifest, same_model
+from fairagent.retrieve.dense_index import PROBE, VECTORS, DenseManifest, read_done, same_model
 from fairagent.retrieve.encoder import Embeddings, Encoder
 from fairagent.retrieve.lucene.index import Indexable
 from fairagent.retrieve.lucene.strings import IdTable, mapped
@@ -46,14 +46,15 @@ class DenseRetriever:
         """
         self.manifest = DenseManifest.read(folder)
         self.manifest.check(collection, folder)
-        if (folder / DONE).exists():
-            raise BackendUnavailable(f"the embeddings at {folder} are not finished; call build_dense_index again")
         try:
+            done = read_done(folder)
             self._ids = IdTable.load(folder)
             self._vectors = mapped(folder / VECTORS)
             probe = np.load(folder / PROBE)
         except (OSError, ValueError, EOFError) as error:
             raise IndexMismatch(f"the vectors at {folder} are damaged; build them again ({error})") from None
+        if done < self.manifest.documents:
+            raise BackendUnavailable(f"the embeddings at {folder} are not finished; call build_dense_index again")
         if not same_model(probe, encoder):
             raise IndexMismatch(
                 f"the vectors at {folder} were made with {self.manifest.model!r}, and {encoder.name!r} makes others; "

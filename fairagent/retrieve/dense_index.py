@@ -26,6 +26,7 @@ PROBE = "probe.npy"
 PROBE_TEXT = "A fair ranking shows every group its share of the relevant documents."
 """Encoded with the collection: a model that gives another vector for it is another model."""
 DONE = "done.txt"
+"""How many documents are encoded; what comes after them in the vectors is zeros."""
 CHUNK = 256
 """Documents between two marks that a broken-off build can go on from."""
 
@@ -83,11 +84,13 @@ def build_dense_index(
     """
     if folder.exists() and not (folder / MANIFEST).is_file():
         raise UsageError(f"{folder} is there already and holds no embeddings; name another folder, or remove it")
+    # Before the documents are read: what changes in the meantime must not pass for what was encoded.
+    fingerprint = collection.fingerprint()
     names = [encode_id(document.id) for document in collection.documents()]
     if not names:
         raise DataError(f"collection {collection.name!r} has no documents")
     probe = encoder.documents([PROBE_TEXT])[0]
-    manifest = DenseManifest(collection.name, collection.fingerprint(), len(names), encoder.name, len(probe))
+    manifest = DenseManifest(collection.name, fingerprint, len(names), encoder.name, len(probe))
 
     partial = folder.with_name(f"{folder.name}.partial")
     if not _unfinished(partial, manifest, encoder):
@@ -96,10 +99,9 @@ def build_dense_index(
         IdTable.save(partial, names)
         np.save(partial / PROBE, probe)
         np.lib.format.open_memmap(partial / VECTORS, "w+", np.float32, (len(names), len(probe)))
-        _mark(partial, 0)
+        mark_done(partial, 0)
         (partial / MANIFEST).write_text(json.dumps(asdict(manifest), indent=2) + "\n", encoding="utf-8")
     _encode(collection, partial, encoder, progress)
-    (partial / DONE).unlink()
     shutil.rmtree(folder, ignore_errors=True)
     partial.rename(folder)
     return manifest
@@ -121,19 +123,24 @@ def _unfinished(partial: Path, manifest: DenseManifest, encoder: Encoder) -> boo
 
 def _encode(collection: Indexable, partial: Path, encoder: Encoder, progress: Callable[[int], None]) -> None:
     vectors = np.lib.format.open_memmap(partial / VECTORS, "r+")
-    done = int((partial / DONE).read_text(encoding="utf-8"))
+    done = read_done(partial)
     texts = (f"{document.title} {document.text}".strip() for document in collection.documents())
     rest = islice(texts, done, None)
     while chunk := list(islice(rest, CHUNK)):
         vectors[done : done + len(chunk)] = encoder.documents(chunk)
         vectors.flush()
         done += len(chunk)
-        _mark(partial, done)
+        mark_done(partial, done)
         progress(done)
 
 
-def _mark(partial: Path, done: int) -> None:
-    """Note how many documents are done; the file is whole whenever the process ends."""
-    new = partial / f"{DONE}.new"
+def read_done(folder: Path) -> int:
+    """How many documents in `folder` are encoded."""
+    return int((folder / DONE).read_text(encoding="utf-8"))
+
+
+def mark_done(folder: Path, done: int) -> None:
+    """Note how many documents are encoded; the file is whole whenever the process ends."""
+    new = folder / f"{DONE}.new"
     new.write_text(str(done), encoding="utf-8")
-    new.replace(partial / DONE)
+    new.replace(folder / DONE)

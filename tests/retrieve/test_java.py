@@ -142,13 +142,16 @@ MADE = """
 
 
 def test_indexing_and_searching_are_quiet(tmp_path):
-    script = MADE + f"""
+    script = (
+        MADE
+        + f"""
     build_index(Made(), Path({str(tmp_path / "index")!r}))
     retriever = LuceneRetriever(Path({str(tmp_path / "index")!r}), Made())
     assert retriever.search(Query("lawyer"), 5).ids == ("d1",)
     assert retriever.score(Query("harbor"), ["d1", "d2"])[1] > 0
     assert retriever.document("d2").text == "a quiet harbor"
     """
+    )
     done = run(script)
     assert (done.stdout, done.stderr, done.returncode) == ("", "", 0)
 
@@ -212,7 +215,9 @@ INTERRUPTED = [
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGINT for another process")
 @pytest.mark.parametrize(("doing", "loop"), INTERRUPTED)
 def test_control_c_runs_what_is_to_be_run_at_the_end(tmp_path, doing, loop):
-    script = MADE + f"""
+    script = (
+        MADE
+        + f"""
     FOLDER = {str(tmp_path / "index")!r}
 
     class Endless(Made):
@@ -232,6 +237,7 @@ def test_control_c_runs_what_is_to_be_run_at_the_end(tmp_path, doing, loop):
     finally:
         print("finally", flush=True)
     """
+    )
     command = [sys.executable, "-c", textwrap.dedent(script)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:

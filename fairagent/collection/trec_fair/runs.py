@@ -93,8 +93,9 @@ def _at_once(path: Path, columns: int) -> _Table | None:
 
 
 def _line_by_line(path: Path, task: Task, faults: Faults) -> _Table:
-    names, rows, numbers = COLUMNS[task], [], []
-    before = faults.count
+    names, before = COLUMNS[task], faults.count
+    rows: list[list[int]] = []
+    numbers: list[int] = []
     for place, (number, line) in enumerate(lines(path, faults)):
         cells = [cell.strip(" ") for cell in line.split("\t")]
         if place == 0 and cells[0] == "id":
@@ -134,9 +135,7 @@ def _hint(line: str, columns: int, task: Task) -> str:
     return ""
 
 
-def _grouped(
-    path: Path, table: _Table, year: Year, task: Task, topics: Collection[str] | None, faults: Faults
-) -> Run:
+def _grouped(path: Path, table: _Table, year: Year, task: Task, topics: Collection[str] | None, faults: Faults) -> Run:
     """The rankings of a table; faults for repeated pages, long rankings and unknown topics."""
     pages, scale = table.cells[:, -1], LARGEST_ID + 1
     keys = table.cells[:, 0] * scale + (table.cells[:, 1] if task == 2 else 0)

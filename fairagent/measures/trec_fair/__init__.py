@@ -1,9 +1,9 @@
 """The official measures of the TREC Fair Ranking track, 2022 and 2021, exact and sparse.
 
-    pages = Pages.from_alignments(...)          # or fairagent.collection.trec_fair.read_pages
-    track = TrackEvaluator(2022, 1, ["gender"], pages, qrels)
-    track.evaluate(run).mean("score")
-    track.over(SUBSETS_2022["internal"]).evaluate(run)
+pages = Pages.from_alignments(...)          # or fairagent.collection.trec_fair.read_pages
+track = TrackEvaluator(2022, 1, ["gender"], pages, qrels)
+track.evaluate(run).mean("score")
+track.over(SUBSETS_2022["internal"]).evaluate(run)
 """
 
 from fairagent.measures.trec_fair.alignment import QUALITY_FIELD, RULES_2021, RULES_2022, Alignment, Rule
@@ -15,7 +15,8 @@ from fairagent.measures.trec_fair.dimensions import (
     Dimension,
 )
 from fairagent.measures.trec_fair.evaluator import LONGEST, Evaluation, TrackEvaluator
-from fairagent.measures.trec_fair.pages import LARGEST_ID, IntArray, Pages, PagesBuilder
+from fairagent.measures.trec_fair.lookup import IntArray
+from fairagent.measures.trec_fair.pages import LARGEST_ID, Pages, PagesBuilder
 from fairagent.measures.trec_fair.relevant import Task, Year
 from fairagent.measures.trec_fair.run import Run
 from fairagent.measures.trec_fair.space import Amounts, Space

@@ -55,7 +55,9 @@ def source_regions(value: Any, dimension: Dimension) -> Alignment:
     for region, count in counts.items():
         if isinstance(count, bool) or not isinstance(count, int | float) or not 0 <= count < math.inf:
             raise ValueError(f"the count of {region!r} is {count!r}, expected a number of 0 or more")
-    return _shares({UNKNOWN if region == "UNK" else region: float(count) for region, count in counts.items()}, dimension)
+    return _shares(
+        {UNKNOWN if region == "UNK" else region: float(count) for region, count in counts.items()}, dimension
+    )
 
 
 def genders(value: Any, dimension: Dimension) -> Alignment:

@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 from fairagent.errors import DataError, UsageError
 from fairagent.measures.trec_fair import y2021
 from fairagent.measures.trec_fair.judgments import Judgments, Shown
-from fairagent.measures.trec_fair.pages import IntArray, Pages
+from fairagent.measures.trec_fair.lookup import IntArray
+from fairagent.measures.trec_fair.pages import Pages
 from fairagent.measures.trec_fair.relevant import Relevant, Task, Year
 from fairagent.measures.trec_fair.run import Run
-from fairagent.measures.trec_fair.space import Amounts
+from fairagent.measures.trec_fair.space import Amounts, totals
 from fairagent.measures.trec_fair.targets import Targets
 from fairagent.measures.trec_fair.task1 import Task1Row, awrf, ndcg
 from fairagent.measures.trec_fair.task2 import Task2Row, expected_exposure
@@ -97,8 +98,10 @@ class TrackEvaluator:
             raise UsageError(f"year {year!r}, task {task!r}: there are the years 2021 and 2022, and tasks 1 and 2")
         if n is not None and (task != 1 or n < 1):
             raise UsageError(f"n is {n} in Task {task}; Task 1 has a cut-off of 1 or more, Task 2 has none")
+        if year == 2021 and not all(dimension.averaged for dimension in pages.dimensions):
+            raise UsageError("2021 has dimensions with a background only: DIMENSIONS_2021")
         self.year, self.task, self.n = year, task, n
-        self.judgments = Judgments.of(pages, qrels)
+        self.judgments = Judgments(pages, qrels)
         self._relevant = Relevant(year, task, self.judgments)
         self._choose(dimensions)
 
@@ -112,6 +115,10 @@ class TrackEvaluator:
         self.dimensions = tuple(dimensions)
         self.targets: Targets = self._relevant.targets(dimensions)
         self.left_out: Mapping[str, str] = self._relevant.left_out(self.targets)
+
+    def __str__(self) -> str:
+        measures = f"nDCG, AWRF, Score @{self.n or LONGEST[self.year]}" if self.task == 1 else "EE-L, EE-D, EE-R"
+        return f"TREC Fair {self.year}, Task {self.task}, {'*'.join(self.dimensions)}: {measures}"
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -169,7 +176,7 @@ class TrackEvaluator:
 
     def _unknown(self, shown: Shown) -> IntArray:
         absent = shown.row < 0
-        counts = np.bincount(shown.topic[absent], shown.lines[absent], minlength=len(self.judgments.topics))
+        counts = totals(shown.topic[absent], shown.lines[absent].astype(np.float64), len(self.judgments.topics))
         return counts.astype(np.int64)
 
     def _check_task1(self, run: Run) -> None:

@@ -9,38 +9,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairagent.errors import DataError
-from fairagent.measures.trec_fair.pages import LARGEST_ID, IntArray, Pages
+from fairagent.measures.trec_fair.lookup import IntArray, Lookup
+from fairagent.measures.trec_fair.pages import LARGEST_ID, Pages
 from fairagent.measures.trec_fair.run import Run
 from fairagent.measures.trec_fair.space import grouped
 from fairagent.types import FloatArray
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Judgments:
     """The relevant pages of t topics, each once, in the order of page ids.
 
     Judgment j says that the page with `row[j]` in `pages` (-1: it has no metadata) is relevant to topic number
-    `topic[j]`; `keys[j]` is id * t + topic. `relevant` (t,) counts a topic's relevant pages, known or not.
+    `topic[j]`. `relevant` (t,) counts a topic's relevant pages, known or not.
     """
 
-    pages: Pages
-    topics: tuple[str, ...]
-    keys: IntArray
-    topic: IntArray
-    row: IntArray
-    relevant: IntArray
-
-    @classmethod
-    def of(cls, pages: Pages, qrels: Mapping[str, Collection[int]]) -> Judgments:
-        """From topic -> ids of relevant pages, repeated ones counting once; DataError for what is no id."""
-        listed = [np.fromiter(ids, np.int64, len(ids)) for ids in qrels.values()]
-        ids = np.concatenate([*listed, np.zeros(0, np.int64)])
-        if ids.size and not 0 <= ids.min() <= ids.max() <= LARGEST_ID:
-            raise DataError(f"qrels: page ids are from 0 to {LARGEST_ID}, found {ids.min()} and {ids.max()}")
-        topics = np.repeat(np.arange(len(listed)), [len(of_topic) for of_topic in listed])
-        keys = np.unique(ids * max(1, len(listed)) + topics)
-        ids, topics = np.divmod(keys, max(1, len(listed)))
-        return cls(pages, tuple(qrels), keys, topics, pages.find(ids), np.bincount(topics, minlength=len(listed)))
+    def __init__(self, pages: Pages, qrels: Mapping[str, Collection[int]]) -> None:
+        """Take topic -> ids of relevant pages, repeated ones counting once; DataError for what is no id."""
+        if not qrels:
+            raise DataError("the qrels have no topics")
+        self.pages, self.topics = pages, tuple(qrels)
+        listed = [_ids(topic, pages) for topic, pages in qrels.items()]
+        topics = np.repeat(np.arange(len(listed)), [ids.size for ids in listed])
+        keys = np.unique(np.concatenate(listed) * len(listed) + topics)
+        self.ids, self.topic = np.divmod(keys, len(listed))
+        self._page_places, self._keys = Lookup(pages.ids), Lookup(keys)
+        self.row = self._page_places.find(self.ids)
+        self.relevant = np.bincount(self.topic, minlength=len(listed))
 
     def numbers(self, run: Run) -> IntArray:
         """The number here of each topic of a run; DataError, naming them, for topics that are not judged."""
@@ -62,7 +56,7 @@ class Judgments:
         if run.topic.size > len(run.topics):
             keys, discounts, lines = grouped(keys, discounts)
             ids, topics = np.divmod(keys, len(self.topics))
-        return Shown(topics, discounts, lines, self.places.find(ids), self.found.find(keys) >= 0)
+        return Shown(topics, discounts, lines, self._page_places.find(ids), self._keys.find(keys) >= 0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,3 +72,10 @@ class Shown:
     lines: IntArray
     row: IntArray
     relevant: NDArray[np.bool_]
+
+
+def _ids(topic: str, pages: Collection[int]) -> IntArray:
+    ids = np.asarray(pages if isinstance(pages, np.ndarray) else list(pages))
+    if ids.size and (ids.dtype.kind not in "iu" or not 0 <= ids.min() <= ids.max() <= LARGEST_ID):
+        raise DataError(f"qrels, topic {topic}: page ids are whole numbers from 0 to {LARGEST_ID}")
+    return ids.astype(np.int64)

@@ -37,6 +37,11 @@ class Rows:
     weights: FloatArray
     widest: int
 
+    @property
+    def single(self) -> bool:
+        """Whether every row has exactly one label: row r is entry r."""
+        return self.widest == 1 and len(self.codes) == len(self.counts)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pages:

@@ -11,7 +11,7 @@ import numpy as np
 from fairagent.measures.discounts import LOG2_MAX2
 from fairagent.measures.trec_fair import y2021
 from fairagent.measures.trec_fair.judgments import Judgments
-from fairagent.measures.trec_fair.space import Amounts, Space
+from fairagent.measures.trec_fair.space import Amounts, Space, totals
 from fairagent.measures.trec_fair.targets import Targets, averaged_with_world
 from fairagent.measures.trec_fair.task2 import target_exposure
 from fairagent.types import FloatArray
@@ -46,7 +46,7 @@ class Relevant:
         space = Space.of([pages.dimension(name) for name in names])
         if len(names) == 1:
             targets = averaged_with_world(space, self._alignment(space), len(self.judgments.topics))
-            return targets if self.task == 1 else targets.scaled(self._attention(targets.total()))
+            return targets if self.task == 1 else targets.scaled(self._attention(targets.total))
         whole = self._intersectional
         return whole if len(names) == len(pages.dimensions) else whole.over(names)
 
@@ -56,7 +56,7 @@ class Relevant:
         needed = "metadata and a quality class" if self.task == 2 else "metadata"
         needed = "metadata and a known label" if (self.year, self.task) == (2021, 1) else needed
         reasons = {}
-        for number in np.flatnonzero(~(targets.total() > 0.0)).tolist():
+        for number in np.flatnonzero(~(targets.total > 0.0)).tolist():
             count = int(judgments.relevant[number])
             none = f"none of its {count} relevant pages has {needed}"
             reasons[judgments.topics[number]] = none if count else "no page is relevant"
@@ -72,8 +72,8 @@ class Relevant:
             return targets
         # 2022 divides by the weights and not by the mass, which is more where alignments add up to more than 1.
         if self.year == 2022:
-            return targets.scaled(self._attention(np.bincount(self._topic, self._weight, minlength=topics)))
-        return targets.scaled(self._attention(np.bincount(alignment.keys // space.cells, alignment.values, topics)))
+            return targets.scaled(self._attention(totals(self._topic, self._weight, topics)))
+        return targets.scaled(self._attention(totals(alignment.keys // space.cells, alignment.values, topics)))
 
     def _alignment(self, space: Space) -> Amounts:
         """The weighted sum of the relevant pages' alignments, topic by topic to stay small."""
@@ -86,5 +86,7 @@ class Relevant:
         return y2021.without_unknown(whole, space) if (self.year, self.task) == (2021, 1) else whole
 
     def _attention(self, divisors: FloatArray) -> FloatArray:
-        attention = LOG2_MAX2(RANKING_LENGTH[self.year]).sum()
-        return np.divide(attention, divisors, out=np.zeros_like(divisors), where=divisors > 0.0)
+        """What makes a target with this sum one of a full ranking's attention; 0 where there is no target."""
+        attention = float(LOG2_MAX2(RANKING_LENGTH[self.year]).sum())
+        factors: FloatArray = np.divide(attention, divisors, out=np.zeros_like(divisors), where=divisors > 0.0)
+        return factors

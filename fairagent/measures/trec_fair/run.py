@@ -9,7 +9,8 @@ import numpy as np
 
 from fairagent.errors import DataError
 from fairagent.measures.discounts import LOG2_MAX2
-from fairagent.measures.trec_fair.pages import LARGEST_ID, IntArray
+from fairagent.measures.trec_fair.lookup import IntArray
+from fairagent.measures.trec_fair.pages import LARGEST_ID
 from fairagent.types import FloatArray
 
 

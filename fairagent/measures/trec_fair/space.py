@@ -14,9 +14,9 @@ import numpy as np
 
 from fairagent.errors import UsageError
 from fairagent.measures.trec_fair.dimensions import Dimension
-from fairagent.measures.trec_fair.pages import IntArray, Pages
+from fairagent.measures.trec_fair.lookup import IntArray
+from fairagent.measures.trec_fair.pages import Pages
 from fairagent.types import FloatArray
-
 
 FEW = 4
 """Up to so many possible keys an entry, a place for each is faster than sorting."""
@@ -92,13 +92,13 @@ class Space:
             parts.append((pages.rows_of(dimension.name), stride))
         # Dimensions with one label a page first, as long as there are few entries.
         for part, stride in sorted(parts, key=lambda part: part[0].widest):
-            row = part.of_page[rows]
-            entries, counts = part.starts[row], part.counts[row]
-            if not (counts == 1).all():
+            entries = part.of_page[rows]
+            if not part.single:
+                counts = part.counts[entries]
                 ends = counts.cumsum()
-                within = np.arange(ends[-1]) - np.repeat(ends - counts, counts)
-                entries = np.repeat(entries, counts) + within
-                keys, weights, rows = (np.repeat(values, counts) for values in (keys, weights, rows))
+                within = np.arange(counts.sum()) - np.repeat(ends - counts, counts)
+                entries = np.repeat(part.starts[entries], counts) + within
+                keys, weights, rows = np.repeat(keys, counts), np.repeat(weights, counts), np.repeat(rows, counts)
             keys = keys + part.codes[entries] * stride
             weights = weights * part.weights[entries]
         keys, sums, _ = grouped(keys, weights)
@@ -125,10 +125,19 @@ def grouped(keys: IntArray, values: FloatArray) -> tuple[IntArray, FloatArray, I
         return keys, values, np.zeros(0, np.int64)
     least = int(keys.min())
     if int(keys.max()) - least < FEW * keys.size:
-        counts = np.bincount(keys - least)
+        counts = np.bincount(keys - least).astype(np.int64)
         present = np.flatnonzero(counts)
-        return present + least, np.bincount(keys - least, values)[present], counts[present]
+        return present + least, totals(keys - least, values, 0)[present], counts[present]
     order = keys.argsort()
     keys = keys[order]
     starts = np.flatnonzero(np.concatenate(([True], keys[1:] != keys[:-1])))
     return keys[starts], np.add.reduceat(values[order], starts), np.diff(starts, append=keys.size)
+
+
+def totals(places: IntArray, values: FloatArray, count: int) -> FloatArray:
+    """The sum of the values of each place, (count,) or more where a place is beyond.
+
+    >>> totals(np.array([2, 0, 2]), np.array([1.0, 2.0, 3.0]), 4).tolist()
+    [2.0, 0.0, 4.0, 0.0]
+    """
+    return np.bincount(places, values, minlength=count).astype(np.float64)

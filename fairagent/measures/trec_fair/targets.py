@@ -22,7 +22,7 @@ import numpy as np
 
 from fairagent.errors import UsageError
 from fairagent.measures.trec_fair.lookup import IntArray, Lookup
-from fairagent.measures.trec_fair.space import Amounts, Space, grouped
+from fairagent.measures.trec_fair.space import Amounts, Space, grouped, totals
 from fairagent.types import FloatArray
 
 MOST_DENSE = 1_000_000
@@ -48,14 +48,18 @@ class Targets:
         values[found] += self.touched.values[places[found]]
         return values
 
+    @cached_property
     def total(self) -> FloatArray:
         """The sum of every topic's target over all cells, (t,)."""
-        return self._by_topic(self.touched.values) + self.heads.sum(axis=1) * self.tails.sum(axis=1)
+        product: FloatArray = self.heads.sum(axis=1) * self.tails.sum(axis=1)
+        return self._by_topic(self.touched.values) + product
 
+    @cached_property
     def squares(self) -> FloatArray:
         """The sum of every topic's squared target over all cells, (t,): (a + gm)^2 = a (a + 2 gm) + g^2 m^2."""
         crossed = self.touched.values * (self.touched.values + 2.0 * self._product(self.touched.keys))
-        return self._by_topic(crossed) + (self.heads**2).sum(axis=1) * (self.tails**2).sum(axis=1)
+        product: FloatArray = (self.heads**2).sum(axis=1) * (self.tails**2).sum(axis=1)
+        return self._by_topic(crossed) + product
 
     def dense(self, topic: int) -> FloatArray:
         """One topic's target over all cells, (cells,); UsageError where these are more than a million."""
@@ -86,10 +90,11 @@ class Targets:
 
     def _product(self, keys: IntArray) -> FloatArray:
         head, tail = np.divmod(keys, self.space.tails)
-        return self.heads.ravel()[head] * self.tails[head // self.space.heads, tail]
+        product: FloatArray = self.heads.ravel()[head] * self.tails[head // self.space.heads, tail]
+        return product
 
     def _by_topic(self, values: FloatArray) -> FloatArray:
-        return np.bincount(self.touched.keys // self.space.cells, values, minlength=len(self.heads))
+        return totals(self.touched.keys // self.space.cells, values, len(self.heads))
 
 
 def averaged_with_world(space: Space, alignment: Amounts, topics: int) -> Targets:
@@ -106,13 +111,13 @@ def averaged_with_world(space: Space, alignment: Amounts, topics: int) -> Target
     heads, tails = space.heads, space.tails
     head, tail = np.divmod(alignment.keys, tails)
     topic = head // heads
-    mass = np.bincount(head, alignment.values, minlength=topics * heads).reshape(topics, heads)
+    mass = totals(head, alignment.values, topics * heads).reshape(topics, heads)
     pattern, world = _blocks(space)
     known = pattern > 0
     blocks = mass @ (pattern[:, None] == np.arange(1 + pattern.max()))
     added = 0.5 * blocks[:, pattern] * world * known
     factor = np.divide(added, mass, out=np.zeros_like(mass), where=mass > 0.0) + np.where(known, 0.5, 1.0)
-    marginal = np.bincount(topic * tails + tail, alignment.values, minlength=topics * tails).reshape(topics, tails)
+    marginal = totals(topic * tails + tail, alignment.values, topics * tails).reshape(topics, tails)
     total = marginal.sum(axis=1, keepdims=True)
     return Targets(
         space,

@@ -15,7 +15,7 @@ import numpy as np
 
 from fairagent.measures.discounts import LOG2_MAX2
 from fairagent.measures.trec_fair.judgments import Judgments, Shown
-from fairagent.measures.trec_fair.space import Amounts
+from fairagent.measures.trec_fair.space import Amounts, totals
 from fairagent.measures.trec_fair.targets import Targets
 from fairagent.types import FloatArray
 
@@ -44,7 +44,7 @@ def ndcg(judgments: Judgments, shown: Shown, n: int) -> FloatArray:
     whether they have metadata or not.
     """
     topics = len(judgments.topics)
-    gains = np.bincount(shown.topic, shown.attention * shown.relevant, minlength=topics)
+    gains = totals(shown.topic, shown.attention * shown.relevant, topics)
     best = np.concatenate(([np.nan], LOG2_MAX2(n).cumsum()))
     return gains / best[np.minimum(n, judgments.relevant)]
 
@@ -64,13 +64,13 @@ def awrf(exposure: Amounts, targets: Targets) -> FloatArray:
     [0.988707]
     """
     topics = exposure.keys // targets.space.cells
-    mass = np.bincount(topics, exposure.values, minlength=len(targets.heads))
-    total = targets.total()
+    mass = totals(topics, exposure.values, len(targets.heads))
+    total = targets.total
     p = exposure.values / mass[topics]
     q = targets.at(exposure.keys) / np.where(total > 0.0, total, 1.0)[topics]
     halves = 0.5 * (p * np.log(2.0 * p / (p + q)) + _x_log(q, 2.0 * q / (p + q)))
-    untouched = 1.0 - np.bincount(topics, q, minlength=len(total))
-    divergence = np.bincount(topics, halves, minlength=len(total)) + 0.5 * math.log(2.0) * untouched
+    untouched = 1.0 - totals(topics, q, len(total))
+    divergence = totals(topics, halves, len(total)) + 0.5 * math.log(2.0) * untouched
     return np.where(mass > 0.0, 1.0 - divergence.clip(0.0, math.log(2.0)), LOWEST)
 
 

@@ -15,8 +15,8 @@ import numpy as np
 from fairagent.measures.discounts import LOG2_MAX2
 from fairagent.measures.trec_fair.dimensions import QUALITIES
 from fairagent.measures.trec_fair.judgments import Judgments
-from fairagent.measures.trec_fair.pages import IntArray
-from fairagent.measures.trec_fair.space import Amounts
+from fairagent.measures.trec_fair.lookup import IntArray
+from fairagent.measures.trec_fair.space import Amounts, totals
 from fairagent.measures.trec_fair.targets import Targets
 from fairagent.types import FloatArray
 
@@ -49,7 +49,8 @@ def work_needed(counts: IntArray) -> FloatArray:
     ends = counts.cumsum(axis=1)
     attention = np.concatenate(([0.0], LOG2_MAX2(int(ends.max(initial=0))).cumsum()))
     sums = attention[ends] - attention[ends - counts]
-    return np.divide(sums, counts, out=np.zeros(counts.shape), where=counts > 0)
+    mean: FloatArray = np.divide(sums, counts, out=np.zeros(counts.shape), where=counts > 0)
+    return mean
 
 
 def target_exposure(judgments: Judgments) -> FloatArray:
@@ -79,7 +80,7 @@ def expected_exposure(exposure: Amounts, targets: Targets) -> tuple[FloatArray, 
     s, tau = exposure.values, targets.at(exposure.keys)
 
     def summed(values: FloatArray) -> FloatArray:
-        return np.bincount(topics, values, minlength=len(targets.heads))
+        return totals(topics, values, len(targets.heads))
 
-    untouched = (targets.squares() - summed(tau**2)).clip(0.0)
+    untouched = (targets.squares - summed(tau**2)).clip(0.0)
     return summed((s - tau) ** 2) + untouched, summed(s**2), summed(s * tau)

@@ -155,7 +155,9 @@ class LuceneRetriever:
         weights: dict[str, float] = {}
         for text, weight in [(query.text, 1.0), *((term.text, term.weight) for term in query.terms)]:
             if not 1e-30 < weight < 1e30:
-                raise UsageError(f"the weight of a keyword is a (usual) number above 0; that of {text[:60]!r} is {weight}")
+                raise UsageError(
+                    f"the weight of a keyword is a (usual) number above 0; that of {text[:60]!r} is {weight}"
+                )
             for term in self.analyzer.terms(text):
                 weights[term] = weights.get(term, 0.0) + weight
         if len(weights) > MAX_TERMS:
@@ -211,4 +213,6 @@ def _json_writer() -> Any:
 @lru_cache(maxsize=50_000)
 def _term_query(term: str) -> Any:
     """The immutable Lucene query for one term: expanded queries repeat them, and creating Java objects is slow."""
-    return java_class("org.apache.lucene.search.TermQuery")(java_class("org.apache.lucene.index.Term")("contents", term))
+    return java_class("org.apache.lucene.search.TermQuery")(
+        java_class("org.apache.lucene.index.Term")("contents", term)
+    )

@@ -95,9 +95,13 @@ def test_the_whitespace_analyzer_is_split(text):
 
 
 def test_an_index_of_terms_with_commas(tmp_path):
-    build_index(Made((Document("d1", "one, two ,three [four]"), Document("d2", "one two"))), tmp_path / "i", "whitespace")
+    build_index(
+        Made((Document("d1", "one, two ,three [four]"), Document("d2", "one two"))), tmp_path / "i", "whitespace"
+    )
     retriever = LuceneRetriever(tmp_path / "i")
-    found = {word: retriever.search(Query(word), 5).ids for word in ("one,", "one", ",three", "three", "[four]", "four")}
+    found = {
+        word: retriever.search(Query(word), 5).ids for word in ("one,", "one", ",three", "three", "[four]", "four")
+    }
     assert found == {"one,": ("d1",), "one": ("d2",), ",three": ("d1",), "three": (), "[four]": ("d1",), "four": ()}
 
 

@@ -129,7 +129,11 @@ def test_a_new_index_replaces_the_old_one(folder):
 FAILURES = [
     (Breaking(SMALL.made), DataError, "third document is bad"),
     (Made(()), DataError, "collection 'made' has no documents"),
-    (Made((*SMALL.made, Document("d1", "again"), Document("d2", "again"))), DataError, "2 document ids occur twice, 'd1'"),
+    (
+        Made((*SMALL.made, Document("d1", "again"), Document("d2", "again"))),
+        DataError,
+        "2 document ids occur twice, 'd1'",
+    ),
     (Made((Document("", "text"),)), DataError, "1 to 255 bytes of UTF-8 without NUL, not ''"),
     (Made((Document("a\0", "text"),)), DataError, r"1 to 255 bytes of UTF-8 without NUL, not 'a\\x00'"),
     (Made((Document("\ud800", "text"),)), DataError, r"1 to 255 bytes of UTF-8 without NUL, not '\\ud800'"),
@@ -237,9 +241,7 @@ def test_what_a_killed_build_left_is_not_added_to(folder):
 def test_the_same_collection_gives_the_same_arrays(tmp_path):
     for name in ("one", "two"):
         build_index(MADE, tmp_path / name)
-    one, two = (
-        {path.name: path.read_bytes() for path in (tmp_path / name).glob("*.*")} for name in ("one", "two")
-    )
+    one, two = ({path.name: path.read_bytes() for path in (tmp_path / name).glob("*.*")} for name in ("one", "two"))
     assert one == two
     assert {module.MANIFEST, "ids.npy", "vectors.terms.npy", "words.bytes.npy"} <= one.keys()
 

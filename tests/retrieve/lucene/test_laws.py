@@ -10,7 +10,21 @@ from fairagent.types import Query, Term
 
 from ..conftest import MADE
 
-WORDS = ["lawyer", "courts", "harbor", "town", "quiet", "odd", "ocean", "woman", "адвокат", "律師", "the", "qqqq", ", AND"]
+WORDS = [
+    "lawyer",
+    "courts",
+    "harbor",
+    "town",
+    "quiet",
+    "odd",
+    "ocean",
+    "woman",
+    "адвокат",
+    "律師",
+    "the",
+    "qqqq",
+    ", AND",
+]
 WEIGHTS = st.floats(0.001, 100)
 QUERIES = st.builds(
     Query,
@@ -31,7 +45,9 @@ def test_a_ranking_is_a_ranking(retriever, query, n):
     assert np.isfinite(ranking.scores).all()
     assert (ranking.scores > 0).all()
     # Scores never increase, and ids never decrease within a tie.
-    assert list(zip(-ranking.scores, ranking.ids, strict=True)) == sorted(zip(-ranking.scores, ranking.ids, strict=True))
+    assert list(zip(-ranking.scores, ranking.ids, strict=True)) == sorted(
+        zip(-ranking.scores, ranking.ids, strict=True)
+    )
 
 
 @given(query=QUERIES, n=LENGTHS, m=LENGTHS)

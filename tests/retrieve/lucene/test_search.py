@@ -86,6 +86,18 @@ def test_scores_and_order_are_those_of_anserini_on_an_index_of_its_own(retriever
         assert len(ours) > 0
 
 
+def test_scores_are_lucenes_32_bit_floats_exactly(retriever):
+    for number in range(100):
+        query = Query(
+            "lawyer harbor", terms=(Term("court town", 0.1 + number / 7), Term("odd", 10.0 ** (number % 9 - 4)))
+        )
+        ranking = retriever.search(query, 100)
+        with using_java():
+            hits = retriever._searcher.search(retriever._lucene_query(query), 100).scoreDocs
+        assert sorted(ranking.scores) == sorted(hit.score for hit in hits)
+        assert (ranking.scores.astype(np.float32) == ranking.scores).all()
+
+
 def anserini_searcher(folder):
     with using_java():
         lucene = "org.apache.lucene."
@@ -122,7 +134,9 @@ def test_k1_and_b_are_settings_of_the_search(index, retriever):
     assert len({tuple(scores.values()) for scores in found}) == len(settings)
 
 
-@pytest.mark.parametrize(("k1", "b"), [(-1, 0.4), (math.inf, 0.4), (math.nan, 0.4), (0.9, -0.1), (0.9, 1.1), (0.9, math.nan)])
+@pytest.mark.parametrize(
+    ("k1", "b"), [(-1, 0.4), (math.inf, 0.4), (math.nan, 0.4), (0.9, -0.1), (0.9, 1.1), (0.9, math.nan)]
+)
 def test_k1_and_b_outside_their_range_are_refused(index, k1, b):
     with pytest.raises(UsageError, match="BM25 needs k1 >= 0 and b from 0 to 1"):
         LuceneRetriever(index, k1=k1, b=b)

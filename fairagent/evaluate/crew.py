@@ -1,0 +1,95 @@
+"""Who does the work: any `concurrent.futures.Executor`. Threads here, or the workers of a Dask cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from typing import TypeVar
+
+from fairagent.errors import BackendUnavailable, UsageError
+
+T = TypeVar("T")
+
+LOCAL = "local"
+"""The address of a Dask cluster that is started on this machine for the run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Crew:
+    """An executor, and how many jobs it is given at a time; the order of their results means nothing."""
+
+    executor: Executor
+    width: int
+
+    def for_each(self, jobs: Iterable[tuple[Callable[..., T], tuple[object, ...]]], keep: Callable[[T], None]) -> None:
+        """Call every job (function, arguments) and `keep` with each result, in this thread, as soon as it is there.
+
+        The first error, or Ctrl-C, ends it: nothing new is begun, what runs is waited for and kept (it may have cost
+        money), then the error is raised. A second Ctrl-C does not wait.
+        """
+        rest = iter(jobs)
+        running: set[Future[T]] = set()
+        error: BaseException | None = None
+        while True:
+            if error is None:
+                running |= {
+                    self.executor.submit(work, *arguments) for work, arguments in islice(rest, self.width - len(running))
+                }
+            if not running:
+                break
+            try:
+                done, running = wait(running, return_when=FIRST_COMPLETED)
+            except KeyboardInterrupt as interrupt:
+                if error is not None:
+                    raise
+                error, done = interrupt, set()
+            for future in done:
+                if future.cancelled():
+                    continue
+                if (raised := future.exception()) is None:
+                    keep(future.result())
+                else:
+                    error = error or raised
+            if error is not None:
+                running = {future for future in running if not future.cancel()}
+        if error is not None:
+            raise error
+
+
+@contextmanager
+def threads(workers: int) -> Iterator[Crew]:
+    """So many threads of this process; UsageError for none."""
+    if workers < 1:
+        raise UsageError(f"--workers is the number of threads and must be at least 1, not {workers}")
+    with ThreadPoolExecutor(workers, thread_name_prefix="topic") as executor:
+        yield Crew(executor, 2 * workers)
+
+
+@contextmanager
+def dask(address: str, workers: int | None = None) -> Iterator[Crew]:
+    """The workers of the Dask cluster at `address`; `local` starts one on this machine, with so many processes.
+
+    Remote workers need fairagent, and the collection and its index at the same paths. Raises BackendUnavailable where
+    the package is missing or the cluster does not answer.
+    """
+    try:
+        from distributed import Client, LocalCluster
+    except ImportError:
+        raise BackendUnavailable("--dask needs the package distributed: pip install 'fairagent[dask]'") from None
+    try:
+        cluster = LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None) if address == LOCAL else None
+        client = Client(cluster if cluster is not None else address)
+    except (OSError, ValueError) as error:
+        raise BackendUnavailable(f"the Dask cluster at {address!r} does not answer ({error})") from None
+    try:
+        threads = sum(client.nthreads().values())
+        if not threads:
+            raise BackendUnavailable(f"the Dask cluster at {address!r} has no workers")
+        yield Crew(client.get_executor(pure=False), 2 * threads)
+    finally:
+        client.close()
+        if cluster is not None:
+            cluster.close()

@@ -1,0 +1,136 @@
+"""Running an experiment: what is missing is done, what is done is kept, and the tables are written from the journal."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from fairagent.errors import BackendUnavailable, UsageError
+from fairagent.evaluate.bench import Bench, close, keep_open, run_job
+from fairagent.evaluate.check import Checked
+from fairagent.evaluate.crew import Crew
+from fairagent.evaluate.engines import Progress, build_dense, build_lucene
+from fairagent.evaluate.files import LOCK, locked, write_whole
+from fairagent.evaluate.fingerprint import changes, fingerprint, provenance, without_passwords
+from fairagent.evaluate.journal import Journal, read_journal
+from fairagent.evaluate.options import Options
+from fairagent.evaluate.outcome import Outcome
+from fairagent.evaluate.results import RESULTS, write_results
+from fairagent.evaluate.run import FORMAT, HEAD, JOURNAL, Run, answers, failures, load_run, read_head
+from fairagent.evaluate.systems import KINDS
+
+ATTEMPTS = 3
+"""How often a topic that fails is tried under one system, over all repetitions of the command."""
+
+
+def build_indexes(checked: Checked, progress: Progress = lambda what, done: None) -> None:
+    """Build the indexes and embeddings that the systems need and that are not there."""
+    for system in checked.plan.systems.values():
+        options: Options = KINDS[system.kind].options(**system.options)
+        if KINDS[system.kind].indexed:
+            build_lucene(checked.collection, system.index, system.settings, progress)
+        if options.needs_embeddings:
+            build_dense(checked.collection, system.index, options.model, progress)
+
+
+def run_experiment(
+    checked: Checked,
+    folder: Path,
+    crew: Crew,
+    new: bool = False,
+    progress: Callable[[int, int], None] = lambda done, all: None,
+    environ: Mapping[str, str] = os.environ,
+) -> Run:
+    """Run what `folder` does not hold yet, and write its results; the indexes must be there (`build_indexes`).
+
+    To be repeated after whatever has ended it: the result is the same. `new` starts over. `progress` is told how many
+    of all jobs are done.
+
+    Raises UsageError where `folder` holds something else or a run of something else, BackendUnavailable where another
+    process works in it, and what ends a run (no key, no budget, Ctrl-C): then the results so far are there, marked
+    as partial.
+    """
+    if folder.exists() and not (folder / HEAD).is_file() and {path.name for path in folder.iterdir()} - {LOCK}:
+        raise UsageError(f"{folder} is there and holds no run; name a new or an empty folder with --run")
+    with locked(folder):
+        made_from = fingerprint(checked.plan, checked.collection, environ)
+        _take_up(checked, folder, made_from, new)
+        try:
+            _run_rest(checked, folder, crew, made_from, progress)
+        except BaseException:
+            with suppress(BackendUnavailable):
+                write_results(load_run(folder), folder)
+            raise
+        run = load_run(folder)
+        write_results(run, folder)
+        return run
+
+
+def _take_up(checked: Checked, folder: Path, made_from: dict[str, object], new: bool) -> None:
+    """Begin a run in `folder`, or go on with the one that is there; UsageError where that was made from something else."""
+    plan = checked.plan
+    if new:
+        for name in (JOURNAL, *RESULTS):
+            (folder / name).unlink(missing_ok=True)
+        for path in (folder / "runs").glob("*.txt"):
+            path.unlink()
+    elif (folder / HEAD).is_file():
+        before = read_head(folder)["fingerprint"]
+        if changed := changes(before, made_from):
+            raise UsageError(
+                "\n".join(
+                    [
+                        f"the run in {folder} was made from something else, and its outcomes would be mixed with others:",
+                        *(f"  {change}" for change in changed),
+                        "put that back, start over with --new, or name another folder with --run",
+                    ]
+                )
+            )
+        # Systems that the file no longer names may come back, and must then be what they were.
+        made_from = {**made_from, "systems": {**before["systems"], **made_from["systems"]}}  # type: ignore[dict-item]
+    head = {
+        "format": FORMAT,
+        "n": plan.n,
+        "plan": without_passwords(plan.model_dump(mode="json")),
+        "excluded": dict(checked.excluded),
+        "fingerprint": made_from,
+        "provenance": provenance(plan, checked.collection),
+    }
+    write_whole(folder / HEAD, json.dumps(head, indent=1, allow_nan=False) + "\n")
+
+
+def _run_rest(
+    checked: Checked, folder: Path, crew: Crew, made_from: object, progress: Callable[[int, int], None]
+) -> None:
+    plan = checked.plan
+    kept = read_journal(folder / JOURNAL)
+    latest, failed = answers(kept), failures(kept)
+    everything = [(system, topic) for topic in plan.topics for system in plan.systems]
+    rest = [
+        (system, topic)
+        for system, topic in everything
+        if (topic, system) not in latest
+        or (latest[topic, system].failed is not None and failed[topic, system] < ATTEMPTS)
+    ]
+    done = len(everything) - len(rest)
+    progress(done, len(everything))
+    if not rest:
+        return
+    text = plan.model_dump_json()
+    key = json.dumps([str(folder.absolute()), text, made_from])
+    keep_open(key, Bench.open(plan, checked.collection))
+    try:
+        with Journal(folder / JOURNAL) as journal:
+
+            def keep(outcome: Outcome) -> None:
+                nonlocal done
+                journal.add(outcome)
+                done += 1
+                progress(done, len(everything))
+
+            crew.for_each(((run_job, (key, text, system, topic)) for system, topic in rest), keep)
+    finally:
+        close(key)

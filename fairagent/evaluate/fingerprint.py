@@ -1,0 +1,131 @@
+"""What the outcomes of a run depend on, and what has changed since a run was begun."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import re
+from collections.abc import Iterator, Mapping
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from fairagent.collection import Collection
+from fairagent.collection.config import CollectionFile
+from fairagent.evaluate.plan import Plan, SystemPlan
+from fairagent.settings import read_yaml, validate
+
+Record = dict[str, Any]
+
+DECIDING = ("fairagent", "pyserini")
+"""Packages of another version make another run."""
+NOTED = ("numpy", "scipy", "openai", "sentence-transformers", "torch")
+"""Packages whose version is written down, no more."""
+
+
+def fingerprint(plan: Plan, collection: Collection, environ: Mapping[str, str] = os.environ) -> Record:
+    """Everything that an outcome depends on, as plain values in which the change of a single one can be named.
+
+    Which topics and systems there are is no part of it: an outcome is that of one topic under one system.
+    """
+    return {
+        "seed": plan.seed,
+        "measures": list(plan.measures),
+        "dimensions": list(plan.dimensions),
+        "per_group": plan.per_group,
+        "collection": {"documents": collection.fingerprint(), **_judgments(Path(plan.collection))},
+        "packages": {name: _version(name) for name in DECIDING},
+        "systems": {name: _system(system, environ) for name, system in plan.systems.items()},
+    }
+
+
+def provenance(plan: Plan, collection: Collection) -> Record:
+    """Where a run comes from, for people: versions, machine, collection and what was noted while it was loaded."""
+    return {
+        "collection": {"file": plan.collection, "name": collection.name, "notes": list(collection.notes)},
+        "seed": plan.seed,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "packages": {name: _version(name) for name in (*DECIDING, *NOTED)},
+    }
+
+
+def changes(before: Record, now: Record) -> list[str]:
+    """What is different, value by value, but for systems that only one of both has.
+
+    >>> changes({"seed": 1, "systems": {"A": {"n": 5}}}, {"seed": 2, "systems": {"A": {"n": 6}, "B": {}}})
+    ['seed: was 1, is 2', 'systems.A.n: was 5, is 6']
+    """
+    both = before["systems"].keys() & now["systems"].keys()
+    old, new = (
+        dict(_leaves({**side, "systems": {name: side["systems"][name] for name in both}})) for side in (before, now)
+    )
+    return [
+        f"{place}: was {old.get(place, 'not there')}, is {new.get(place, 'not there')}"
+        for place in sorted(old.keys() | new.keys())
+        if old.get(place) != new.get(place)
+    ]
+
+
+def without_passwords(value: Any) -> Any:
+    """`value` with the user part of every address in it replaced."""
+    if isinstance(value, dict):
+        return {key: without_passwords(part) for key, part in value.items()}
+    return re.sub(r"//[^/@\s]*@", "//***@", value) if isinstance(value, str) else value
+
+
+def _system(system: SystemPlan, environ: Mapping[str, str]) -> Record:
+    settings = without_passwords(system.settings.model_dump(mode="json", exclude={"collection", "index"}))
+    record = {"system": system.kind, "options": system.options, "settings": settings}
+    if system.kind == "agent" and system.settings.refiner == "llm":
+        from fairagent.llm.endpoint import Endpoint
+        from fairagent.prompts import Prompts
+
+        prompts = Prompts(system.settings.prompts)
+        record["prompts"] = {f"{id}.j2": prompts[id].sha256 for id in prompts.ids}
+        record["server"] = Endpoint.find(system.settings.model.base_url, environ).host
+    return record
+
+
+def _judgments(path: Path) -> Record:
+    """Hashes of what is judged by: the collection's settings, and each of its files but for the documents."""
+    settings = validate(CollectionFile, read_yaml(path), str(path))
+    root = path.parent / settings.root if settings.root else path.parent
+    paths = [block.path for block in (settings.topics, settings.qrels, *settings.groups) if block]
+    if isinstance(settings.population, str):
+        paths.append(settings.population)
+    described = json.dumps(settings.model_dump(mode="json", exclude={"root", "documents"}), sort_keys=True)
+    return {
+        "settings": hashlib.sha256(described.encode()).hexdigest(),
+        **{name: _file_hash(root / name) for name in dict.fromkeys(paths)},
+    }
+
+
+def _file_hash(path: Path) -> str:
+    """SHA-256 (hex) of a file, or of all files of a folder in the order of their names."""
+    files = sorted(path.rglob("*")) if path.is_dir() else [path]
+    digest = hashlib.sha256()
+    for file in files:
+        if file.is_file():
+            with file.open("rb") as content:
+                digest.update(hashlib.file_digest(content, "sha256").digest())
+    return digest.hexdigest()
+
+
+def _leaves(value: Any, place: str = "") -> Iterator[tuple[str, str]]:
+    if isinstance(value, dict) and value:
+        for key, part in value.items():
+            yield from _leaves(part, f"{place}.{key}" if place else str(key))
+    else:
+        text = json.dumps(value, ensure_ascii=False)
+        # Of two hashes it is enough to see that they differ.
+        yield place, f"{text[1:13]}..." if re.fullmatch(r'"[0-9a-f]{64}"', text) else text
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None

@@ -1,0 +1,236 @@
+"""Runs made up for the page: the demo's people, ranked by systems that never searched, and judged for real."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import cache
+from itertools import pairwise
+from random import Random
+
+import numpy as np
+from scipy.stats import ttest_rel
+
+from fairagent.collection.demo.files import POPULATION, Entry, make_entries
+from fairagent.collection.demo.words.occupations import OCCUPATIONS
+from fairagent.evaluate.run import Comparison, GroupShares, HitRecord, Outcome, Run, StepRecord
+from fairagent.evaluate.topics import standard_measures
+from fairagent.measures import LOG2_MAX2, JudgedRanking, kl
+
+N = 20
+SYSTEMS = ("BM25", "BM25+RM3", "agent, original", "agent, exposure", "agent, exposure, qrels")
+ORACLE = SYSTEMS[4]
+# How much a system likes documents of the groups that are shown too often anyway, and how well it finds what is asked.
+BIAS = dict(zip(SYSTEMS, (0.55, 0.5, 0.42, 0.1, 0.02), strict=True))
+SKILL = dict(zip(SYSTEMS, (0.12, 0.2, 0.17, 0.3, 0.36), strict=True))
+FAVORED = {"male", "Europe", "Northern America"}
+DIMENSIONS = {name: tuple(population) for name, population in POPULATION.items()}
+MEASURES = standard_measures(N)
+
+
+@cache
+def entries() -> tuple[Entry, ...]:
+    return tuple(make_entries(500, 20221))
+
+
+def made_run(topics: int = 12, *, name: str = "made-demo", seed: int = 7) -> Run:
+    """A run of five systems with two dimensions, a failed topic and two excluded ones where there are 10 or more."""
+    excluded = {"T98": "no relevant document"}
+    outcomes = []
+    for number in range(topics):
+        occupation = number % len(OCCUPATIONS)
+        topic = f"T{number + 1:02d}"
+        of_topic = [_outcome(topic, occupation, system, Random(f"{seed} {number} {system}")) for system in SYSTEMS]
+        if number == 8:
+            of_topic[3] = failed(of_topic[3], "the model refused three times (429: too many requests)")
+            excluded[topic] = f"{SYSTEMS[3]} failed: {of_topic[3].failed}"
+        outcomes += of_topic
+    provenance = {
+        "fairagent": "0.1.0",
+        "python": "3.12.4",
+        "seed": 20221,
+        "index": {"id": "3f9c1a77", "documents": 520, "analyzer": "english"},
+        "prompts": {"refine_query": "sha256:5f2b0c"},
+        "model": None,
+        "packages": ["numpy 2.3", "pyserini 1.6.0"],
+    }
+    expected = {"BM25": {"": {str(MEASURES[0]): 0.664}, "gender": {str(MEASURES[1]): 0.8857}}}
+    return Run(
+        name,
+        "demo",
+        N,
+        SYSTEMS,
+        SYSTEMS[0],
+        tuple(DIMENSIONS),
+        tuple(map(str, MEASURES)),
+        comparisons(outcomes, set(excluded)),
+        tuple(outcomes),
+        excluded,
+        provenance,
+        False,
+        (ORACLE,),
+        expected,
+    )
+
+
+def failed(outcome: Outcome, message: str) -> Outcome:
+    return Outcome(
+        outcome.topic, outcome.query, outcome.system, {}, (), (), (), "", 0, 0, 0, 0.0, False, 0.1, message
+    )
+
+
+def _outcome(topic: str, occupation: int, system: str, random: Random) -> Outcome:
+    people = entries()
+    skill, bias = SKILL[system] + random.uniform(-0.1, 0.1), BIAS[system]
+    # What every system sees alike: the text's own luck.
+    luck = Random(f"{topic} luck")
+    alike = [luck.random() for _ in people]
+    steps = _steps(system, occupation, bias, alike, skill, random)
+    ranked = _ranked(occupation, steps[-1][1] if steps else bias, alike, skill, random)
+    hits = tuple(
+        HitRecord(
+            entry.id,
+            entry.title if entry.regions else f"{entry.title}, {OCCUPATIONS[occupation].one}",
+            round(30 - rank * 0.7 - random.random() * 0.5, 4),
+            occupation in entry.occupations,
+            _groups(entry),
+        )
+        for rank, entry in enumerate(ranked)
+    )
+    exposures = tuple(_shares(dimension, ranked, occupation) for dimension in DIMENSIONS)
+    calls = 0 if system in SYSTEMS[:2] else len(steps)
+    return Outcome(
+        topic,
+        OCCUPATIONS[occupation].title,
+        system,
+        _values(ranked, occupation),
+        hits,
+        exposures,
+        tuple(step for step, _ in steps),
+        "" if len(steps) < 3 else "the gap did not fall",
+        calls,
+        640 * calls,
+        48 * calls,
+        0.00021 * calls,
+        system == ORACLE,
+        0.2,
+        None,
+    )
+
+
+def _steps(
+    system: str, occupation: int, bias: float, alike: Sequence[float], skill: float, random: Random
+) -> list[tuple[StepRecord, float]]:
+    """The steps with the bias that each list has: the user's words, topic words, then two groups, the last in vain."""
+    own = OCCUPATIONS[occupation]
+    words = [word for phrase in own.did for word in phrase.split() if len(word) > 4]
+    kinds = 1 if system == "BM25" else 2 if system == "BM25+RM3" else 2 + random.randint(1, 3)
+    steps: list[tuple[StepRecord, float]] = []
+    for place in range(kinds):
+        slant = 0.6 - (0.6 - bias) * place / max(1, kinds - 1)
+        shares = [_shares(d, _ranked(occupation, slant, alike, skill, random), occupation) for d in DIMENSIONS]
+        gap = sum(kl(np.array(s.shares), np.array(s.target), 1e-6) for s in shares)
+        last = steps[-1][0].gap if steps else math.inf
+        aim = None if place < 2 else ("female (gender)", "Africa (region)", "Asia (region)")[place - 2]
+        terms = [] if place == 0 else random.sample(words, 12) if place == 1 else [own.one, *random.sample(words, 3)]
+        weighted = tuple((word, round(0.5 / (rank + 1), 4)) for rank, word in enumerate(terms))
+        source = "query" if place == 0 else "topic words" if place == 1 else "feedback"
+        dropped = ("zyzzyva",) if place == 2 else ()
+        step = StepRecord(
+            source, own.title, weighted, dropped, aim, float(gap), place < 2 or gap < last, tuple(shares)
+        )
+        steps.append((step, slant))
+        if not step.accepted:
+            steps.append((steps[-1][0], steps[-2][1]))
+            steps.pop()
+            break
+    return steps
+
+
+def _ranked(occupation: int, bias: float, alike: Sequence[float], skill: float, random: Random) -> list[Entry]:
+    def score(place: int) -> float:
+        entry = entries()[place]
+        favored = len(FAVORED & {entry.gender, *entry.regions}) / 2
+        return skill * (occupation in entry.occupations) + 0.5 * bias * favored + 0.6 * alike[place] + 0.2 * random.random()
+
+    scores = [score(place) for place in range(len(entries()))]
+    return [entries()[place] for place in sorted(range(len(scores)), key=lambda place: -scores[place])[:N]]
+
+
+def _groups(entry: Entry) -> dict[str, dict[str, float]]:
+    return {
+        "gender": {entry.gender: 1.0} if entry.gender else {},
+        "region": {region: 1 / len(entry.regions) for region in entry.regions},
+    }
+
+
+def _memberships(dimension: str, ranked: Sequence[Entry]) -> np.ndarray:
+    labels = DIMENSIONS[dimension]
+    rows = np.zeros((len(ranked), 1 + len(labels)))
+    for row, entry in zip(rows, ranked, strict=True):
+        shares = _groups(entry)[dimension]
+        row[0] = 0 if shares else 1
+        for label, share in shares.items():
+            row[1 + labels.index(label)] = share
+    return rows
+
+
+def _target(dimension: str, occupation: int) -> np.ndarray:
+    relevant = _memberships(dimension, [entry for entry in entries() if occupation in entry.occupations])[:, 1:]
+    world = np.array(list(POPULATION[dimension].values()))
+    return (relevant.sum(axis=0) / relevant.sum() + world / world.sum()) / 2
+
+
+def _shares(dimension: str, ranked: Sequence[Entry], occupation: int) -> GroupShares:
+    weights = LOG2_MAX2(len(ranked))
+    exposure = weights @ _memberships(dimension, ranked)
+    shares = exposure[1:] / exposure[1:].sum()
+    target = _target(dimension, occupation)
+    unknown = exposure[0] / exposure.sum()
+    return GroupShares(dimension, DIMENSIONS[dimension], tuple(shares.tolist()), tuple(target.tolist()), float(unknown))
+
+
+def _values(ranked: Sequence[Entry], occupation: int) -> dict[str, dict[str, float]]:
+    relevant = np.array([occupation in entry.occupations for entry in ranked])
+    n_relevant = sum(occupation in entry.occupations for entry in entries())
+    relevance, *fairness = MEASURES
+    values = {"": {str(relevance): relevance(JudgedRanking(relevant, n_relevant))}}
+    for dimension in DIMENSIONS:
+        target = np.concatenate(([0.0], _target(dimension, occupation)))
+        judged = JudgedRanking(relevant, n_relevant, _memberships(dimension, ranked), target)
+        values[dimension] = {str(measure): measure(judged) for measure in (relevance, *fairness)}
+    return values
+
+
+def comparisons(outcomes: Sequence[Outcome], excluded: set[str]) -> tuple[Comparison, ...]:
+    """What an experiment would say; the second p-value is a stand-in."""
+    topics = [t for t in dict.fromkeys(o.topic for o in outcomes) if t not in excluded]
+    values = {(o.topic, o.system): o.values for o in outcomes}
+    found = []
+    for dimension in ("", *DIMENSIONS):
+        for measure in map(str, MEASURES if dimension else MEASURES[:1]):
+            base = np.array([values[topic, SYSTEMS[0]][dimension][measure] for topic in topics])
+            for system in SYSTEMS:
+                own = np.array([values[topic, system][dimension][measure] for topic in topics])
+                half = 1.96 * own.std() / math.sqrt(len(topics))
+                mean, gains = float(own.mean()), own - base
+                p = float(ttest_rel(own, base).pvalue) if system != SYSTEMS[0] and len(topics) > 1 else None
+                holm = None if p is None else min(1.0, 3 * p)
+                found.append(
+                    Comparison(
+                        *(system, dimension, measure, mean, mean - half, mean + half),
+                        *(None if system == SYSTEMS[0] else float(gains.mean()), p, p, holm, holm),
+                        *(int((gains > 0).sum()), int((gains == 0).sum()), int((gains < 0).sum()), len(topics)),
+                    )
+                )
+    return tuple(found)
+
+
+def gaps_fall(run: Run) -> bool:
+    """Whether every accepted refinement lowered the gap, as in the loop."""
+    return all(
+        later.gap < earlier.gap
+        for outcome in run.outcomes
+        for earlier, later in pairwise(outcome.steps)
+        if later.aim and later.accepted
+    )
