@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from typing import TypeVar
@@ -19,10 +19,11 @@ LOCAL = "local"
 
 @dataclass(frozen=True, slots=True)
 class Crew:
-    """An executor, and how many jobs it is given at a time; the order of their results means nothing."""
+    """An executor, how many jobs it is given at a time, and whether it does them in this process."""
 
     executor: Executor
     width: int
+    here: bool
 
     def for_each(self, jobs: Iterable[tuple[Callable[..., T], tuple[object, ...]]], keep: Callable[[T], None]) -> None:
         """Call every job (function, arguments) and `keep` with each result, in this thread, as soon as it is there.
@@ -34,10 +35,8 @@ class Crew:
         running: set[Future[T]] = set()
         error: BaseException | None = None
         while True:
-            if error is None:
-                running |= {
-                    self.executor.submit(work, *arguments) for work, arguments in islice(rest, self.width - len(running))
-                }
+            for work, arguments in islice(rest, self.width - len(running) if error is None else 0):
+                running.add(self.executor.submit(work, *arguments))
             if not running:
                 break
             try:
@@ -64,8 +63,11 @@ def threads(workers: int) -> Iterator[Crew]:
     """So many threads of this process; UsageError for none."""
     if workers < 1:
         raise UsageError(f"--workers is the number of threads and must be at least 1, not {workers}")
-    with ThreadPoolExecutor(workers, thread_name_prefix="topic") as executor:
-        yield Crew(executor, 2 * workers)
+    executor = ThreadPoolExecutor(workers, thread_name_prefix="topic")
+    try:
+        yield Crew(executor, 2 * workers, here=True)
+    finally:
+        executor.shutdown(cancel_futures=True)
 
 
 @contextmanager
@@ -76,20 +78,21 @@ def dask(address: str, workers: int | None = None) -> Iterator[Crew]:
     the package is missing or the cluster does not answer.
     """
     try:
-        from distributed import Client, LocalCluster
+        from distributed import Client, LocalCluster  # type: ignore[import-not-found, unused-ignore]
     except ImportError:
         raise BackendUnavailable("--dask needs the package distributed: pip install 'fairagent[dask]'") from None
-    try:
-        cluster = LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None) if address == LOCAL else None
-        client = Client(cluster if cluster is not None else address)
-    except (OSError, ValueError) as error:
-        raise BackendUnavailable(f"the Dask cluster at {address!r} does not answer ({error})") from None
-    try:
+    with ExitStack() as opened:
+        try:
+            if address == LOCAL:
+                cluster = LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None)
+                opened.enter_context(cluster)
+                client = Client(cluster)
+            else:
+                client = Client(address)
+            opened.enter_context(client)
+        except (OSError, ValueError) as error:
+            raise BackendUnavailable(f"the Dask cluster at {address!r} does not answer ({error})") from None
         threads = sum(client.nthreads().values())
         if not threads:
             raise BackendUnavailable(f"the Dask cluster at {address!r} has no workers")
-        yield Crew(client.get_executor(pure=False), 2 * threads)
-    finally:
-        client.close()
-        if cluster is not None:
-            cluster.close()
+        yield Crew(client.get_executor(pure=False), 2 * threads, here=False)

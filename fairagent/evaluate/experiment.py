@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from fairagent.errors import BackendUnavailable, UsageError
+from fairagent.errors import FairAgentError, UsageError
 from fairagent.evaluate.bench import Bench, close, keep_open, run_job
 from fairagent.evaluate.check import Checked
 from fairagent.evaluate.crew import Crew
@@ -61,7 +61,7 @@ def run_experiment(
         try:
             _run_rest(checked, folder, crew, made_from, progress)
         except BaseException:
-            with suppress(BackendUnavailable):
+            with suppress(FairAgentError):
                 write_results(load_run(folder), folder)
             raise
         run = load_run(folder)
@@ -70,7 +70,7 @@ def run_experiment(
 
 
 def _take_up(checked: Checked, folder: Path, made_from: dict[str, object], new: bool) -> None:
-    """Begin a run in `folder`, or go on with the one that is there; UsageError where that was made from something else."""
+    """Begin a run in `folder`, or go on with the one that is there; UsageError where that is another."""
     plan = checked.plan
     if new:
         for name in (JOURNAL, *RESULTS):
@@ -80,15 +80,10 @@ def _take_up(checked: Checked, folder: Path, made_from: dict[str, object], new: 
     elif (folder / HEAD).is_file():
         before = read_head(folder)["fingerprint"]
         if changed := changes(before, made_from):
-            raise UsageError(
-                "\n".join(
-                    [
-                        f"the run in {folder} was made from something else, and its outcomes would be mixed with others:",
-                        *(f"  {change}" for change in changed),
-                        "put that back, start over with --new, or name another folder with --run",
-                    ]
-                )
-            )
+            lines = [f"the run in {folder} was made from something else; going on would mix the outcomes of both:"]
+            lines += [f"  {change}" for change in changed]
+            lines += ["put that back, start over with --new, or name another folder with --run"]
+            raise UsageError("\n".join(lines))
         # Systems that the file no longer names may come back, and must then be what they were.
         made_from = {**made_from, "systems": {**before["systems"], **made_from["systems"]}}  # type: ignore[dict-item]
     head = {
@@ -121,7 +116,8 @@ def _run_rest(
         return
     text = plan.model_dump_json()
     key = json.dumps([str(folder.absolute()), text, made_from])
-    keep_open(key, Bench.open(plan, checked.collection))
+    if crew.here:
+        keep_open(key, Bench.open(plan, checked.collection))
     try:
         with Journal(folder / JOURNAL) as journal:
 

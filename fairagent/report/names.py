@@ -56,6 +56,16 @@ def p_text(p: float | None) -> str:
     return "<0.001" if p < 0.001 else f"{p:.3f}"
 
 
+def p_said(p: float | None) -> str:
+    """A p-value in a sentence.
+
+    >>> p_said(0.0004), p_said(0.0316)
+    ('p < 0.001', 'p = 0.032')
+    """
+    text = p_text(p)
+    return f"p < {text[1:]}" if text.startswith("<") else f"p = {text}"
+
+
 def money(cost: float | None) -> str:
     """US dollars; small sums to the hundredth of a cent.
 

@@ -106,6 +106,7 @@ def _environment() -> Environment:
     environment.filters |= {
         "signed": names.signed,
         "p": names.p_text,
+        "p_said": names.p_said,
         "money": names.money,
         "counted": names.counted,
         "percent": percent,

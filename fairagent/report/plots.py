@@ -273,7 +273,7 @@ def _places(x: float, y: float, text: str) -> list[tuple[Box, str, tuple[float, 
     width, size = _LETTER * TEXT_SIZE * len(text), TEXT_SIZE
     found = []
     for dy, (side, dx) in product(
-        (-0.35 * size, 0.8 * size, -1.5 * size), (("left", 11.0), ("right", -11.0), ("center", 0.0))
+        (-0.35 * size, 0.8 * size, -1.5 * size, 1.9 * size, -2.6 * size), (("left", 11.0), ("right", -11.0), ("center", 0.0))
     ):
         if side != "center" or dy != -0.35 * size:
             left = x + dx - {"left": 0.0, "right": width, "center": width / 2}[side]

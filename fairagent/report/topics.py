@@ -14,7 +14,7 @@ from fairagent.report.text import percent
 ROWS = 12_000
 """How many lines all rankings of the page may have together, so that it stays a page."""
 FEWEST_HITS, MOST_HITS = 10, 50
-EXTREMES = 5
+EXTREMES = 3
 """How many of the best and of the worst topics are named."""
 
 Palette = Mapping[tuple[str, str], int]

@@ -1,0 +1,120 @@
+"""The result tables of a run: as text, as CSV, and for LaTeX. Nothing in them depends on the clock or the machine."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+from dataclasses import fields
+
+from fairagent.evaluate.comparison import Comparison
+from fairagent.evaluate.cost import Cost, costs
+from fairagent.evaluate.labels import measure_labels
+from fairagent.evaluate.outcome import Outcome
+from fairagent.evaluate.run import Run
+
+SIGNIFICANT = 0.05
+ORACLE = "†"
+
+
+def mark(row: Comparison) -> str:
+    """"+" or "-" for a system that is better or worse than the baseline (randomization test after Holm, p < .05)."""
+    if row.randomization_holm is None or row.randomization_holm >= SIGNIFICANT or not row.difference:
+        return ""
+    return "+" if row.difference > 0 else "-"
+
+
+def results_csv(run: Run) -> str:
+    """One line for each system, dimension and measure, with the cost of the system; numbers keep every digit."""
+    spent = costs(run)
+    names = [field.name for field in fields(Comparison)]
+    header = [*names, "calls", "input_tokens", "output_tokens", "cost", "oracle", "expected"]
+    lines = []
+    for row in run.comparisons:
+        cost = spent[row.system]
+        values = [getattr(row, name) for name in names]
+        oracle = int(row.system in run.oracle_systems)
+        lines.append(
+            [*values, cost.calls, cost.input_tokens, cost.output_tokens, cost.dollars, oracle, expected(run, row)]
+        )
+    return _csv(header, lines)
+
+
+def topics_csv(run: Run) -> str:
+    """One line for each topic, system, dimension and measure: what the means are taken over, excluded topics left out."""
+    lines = [
+        (outcome.topic, outcome.system, dimension, measure, value)
+        for outcome in answered(run)
+        for dimension, of_measure in outcome.values.items()
+        for measure, value in of_measure.items()
+    ]
+    return _csv(("topic", "system", "dimension", "measure", "value"), lines)
+
+
+def timings_csv(run: Run) -> str:
+    """Seconds of each topic under each system; those of topics that run side by side include waiting for each other."""
+    return _csv(("topic", "system", "seconds"), [(o.topic, o.system, o.seconds) for o in run.outcomes])
+
+
+def answered(run: Run) -> list[Outcome]:
+    """The outcomes of the topics that are judged."""
+    return [outcome for outcome in run.outcomes if outcome.topic not in run.excluded]
+
+
+def expected(run: Run, row: Comparison) -> float | None:
+    """The number that was expected in the place of the row's mean, if any."""
+    return (run.expected or {}).get(row.system, {}).get(row.dimension, {}).get(row.measure)
+
+
+def columns(run: Run) -> list[tuple[str, str]]:
+    """The (dimension, measure) pairs that there are comparisons for, in order."""
+    return list(dict.fromkeys((row.dimension, row.measure) for row in run.comparisons))
+
+
+def results_latex(run: Run) -> str:
+    """A `tabular` of the means for booktabs; +/- as `mark`, a dagger for oracles, definitions in comments."""
+    labels = measure_labels(run.measures)
+    pairs = columns(run)
+    means = {(row.system, row.dimension, row.measure): row for row in run.comparisons}
+    head = ["System", *(_tex(f"{dimension} {labels[measure]}".strip()) for dimension, measure in pairs), "Calls"]
+    lines = [
+        *(f"% {labels[measure]} is {measure}" for measure in run.measures),
+        f"% +/-: better/worse than {run.baseline}, paired randomization test, p < {SIGNIFICANT} after Holm",
+        rf"\begin{{tabular}}{{l{'r' * (len(pairs) + 1)}}}",
+        r"\toprule",
+        " & ".join(head) + r" \\",
+        r"\midrule",
+    ]
+    spent: dict[str, Cost] = costs(run)
+    for system in run.systems:
+        cells = [_tex(system) + (r"$^\dagger$" if system in run.oracle_systems else "")]
+        for pair in pairs:
+            row = means[system, *pair]
+            raised = mark(row)
+            cells.append(f"{row.mean:.4f}" + (f"$^{{{raised}}}$" if raised else ""))
+        lines.append(" & ".join([*cells, f"{spent[system].calls}"]) + r" \\")
+    lines += [r"\bottomrule", r"\end{tabular}"]
+    return "\n".join(lines) + "\n"
+
+
+def _csv(header: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
+    page = io.StringIO()
+    writer = csv.writer(page, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(["" if value is None else value for value in line] for line in lines)
+    return page.getvalue()
+
+
+_TEX = str.maketrans(
+    {
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "*": r"$\times$",
+        **{sign: f"\\{sign}" for sign in "&%$#_{}"},
+    }
+)
+
+
+def _tex(text: str) -> str:
+    return text.translate(_TEX)
