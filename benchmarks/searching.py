@@ -15,6 +15,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from fairagent.collection import Collection, load_collection
 from fairagent.collection.demo import write_demo
 from fairagent.retrieve.java import java_class, start_java, using_java
 from fairagent.retrieve.lucene import LuceneRetriever, build_index
-from fairagent.types import Query
+from fairagent.types import Query, Ranking
 
 REPEATS = 5
 THREADS = (1, 2, 4, 8)
@@ -101,12 +102,18 @@ def compare(collection: Collection, folder: Path, hits: int) -> None:
     row(f"search, {mean:.0f} hits", mine * 1e3, other * 1e3, "ms", other / mine)
     for threads in THREADS:
         with ThreadPoolExecutor(threads) as executor:
-            mine = best_time(lambda: list(executor.map(lambda query: retriever.search(query, hits), queries)))  # noqa: B023
-        other = best_time(lambda: anserini_batch(searcher, texts, hits, threads))  # noqa: B023
+            mine = best_time(partial(in_threads, executor, retriever, queries, hits))
+        other = best_time(partial(anserini_batch, searcher, texts, hits, threads))
         row(f"{threads} threads", len(texts) / mine, len(texts) / other, "queries/s", other / mine)
 
 
-def check(found: list[Any], theirs: list[Found]) -> None:
+def in_threads(
+    executor: ThreadPoolExecutor, retriever: LuceneRetriever, queries: list[Query], hits: int
+) -> list[Ranking]:
+    return list(executor.map(lambda query: retriever.search(query, hits), queries))
+
+
+def check(found: list[Ranking], theirs: list[Found]) -> None:
     """What is compared must be the same search: equal scores, rank by rank, up to SimpleSearcher's rounding."""
     for ranking, other in zip(found, theirs, strict=True):
         np.testing.assert_allclose([score for _, score in other], ranking.scores, atol=1e-3)

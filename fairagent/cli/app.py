@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from fairagent.cli import config, demo, doctor, index, search
+from fairagent.cli import config, demo, doctor, estimate, evaluate, index, report, search
 from fairagent.cli.terminal import error_console
 from fairagent.errors import FairAgentError
 
@@ -46,6 +46,9 @@ app = typer.Typer(
 app.command("demo")(demo.demo)
 app.command("index")(index.index)
 app.command("search")(search.search)
+app.command("evaluate")(evaluate.evaluate)
+app.command("estimate")(estimate.estimate)
+app.command("report")(report.report)
 app.command("doctor")(doctor.doctor)
 app.command("config")(config.config)
 
@@ -76,7 +79,8 @@ def installed_version() -> str:
 def main() -> None:
     """Run the program and end the process.
 
-    Exit codes: 0 done, 2 usage, 3 missing prerequisite, 4 bad data, 5 model or provider, 6 budget, 130 interrupted.
+    Exit codes: 0 done, 2 usage, 3 missing prerequisite, 4 bad data, 5 model or provider, 6 budget, 7 done but for some
+    topics, 130 interrupted.
     """
     # A title that the terminal's encoding lacks must not end a search.
     for stream in (sys.stdout, sys.stderr):

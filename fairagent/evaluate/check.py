@@ -50,9 +50,7 @@ def check_experiment(file: Path, limit: int | None = None, environ: Mapping[str,
     n = max(map(cutoff, measures), default=1)
     path = (file.parent / described.collection).absolute()
     collection = problems.attempt("", load_collection, path) if described.collection else None
-    dimensions = described.dimensions
-    if collection:
-        dimensions = problems.attempt("dimensions", _dimensions, described, collection) or ()
+    dimensions = _dimensions(described, collection, problems) if collection else described.dimensions
     systems = read_systems(described, dimensions, n, problems, environ)
     judged: dict[str, JudgedTopics] = {}
     topics: list[str] = []
@@ -103,13 +101,14 @@ def _measure(text: str) -> Measure:
     return measure
 
 
-def _dimensions(described: ExperimentFile, collection: Collection) -> tuple[str, ...]:
-    """The dimensions that are judged; UsageError where the collection does not have them, or has none."""
-    if not collection.groups.dimensions:
-        raise UsageError(f"collection {collection.name!r} has no groups, so there is nothing to be fair to")
+def _dimensions(described: ExperimentFile, collection: Collection, problems: Problems) -> tuple[str, ...]:
+    """The dimensions that are judged, but for those that the collection does not have."""
+    there = collection.groups.dimensions
+    if not there:
+        problems.add(UsageError, f"collection {collection.name!r} has no groups, so there is nothing to be fair to")
     for dimension in described.dimensions:
-        collection.groups.labels(dimension)
-    return described.dimensions or collection.groups.dimensions
+        problems.attempt("dimensions", collection.groups.labels, dimension)
+    return tuple(name for name in described.dimensions if name in there) or there
 
 
 def _topics(

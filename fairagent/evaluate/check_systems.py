@@ -31,14 +31,14 @@ def read_systems(
     described: ExperimentFile, dimensions: tuple[str, ...], n: int, problems: Problems, environ: Mapping[str, str]
 ) -> dict[str, SystemPlan]:
     """The systems whose kind, options and settings are right; `index` is still empty."""
-    shared = described.settings
-    if problems.attempt("settings", _settings, [shared], dimensions, n, environ) is None:
+    shared = _own(described.settings, "settings", problems)
+    if problems.attempt("", _settings, [shared], dimensions, n, environ) is None:
         shared = {}
     systems: dict[str, SystemPlan] = {}
     files: dict[str, str] = {}
     for name, values in described.systems.items():
         where = f"systems.{name}"
-        own = {key: value for key, value in values.items() if key not in ("system", "options")}
+        own = _own({key: value for key, value in values.items() if key not in ("system", "options")}, where, problems)
         kind = str(values.get("system", "agent"))
         settings = problems.attempt(where, _settings, [shared, own], dimensions, n, environ)
         options = _options(kind, values.get("options"), where, problems)
@@ -50,11 +50,17 @@ def read_systems(
     return systems
 
 
+def _own(values: Mapping[str, Any], where: str, problems: Problems) -> dict[str, Any]:
+    """The settings that are a system's to make; adds the others as problems."""
+    for key in values:
+        if key in NOT_OF_A_SYSTEM:
+            problems.add(SettingsError, f"{where}.{key} cannot be set: {NOT_OF_A_SYSTEM[key]}")
+    return {key: value for key, value in values.items() if key not in NOT_OF_A_SYSTEM}
+
+
 def _settings(
     layers: list[dict[str, Any]], dimensions: tuple[str, ...], n: int, environ: Mapping[str, str]
 ) -> Settings:
-    if fixed := [key for layer in layers for key in layer if key in NOT_OF_A_SYSTEM]:
-        raise SettingsError("; ".join(f"{key} cannot be set here: {NOT_OF_A_SYSTEM[key]}" for key in fixed))
     return load_settings(None, merge({"dimensions": dimensions}, *layers, {"n": n}, levels=2), environ)
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from fairagent.evaluate.outcome import Outcome
 from fairagent.evaluate.statistics import (
-    bootstrap_interval,
+    bootstrap_intervals,
     holm,
     paired_randomization,
     paired_t,
@@ -26,7 +26,8 @@ class Comparison:
     `dimension` is "" for measures of relevance alone. `low` and `high` are the 95 % bootstrap interval of the mean.
     `difference` (of means, system - baseline) and the p-values are None for the baseline itself, and the p-values
     where fewer than two topics count; `t_holm` and `randomization_holm` are corrected (Holm) over the systems of the
-    measure and dimension. Wins, ties and losses are topics (0 for the baseline).
+    measure and dimension. Wins, ties (up to
+    1e-9) and losses are topics (0 for the baseline).
     """
 
     system: str
@@ -45,6 +46,9 @@ class Comparison:
     losses: int
     topics: int
 
+
+SAME = 1e-9
+"""Two values of a topic that differ by no more are a tie."""
 
 Answers = Mapping[tuple[str, str], Outcome]
 """(topic, system) -> outcome."""
@@ -67,37 +71,38 @@ def compare(
         counted = [topic for topic in topics if measure in answers[topic, systems[0]].values.get(dimension, {})]
         if not counted:
             continue
-        values = {
-            system: np.array([answers[topic, system].values[dimension][measure] for topic in counted])
-            for system in systems
-        }
-        rows = [_row(system, dimension, measure, values, systems[0], seed) for system in systems]
-        corrected = zip(holm([row.t_p for row in rows]), holm([row.randomization_p for row in rows]), strict=True)
-        found.extend(
-            replace(row, t_holm=t, randomization_holm=randomization)
-            for row, (t, randomization) in zip(rows, corrected, strict=True)
-        )
+        of_topic = [[answers[topic, system].values[dimension][measure] for topic in counted] for system in systems]
+        found.extend(_rows(dimension, measure, systems, np.array(of_topic), seed))
     return tuple(found)
 
 
-def _row(
-    system: str, dimension: str, measure: str, values: Mapping[str, FloatArray], baseline: str, seed: int
-) -> Comparison:
-    own = values[system]
-    low, high = bootstrap_interval(own, seeded(seed, "bootstrap", dimension, measure))
-    row = Comparison(
-        system, dimension, measure, float(own.mean()), low, high, None, None, None, None, None, 0, 0, 0, len(own)
-    )
-    if system == baseline:
-        return row
-    differences = own - values[baseline]
-    wins, ties, losses = wins_ties_losses(differences)
-    return replace(
-        row,
-        difference=float(differences.mean()),
-        t_p=paired_t(differences),
-        randomization_p=paired_randomization(differences, seeded(seed, "randomization", dimension, measure)),
-        wins=wins,
-        ties=ties,
-        losses=losses,
-    )
+def _rows(
+    dimension: str, measure: str, systems: Sequence[str], values: FloatArray, seed: int
+) -> Iterator[Comparison]:
+    """The comparisons of one column; `values` is (systems, topics), the baseline first."""
+    low, high = bootstrap_intervals(values, seeded(seed, "bootstrap", dimension, measure))
+    ends = zip(systems, values.mean(axis=1).tolist(), low.tolist(), high.tolist(), strict=True)
+    topics = values.shape[1]
+    rows = [
+        Comparison(system, dimension, measure, mean, least, most, None, None, None, None, None, 0, 0, 0, topics)
+        for system, mean, least, most in ends
+    ]
+    yield rows[0]
+    differences = values[1:] - values[0]
+    differences[np.abs(differences) <= SAME] = 0
+    t = [paired_t(of_system) for of_system in differences]
+    randomization = paired_randomization(differences, seeded(seed, "randomization", dimension, measure))
+    tests = zip(rows[1:], differences, t, holm(t), randomization, holm(randomization), strict=True)
+    for row, of_system, t_p, t_holm, randomization_p, randomization_holm in tests:
+        wins, ties, losses = wins_ties_losses(of_system)
+        yield replace(
+            row,
+            difference=float(of_system.mean()),
+            t_p=t_p,
+            randomization_p=randomization_p,
+            t_holm=t_holm,
+            randomization_holm=randomization_holm,
+            wins=wins,
+            ties=ties,
+            losses=losses,
+        )

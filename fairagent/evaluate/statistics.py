@@ -10,9 +10,9 @@ import numpy as np
 from fairagent.types import FloatArray
 
 RESAMPLES = 10_000
+BATCH = 500
+"""Resamples that are in memory at a time."""
 LEVEL = 0.95
-SAME = 1e-9
-"""Two values of a topic that differ by no more are a tie."""
 
 
 def seeded(seed: int, *names: str) -> np.random.Generator:
@@ -21,19 +21,31 @@ def seeded(seed: int, *names: str) -> np.random.Generator:
     return np.random.default_rng([seed, int.from_bytes(digest[:16])])
 
 
-def bootstrap_interval(values: FloatArray, rng: np.random.Generator) -> tuple[float, float]:
-    """The 95 % percentile bootstrap interval of the mean of `values` (n,), n >= 1, from 10,000 resamples of topics.
+def bootstrap_intervals(values: FloatArray, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+    """Low and high ends (s,) of the 95 % percentile bootstrap intervals of the means of `values` (s, n), n >= 1.
 
+    10,000 resamples of the topics, the same for all s systems.
     Source: Efron & Tibshirani 1993, chapter 13; computed by scipy.stats.bootstrap.
+
+    >>> low, high = bootstrap_intervals(np.array([[0.0, 1.0], [0.5, 0.5]]), np.random.default_rng(0))
+    >>> low.tolist(), high.tolist()
+    ([0.0, 0.5], [1.0, 0.5])
     """
     from scipy.stats import bootstrap
 
-    if np.ptp(values) == 0:
-        return float(values[0]), float(values[0])
+    if values.shape[1] < 2:
+        return values[:, 0], values[:, 0]
     found = bootstrap(
-        (values,), np.mean, n_resamples=RESAMPLES, confidence_level=LEVEL, method="percentile", rng=rng, vectorized=True
-    )
-    return float(found.confidence_interval.low), float(found.confidence_interval.high)
+        (values,),
+        np.mean,
+        axis=1,
+        n_resamples=RESAMPLES,
+        batch=BATCH,
+        confidence_level=LEVEL,
+        method="percentile",
+        rng=rng,
+    ).confidence_interval
+    return np.asarray(found.low), np.asarray(found.high)
 
 
 def paired_t(differences: FloatArray) -> float | None:
@@ -48,30 +60,36 @@ def paired_t(differences: FloatArray) -> float | None:
 
     if len(differences) < 2:
         return None
-    if np.ptp(differences) <= SAME:
-        return float(abs(differences[0]) <= SAME)
+    if np.ptp(differences) == 0:
+        return float(differences[0] == 0)
     return float(ttest_1samp(differences, 0.0).pvalue)
 
 
-def paired_randomization(differences: FloatArray, rng: np.random.Generator) -> float | None:
-    """The two-sided p-value of the paired randomization test on the mean of `differences` (n,); None for n < 2.
+def paired_randomization(differences: FloatArray, rng: np.random.Generator) -> list[float | None]:
+    """Two-sided p-values of the paired randomization tests on the means of `differences` (s, n); None for n < 2.
 
-    Under the null hypothesis the sign of each topic's difference is a coin toss: 10,000 tosses, or all 2^n where these
-    are fewer. Source: Smucker, Allan & Carterette 2007; computed by scipy.stats.permutation_test.
+    Under the null hypothesis the sign of each topic's difference is a coin toss: 10,000 tosses, the same for all s
+    systems, or all 2^n where these are fewer.
+    Source: Smucker, Allan & Carterette 2007; computed by scipy.stats.permutation_test.
 
-    >>> paired_randomization(np.array([1.0, 2.0, 3.0, 4.0]), np.random.default_rng(0))
-    0.125
+    >>> paired_randomization(np.array([[1.0, 2.0, 3.0, 4.0], [0.0, 0.0, 0.0, 0.0]]), np.random.default_rng(0))
+    [0.125, 1.0]
     """
     from scipy.stats import permutation_test
 
-    if len(differences) < 2:
-        return None
-    if np.abs(differences).max() <= SAME:
-        return 1.0
+    if differences.shape[1] < 2:
+        return [None] * len(differences)
     found = permutation_test(
-        (differences,), np.mean, permutation_type="samples", n_resamples=RESAMPLES, rng=rng, vectorized=True
+        (differences,),
+        np.mean,
+        permutation_type="samples",
+        axis=1,
+        n_resamples=RESAMPLES,
+        batch=BATCH,
+        vectorized=True,
+        rng=rng,
     )
-    return float(found.pvalue)
+    return [float(p) for p in found.pvalue]
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:
@@ -90,10 +108,10 @@ def holm(p_values: Sequence[float | None]) -> list[float | None]:
 
 
 def wins_ties_losses(differences: FloatArray) -> tuple[int, int, int]:
-    """On how many topics the system is better, about the same (within 1e-9) and worse.
+    """On how many topics the system is better, the same and worse.
 
     >>> wins_ties_losses(np.array([0.2, 0.0, -0.1, 0.3]))
     (2, 1, 1)
     """
-    wins, losses = int((differences > SAME).sum()), int((differences < -SAME).sum())
+    wins, losses = int((differences > 0).sum()), int((differences < 0).sum())
     return wins, len(differences) - wins - losses, losses

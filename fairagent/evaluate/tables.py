@@ -41,7 +41,7 @@ def results_csv(run: Run) -> str:
 
 
 def topics_csv(run: Run) -> str:
-    """One line for each topic, system, dimension and measure: what the means are taken over, excluded topics left out."""
+    """One line for each topic, system, dimension and measure: the values that the means are taken over."""
     lines = [
         (outcome.topic, outcome.system, dimension, measure, value)
         for outcome in answered(run)
@@ -76,13 +76,13 @@ def results_latex(run: Run) -> str:
     labels = measure_labels(run.measures)
     pairs = columns(run)
     means = {(row.system, row.dimension, row.measure): row for row in run.comparisons}
-    head = ["System", *(_tex(f"{dimension} {labels[measure]}".strip()) for dimension, measure in pairs), "Calls"]
+    headings = [_tex(f"{dimension} {labels[name]}".strip()).replace("*", r"$\times$") for dimension, name in pairs]
     lines = [
         *(f"% {labels[measure]} is {measure}" for measure in run.measures),
         f"% +/-: better/worse than {run.baseline}, paired randomization test, p < {SIGNIFICANT} after Holm",
         rf"\begin{{tabular}}{{l{'r' * (len(pairs) + 1)}}}",
         r"\toprule",
-        " & ".join(head) + r" \\",
+        " & ".join(["System", *headings, "Calls"]) + r" \\",
         r"\midrule",
     ]
     spent: dict[str, Cost] = costs(run)
@@ -110,7 +110,6 @@ _TEX = str.maketrans(
         "\\": r"\textbackslash{}",
         "~": r"\textasciitilde{}",
         "^": r"\textasciicircum{}",
-        "*": r"$\times$",
         **{sign: f"\\{sign}" for sign in "&%$#_{}"},
     }
 )

@@ -13,6 +13,7 @@ from fairagent.evaluate.statistics import RESAMPLES
 from fairagent.evaluate.tables import ORACLE, SIGNIFICANT, answered, columns, expected, mark
 
 TOPICS_NAMED = 50
+TESTS = ("difference", "t-test", "Holm", "randomization", "Holm", "won/tied/lost")
 
 
 def results_text(run: Run) -> str:
@@ -27,10 +28,10 @@ def _head(run: Run) -> Iterator[str]:
     yield run.name
     if about := str(run.provenance.get("about", "")).strip():
         yield from about.splitlines()
-    judged = len({outcome.topic for outcome in answered(run)})
-    yield f"{run.collection}, {judged} topics, rankings of {run.n}; baseline: {run.baseline}"
+    topics = max((row.topics for row in run.comparisons), default=0)
+    yield f"{run.collection}, {topics} topics, rankings of {run.n}; baseline: {run.baseline}"
     if run.partial:
-        yield "PARTIAL: not every system has answered every topic; repeat the command to finish"
+        yield "PARTIAL: these are the topics that every system has answered; repeat the command to finish"
 
 
 def _means(run: Run) -> Iterator[str]:
@@ -52,7 +53,7 @@ def _measure(run: Run, dimension: str, measure: str) -> Iterator[str]:
     of = f"{dimension}, " if dimension else ""
     yield f"{of}{measure_labels(run.measures)[measure]} ({rows[0].topics} topics)"
     paper = [expected(run, row) for row in rows]
-    header = ["system", "mean", "95 % interval", "difference", "t-test", "Holm", "randomization", "Holm", "won/tied/lost"]
+    header = ["system", "mean", "95 % interval", *TESTS]
     table = [[*header, *(["expected"] if any(value is not None for value in paper) else [])]]
     for row, value in zip(rows, paper, strict=True):
         cells = [_name(run, row.system), f"{row.mean:.4f}", f"[{row.low:.4f}, {row.high:.4f}]", *_tests(row)]
@@ -62,13 +63,16 @@ def _measure(run: Run, dimension: str, measure: str) -> Iterator[str]:
 
 def _tests(row: Comparison) -> list[str]:
     if row.difference is None:
-        return ["", "", "", "", "", ""]
+        return [""] * len(TESTS)
     ps = [row.t_p, row.t_holm, row.randomization_p, row.randomization_holm]
-    return [f"{row.difference:+.4f}", *map(_number, ps), f"{row.wins}/{row.ties}/{row.losses}"]
+    return [f"{row.difference:+.4f}", *map(_p_value, ps), f"{row.wins}/{row.ties}/{row.losses}"]
 
 
 def _cost(run: Run) -> Iterator[str]:
     spent: dict[str, Cost] = costs(run)
+    if not any(cost.calls for cost in spent.values()):
+        yield "no system asked a language model"
+        return
     yield "language model, all topics together"
     table = [["system", "calls", "tokens in", "tokens out", "cost"]]
     for system in run.systems:
@@ -84,7 +88,7 @@ def _notes(run: Run) -> Iterator[str]:
     yield f"+ and -: better and worse than {run.baseline} (paired randomization test, p < {SIGNIFICANT} after Holm)"
     yield f"intervals: {RESAMPLES:,} bootstrap resamples of the topics; Holm: over the systems of a measure"
     if run.oracle_systems:
-        yield f"{ORACLE} looked at the relevance judgments (target or groups): no fair comparison with those that did not"
+        yield f"{ORACLE} looked at the judgments (target or groups): no fair comparison with systems that did not"
     for topic, why in list(run.excluded.items())[:TOPICS_NAMED]:
         yield f"left out for all systems: topic {topic}, {why}"
     if len(run.excluded) > TOPICS_NAMED:
@@ -97,6 +101,10 @@ def _notes(run: Run) -> Iterator[str]:
 
 def _name(run: Run, system: str) -> str:
     return f"{system} {ORACLE}" if system in run.oracle_systems else system
+
+
+def _p_value(p: float | None) -> str:
+    return "<.0001" if p is not None and p < 0.0001 else _number(p)
 
 
 def _number(value: float | None) -> str:

@@ -9,9 +9,9 @@ Pieces = tuple[tuple[str, bool], ...]
 """A text in pieces, each with whether it is a keyword."""
 
 _WORD = re.compile(r"\w+")
-_ENDINGS = frozenset(
-    "s es ies ed er ers or ors ing ings e y al ally ion ions ive ity ly ment ments ness ist ists ism ic ical an ian "
-    "ians ic ics ance ence ant ent able".split()
+_ENDINGS = re.compile(
+    "i?(?:s|es|e|y|al|ally|ance|able|an|ans|ant|ed|ence|ent|er|ers|or|ors|ic|ics|ical|ing|ings|ion|ions|ism|ist|ists|"
+    "ity|ies|ties|ive|ly|ments?|ness)"
 )
 """What a stemmer takes off: keywords may be stems, as the index keeps them."""
 _SHORTEST_STEM = 4
@@ -51,8 +51,5 @@ def is_keyword(word: str, keywords: frozenset[str]) -> bool:
         return True
     if word.endswith("y") and len(word) >= _SHORTEST_STEM and f"{word[:-1]}i" in keywords:
         return True
-    for cut in range(_SHORTEST_STEM, len(word)):
-        ending = word[cut:]
-        if word[:cut] in keywords and (ending in _ENDINGS or ending.removeprefix("i") in _ENDINGS | {"ties"}):
-            return True
-    return False
+    cuts = range(_SHORTEST_STEM, len(word))
+    return any(word[:cut] in keywords and _ENDINGS.fullmatch(word, cut) for cut in cuts)

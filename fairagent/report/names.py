@@ -3,34 +3,31 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Sequence
 
-_OPTIONS = re.compile(r"\([^()]*\)")
+from fairagent.evaluate.labels import measure_label, measure_labels
+
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 MINUS = "\N{MINUS SIGN}"
 
 
 def short_names(measures: Sequence[str]) -> dict[str, str]:
-    """Each measure's definition without its options; in full where two would read the same.
+    """Each measure's definition -> its short name; in full where two would read the same.
 
-    >>> short_names(["nDCG(discount=log2-max2)@20*AWRF(log=e)@20", "AWRF(log=e)@20", "AWRF(log=2)@20"])
-    {'nDCG(discount=log2-max2)@20*AWRF(log=e)@20': 'nDCG@20·AWRF@20', 'AWRF(log=e)@20': 'AWRF(log=e)@20', \
-'AWRF(log=2)@20': 'AWRF(log=2)@20'}
+    >>> short_names(["nDCG(discount=log2-max2)@20*AWRF(log=e)@20", "AWRF(log=e)@20"])
+    {'nDCG(discount=log2-max2)@20*AWRF(log=e)@20': 'nDCG@20·AWRF@20', 'AWRF(log=e)@20': 'AWRF@20'}
     """
-    short = {measure: _OPTIONS.sub("", measure).replace("*", "·") for measure in measures}
-    times = Counter(short.values())
-    return {measure: name if times[name] == 1 else measure for measure, name in short.items()}
-
-
-def is_kind(measure: str, kind: str) -> bool:
-    """Whether `measure` is of that name, and no product of two."""
-    return not is_product(measure) and measure.startswith((f"{kind}@", f"{kind}("))
+    return {measure: label.replace("*", "·") for measure, label in measure_labels(measures).items()}
 
 
 def is_product(measure: str) -> bool:
     """Whether `measure` is the product of two measures."""
-    return "*" in _OPTIONS.sub("", measure)
+    return "*" in measure_label(measure)
+
+
+def is_kind(measure: str, kind: str) -> bool:
+    """Whether `measure` is of that name, and no product of two."""
+    return not is_product(measure) and measure_label(measure).startswith(f"{kind}@")
 
 
 def signed(value: float, digits: int = 3) -> str:
@@ -75,6 +72,15 @@ def money(cost: float | None) -> str:
     if cost is None:
         return "unknown"
     return "$0" if cost == 0 else f"${cost:,.4f}" if cost < 1 else f"${cost:,.2f}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Some names in a sentence.
+
+    >>> listed(["gender", "region", "age"]), listed(["gender"])
+    ('gender, region and age', 'gender')
+    """
+    return " and ".join(part for part in (", ".join(names[:-1]), names[-1]) if part)
 
 
 def counted(number: int, noun: str) -> str:

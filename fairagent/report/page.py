@@ -19,7 +19,9 @@ from markupsafe import Markup
 
 from fairagent.evaluate.files import write_whole
 from fairagent.evaluate.run import GroupShares, Run
+from fairagent.evaluate.tables import SIGNIFICANT, columns
 from fairagent.report import names
+from fairagent.report.panel import exposure_bar
 from fairagent.report.plots import (
     exposure_plot,
     gains_plot,
@@ -27,7 +29,7 @@ from fairagent.report.plots import (
     marker_number,
     trade_off_plot,
 )
-from fairagent.report.results import Finding, costs, findings, result_tables
+from fairagent.report.results import Finding, efforts, findings, not_judged, result_tables
 from fairagent.report.series import (
     MeanExposure,
     counted_topics,
@@ -35,12 +37,11 @@ from fairagent.report.series import (
     gap_paths,
     main_measure,
     mean_exposures,
-    outcomes_by_topic,
     trade_off,
 )
 from fairagent.report.svg import SERIES
-from fairagent.report.text import ORACLE, gap_text, percent
-from fairagent.report.topics import exposure_bar, extremes, palette, topic_views
+from fairagent.report.text import gap_text, percent
+from fairagent.report.topics import extremes, palette, topic_views
 
 TEMPLATES = Path(__file__).parent / "templates"
 GROUP_COLORS = 12
@@ -68,22 +69,24 @@ def page(run: Run) -> str:
             script=Markup(script),
             policy=_policy(style, script),
             short=names.short_names(run.measures),
-            oracle_note=ORACLE,
             counted=counted,
             findings=found,
             finding_bars={finding.dimension: _finding_bars(finding, colors) for finding in found},
             tables=result_tables(run),
-            costs=costs(run),
+            efforts=efforts(run),
+            not_judged=not_judged(run),
+            answered=sum(outcome.failed is None for outcome in run.outcomes),
+            significant=SIGNIFICANT,
+            about=str(run.provenance.get("about") or ""),
             exposures={dimension: mean_exposures(run, dimension) for dimension in run.dimensions},
             gap_paths=gap_paths(run),
             plots=_plots(run),
             extremes=_extremes(run, views),
             shown_system=_shown_system(run, found),
             topics=views,
+            columns=columns(run),
             colors=colors,
             failed=[outcome for outcome in run.outcomes if outcome.failed is not None],
-            done=sum(outcome.failed is None for outcome in run.outcomes),
-            all_topics=len(outcomes_by_topic(run)),
         )
     )
 
@@ -109,6 +112,7 @@ def _environment() -> Environment:
         "p_said": names.p_said,
         "money": names.money,
         "counted": names.counted,
+        "listed": names.listed,
         "percent": percent,
         "gap": gap_text,
         "value": "{:.3f}".format,

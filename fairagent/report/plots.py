@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import product
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 from markupsafe import Markup
 
 from fairagent.report.names import signed
+from fairagent.report.point_names import name_points
 from fairagent.report.series import GapPaths, MeanExposure, Point
-from fairagent.report.svg import GRID, INK, MUTED, PAPER, SERIES, TEXT_SIZE, Names, inline_svg, plot_style
+from fairagent.report.svg import INK, MUTED, PAPER, SERIES, TEXT_SIZE, Names, inline_svg, plot_style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,27 +21,6 @@ WIDTH = 360
 """Pixels; a plot is drawn for a phone."""
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 """A marker a system, as in the page's legends, so that none is told by its color alone."""
-LONGEST_LABEL = 26
-_LETTER = 0.55
-"""Width of a letter in parts of its size, on average over the fonts that browsers have."""
-
-
-class Box(NamedTuple):
-    """A rectangle in pixels."""
-
-    left: float
-    bottom: float
-    right: float
-    top: float
-
-    def meets(self, other: Box) -> bool:
-        """Whether the two overlap."""
-        return (
-            self.left < other.right
-            and other.left < self.right
-            and self.bottom < other.top
-            and other.bottom < self.top
-        )
 
 
 def color_of(system: int) -> str:
@@ -79,7 +58,7 @@ def trade_off_plot(points: Sequence[Point], systems: Sequence[str], axes: tuple[
             _steps_down(axis, front)
         for p in points:
             _point(axis, p)
-        _name_points(axis, points, [_cut(systems[p.system]) for p in points], names)
+        name_points(axis, points, [systems[p.system] for p in points], names)
         hints = [
             (
                 f"point{p.system}",
@@ -148,13 +127,15 @@ def gap_plot(paths: GapPaths, system: str, highest: float, prefix: str) -> Marku
         axis.plot(retrievals, means, color=PAPER, linewidth=5, solid_capstyle="round")
         axis.plot(retrievals, means, marker_of(paths.system), color=PAPER, markersize=10)
         axis.plot(retrievals, means, color=color, linewidth=2.4, solid_capstyle="round")
-        axis.plot(retrievals, means, marker_of(paths.system), color=color, markersize=7, gid="means")
+        axis.plot(retrievals, means, marker_of(paths.system), color=color, markersize=7)
         said = ", ".join(f"{mean:.3f}" for mean in means)
         return inline_svg(figure, f"Mean gap of {system} after each retrieval: {said}", names, prefix)
 
 
 def gains_plot(by_system: Mapping[int, Sequence[float]], systems: Sequence[str], prefix: str) -> Markup:
     """The topics' gains over the baseline, largest first: a line a system."""
+    from matplotlib.ticker import MaxNLocator
+
     names = Names()
     ordered = {system: sorted(gains, reverse=True) for system, gains in by_system.items()}
     most = max(len(gains) for gains in ordered.values())
@@ -171,7 +152,7 @@ def gains_plot(by_system: Mapping[int, Sequence[float]], systems: Sequence[str],
         axis.grid(axis="x", visible=False)
         axis.axhline(0, color=INK, linewidth=1.2)
         axis.set_xlim(0.5, most + 0.5)
-        axis.xaxis.get_major_locator().set_params(integer=True)
+        axis.xaxis.set_major_locator(MaxNLocator(integer=True))
         for system, gains in ordered.items():
             places = np.arange(1, len(gains) + 1)
             axis.plot(places, gains, color=color_of(system), linewidth=1.6, alpha=0.9)
@@ -237,50 +218,6 @@ def _point(axis: Axes, point: Point) -> None:
     )
 
 
-def _name_points(axis: Axes, points: Sequence[Point], texts: Sequence[str], names: Names) -> None:
-    """Write each name beside its point where it meets no other; where there is no such place, leave it out."""
-    frame = axis.get_window_extent()
-    inside = Box(frame.x0, frame.y0, frame.x1, frame.y1)
-    centers = [axis.transData.transform((p.relevance.mean, p.fairness.mean)) for p in points]
-    taken = [Box(x - 7, y - 7, x + 7, y + 7) for x, y in centers]
-    crosses = [box for p in points for box in _cross(axis, p)]
-    for (x, y), text in zip(centers, texts, strict=True):
-        free = [
-            (box, side, dx, dy)
-            for box, side, (dx, dy) in _places(float(x), float(y), text)
-            if box.left >= inside.left and box.right <= inside.right
-            if box.bottom >= inside.bottom and box.top <= inside.top
-            if not any(box.meets(other) for other in taken)
-        ]
-        # Best is a place that no interval runs through.
-        free.sort(key=lambda place: any(place[0].meets(line) for line in crosses))
-        for box, side, dx, dy in free[:1]:
-            taken.append(box)
-            at = axis.transData.inverted().transform((x + dx, y + dy))
-            axis.text(at[0], at[1], names(text), color=INK, ha=side, fontsize=TEXT_SIZE, zorder=4)
-
-
-def _cross(axis: Axes, point: Point) -> tuple[Box, Box]:
-    """The two lines of a point's intervals."""
-    x, y = point.relevance, point.fairness
-    (left, bottom), (right, top) = axis.transData.transform([(x.low, y.low), (x.high, y.high)]).tolist()
-    across, up = axis.transData.transform((x.mean, y.mean)).tolist()
-    return Box(left, up - 1, right, up + 1), Box(across - 1, bottom, across + 1, top)
-
-
-def _places(x: float, y: float, text: str) -> list[tuple[Box, str, tuple[float, float]]]:
-    """The places for a name around a point, the best first: its box, which end of it is fixed, and where."""
-    width, size = _LETTER * TEXT_SIZE * len(text), TEXT_SIZE
-    found = []
-    for dy, (side, dx) in product(
-        (-0.35 * size, 0.8 * size, -1.5 * size, 1.9 * size, -2.6 * size), (("left", 11.0), ("right", -11.0), ("center", 0.0))
-    ):
-        if side != "center" or dy != -0.35 * size:
-            left = x + dx - {"left": 0.0, "right": width, "center": width / 2}[side]
-            found.append((Box(left, y + dy - 2, left + width, y + dy + size), side, (dx, dy)))
-    return found
-
-
 def _percent_ticks(axis: Axes, full: float) -> None:
     step = next(step for step in (0.01, 0.02, 0.05, 0.1, 0.2, 0.25) if full / step <= 5 or step == 0.25)
     ticks = np.arange(0, full, step)
@@ -289,7 +226,3 @@ def _percent_ticks(axis: Axes, full: float) -> None:
 
 def _interval(mean: float, low: float, high: float) -> str:
     return f"{mean:.3f} [{low:.3f}, {high:.3f}]"
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= LONGEST_LABEL else f"{text[: LONGEST_LABEL - 1]}…"

@@ -52,7 +52,7 @@ class GapPaths:
 
 
 def outcomes_by_topic(run: Run) -> dict[str, dict[str, Outcome]]:
-    """topic -> system -> outcome, topics in the order in which they were run."""
+    """The outcomes as topic -> system -> outcome, topics in the order in which they were run."""
     topics: dict[str, dict[str, Outcome]] = {}
     for outcome in run.outcomes:
         topics.setdefault(outcome.topic, {})[outcome.system] = outcome
@@ -70,7 +70,7 @@ def counted_topics(run: Run) -> tuple[str, ...]:
 
 
 def comparisons_of(run: Run, dimension: str) -> dict[tuple[str, str], Comparison]:
-    """(system, measure) -> comparison, in one dimension."""
+    """The comparisons in one dimension as (system, measure) -> comparison."""
     return {(c.system, c.measure): c for c in run.comparisons if c.dimension == dimension}
 
 
@@ -84,7 +84,7 @@ def main_measure(run: Run, dimension: str) -> str | None:
 
 
 def trade_off(run: Run, dimension: str) -> tuple[Point, ...]:
-    """nDCG and AWRF of every system; nDCG over the dimension's own topics where there is one, else over all.
+    """Every system's nDCG and AWRF; nDCG over the dimension's own topics where there is one, else over all.
 
     A system is on the Pareto front if none is at least as good in both and better in one. Systems that looked at the
     judgments are on no front and push nobody off it. Empty where the run lacks one of the two measures.
@@ -92,10 +92,8 @@ def trade_off(run: Run, dimension: str) -> tuple[Point, ...]:
     compared = comparisons_of(run, dimension)
     alone = comparisons_of(run, RELEVANCE)
     fairness = next((m for m in run.measures if is_kind(m, "AWRF") and (run.baseline, m) in compared), None)
-    relevance = next(
-        (m for m in run.measures if is_kind(m, "nDCG") and ((run.baseline, m) in compared or (run.baseline, m) in alone)),
-        None,
-    )
+    judged = [m for m in run.measures if (run.baseline, m) in compared or (run.baseline, m) in alone]
+    relevance = next((m for m in judged if is_kind(m, "nDCG")), None)
     if fairness is None or relevance is None:
         return ()
     of_relevance = compared if (run.baseline, relevance) in compared else alone
@@ -122,9 +120,10 @@ def _dominated(point: tuple[float, float], others: Sequence[tuple[float, float]]
 
 
 def mean_exposures(run: Run, dimension: str) -> tuple[MeanExposure, ...]:
-    """Every system's mean exposure in one dimension, over the topics that count for it."""
+    """Every system's mean exposure in one dimension over the topics that count for it (all, if none is measured)."""
     outcomes = outcomes_by_topic(run)
-    topics = counted_topics(run)
+    finished = counted_topics(run)
+    topics = [topic for topic in finished if dimension in outcomes[topic][run.baseline].values] or finished
     means = []
     for number, system in enumerate(run.systems):
         shown = [
@@ -163,7 +162,7 @@ def _accepted(outcome: Outcome) -> list[float]:
 
 
 def gains(run: Run, dimension: str, measure: str) -> dict[str, dict[str, float]]:
-    """system -> topic -> value - the baseline's, for the topics that count for the dimension."""
+    """What each system gains over the baseline, topic by topic: system -> topic -> difference, where there is one."""
     outcomes = outcomes_by_topic(run)
     found: dict[str, dict[str, float]] = {system: {} for system in run.systems if system != run.baseline}
     for topic in counted_topics(run):

@@ -141,11 +141,8 @@ def _rename_ids(root: ElementTree.Element, prefix: str) -> None:
 
 def _color(element: ElementTree.Element) -> None:
     """The style attribute, taken apart into classes for colors and attributes for the rest."""
-    style = dict(
-        (part.strip() for part in declaration.split(":", 1))
-        for declaration in element.attrib.pop("style", "").split(";")
-        if ":" in declaration
-    )
+    declared = (part.partition(":") for part in element.attrib.pop("style", "").split(";"))
+    style = {name.strip(): value.strip() for name, _, value in declared}
     classes = []
     for name, letter in (("fill", "f"), ("stroke", "k")):
         color = style.get(name, "")

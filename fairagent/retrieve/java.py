@@ -134,6 +134,7 @@ def _bundled() -> Path:
 
 
 def find_jar() -> Path:
+    """Anserini's jar in pyserini, with Lucene in it; raises BackendUnavailable where it is missing."""
     spec = importlib.util.find_spec("pyserini")
     folders = spec.submodule_search_locations if spec else None
     jars = sorted(Path(folders[0]).glob("resources/jars/anserini-*-fatjar.jar")) if folders else []

@@ -1,4 +1,4 @@
-"""Relevance models: which words the documents that answer a query use (Lavrenko & Croft 2001; RM3 of Jaleel et al. 2004)."""
+"""Relevance models: the words of the documents that answer a query (Lavrenko & Croft 2001; RM3: Jaleel et al. 2004)."""
 
 from __future__ import annotations
 
@@ -51,7 +51,8 @@ def relevance_model(postings: Postings, weights: FloatArray) -> FloatArray:
     if total <= 0:
         return np.zeros(len(postings.vocabulary))
     per_entry = (weights / total / np.maximum(postings.length, 1))[postings.row] * postings.count
-    return np.bincount(postings.term, weights=per_entry, minlength=len(postings.vocabulary))
+    summed = np.bincount(postings.term, weights=per_entry, minlength=len(postings.vocabulary))
+    return np.asarray(summed, dtype=np.float64)
 
 
 def top_terms(

@@ -5,15 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import cache
-from itertools import pairwise
 from random import Random
 
 import numpy as np
-from scipy.stats import ttest_rel
 
 from fairagent.collection.demo.files import POPULATION, Entry, make_entries
 from fairagent.collection.demo.words.occupations import OCCUPATIONS
-from fairagent.evaluate.run import Comparison, GroupShares, HitRecord, Outcome, Run, StepRecord
+from fairagent.evaluate.comparison import compare
+from fairagent.evaluate.run import GroupShares, HitRecord, Outcome, Run, StepRecord
 from fairagent.evaluate.topics import standard_measures
 from fairagent.measures import LOG2_MAX2, JudgedRanking, kl
 
@@ -26,11 +25,12 @@ SKILL = dict(zip(SYSTEMS, (0.12, 0.2, 0.17, 0.3, 0.36), strict=True))
 FAVORED = {"male", "Europe", "Northern America"}
 DIMENSIONS = {name: tuple(population) for name, population in POPULATION.items()}
 MEASURES = standard_measures(N)
+COLUMNS = [("", str(MEASURES[0])), *((dimension, str(m)) for dimension in DIMENSIONS for m in MEASURES[1:])]
 
 
 @cache
 def entries() -> tuple[Entry, ...]:
-    return tuple(make_entries(500, 20221))
+    return tuple(make_entries(300, 20221))
 
 
 def made_run(topics: int = 12, *, name: str = "made-demo", seed: int = 7) -> Run:
@@ -45,7 +45,10 @@ def made_run(topics: int = 12, *, name: str = "made-demo", seed: int = 7) -> Run
             of_topic[3] = failed(of_topic[3], "the model refused three times (429: too many requests)")
             excluded[topic] = f"{SYSTEMS[3]} failed: {of_topic[3].failed}"
         outcomes += of_topic
+    answers = {(outcome.topic, outcome.system): outcome for outcome in outcomes}
+    counted = [topic for topic in dict.fromkeys(outcome.topic for outcome in outcomes) if topic not in excluded]
     provenance = {
+        "about": "How the page looks. Nobody searched for anything here.",
         "fairagent": "0.1.0",
         "python": "3.12.4",
         "seed": 20221,
@@ -63,7 +66,7 @@ def made_run(topics: int = 12, *, name: str = "made-demo", seed: int = 7) -> Run
         SYSTEMS[0],
         tuple(DIMENSIONS),
         tuple(map(str, MEASURES)),
-        comparisons(outcomes, set(excluded)),
+        compare(answers, counted, SYSTEMS, COLUMNS, seed),
         tuple(outcomes),
         excluded,
         provenance,
@@ -74,9 +77,7 @@ def made_run(topics: int = 12, *, name: str = "made-demo", seed: int = 7) -> Run
 
 
 def failed(outcome: Outcome, message: str) -> Outcome:
-    return Outcome(
-        outcome.topic, outcome.query, outcome.system, {}, (), (), (), "", 0, 0, 0, 0.0, False, 0.1, message
-    )
+    return Outcome(outcome.topic, outcome.query, outcome.system, {}, (), (), (), "", 0, 0, 0, 0.0, False, 0.1, message)
 
 
 def _outcome(topic: str, occupation: int, system: str, random: Random) -> Outcome:
@@ -128,7 +129,8 @@ def _steps(
     steps: list[tuple[StepRecord, float]] = []
     for place in range(kinds):
         slant = 0.6 - (0.6 - bias) * place / max(1, kinds - 1)
-        shares = [_shares(d, _ranked(occupation, slant, alike, skill, random), occupation) for d in DIMENSIONS]
+        listed = _ranked(occupation, slant, alike, skill, random)
+        shares = [_shares(dimension, listed, occupation) for dimension in DIMENSIONS]
         gap = sum(kl(np.array(s.shares), np.array(s.target), 1e-6) for s in shares)
         last = steps[-1][0].gap if steps else math.inf
         aim = None if place < 2 else ("female (gender)", "Africa (region)", "Asia (region)")[place - 2]
@@ -136,25 +138,25 @@ def _steps(
         weighted = tuple((word, round(0.5 / (rank + 1), 4)) for rank, word in enumerate(terms))
         source = "query" if place == 0 else "topic words" if place == 1 else "feedback"
         dropped = ("zyzzyva",) if place == 2 else ()
-        step = StepRecord(
-            source, own.title, weighted, dropped, aim, float(gap), place < 2 or gap < last, tuple(shares)
-        )
+        step = StepRecord(source, own.title, weighted, dropped, aim, float(gap), place < 2 or gap < last, tuple(shares))
         steps.append((step, slant))
         if not step.accepted:
-            steps.append((steps[-1][0], steps[-2][1]))
-            steps.pop()
             break
     return steps
 
 
 def _ranked(occupation: int, bias: float, alike: Sequence[float], skill: float, random: Random) -> list[Entry]:
-    def score(place: int) -> float:
-        entry = entries()[place]
-        favored = len(FAVORED & {entry.gender, *entry.regions}) / 2
-        return skill * (occupation in entry.occupations) + 0.5 * bias * favored + 0.6 * alike[place] + 0.2 * random.random()
+    relevant, favored = _traits(occupation)
+    noise = np.array([random.random() for _ in alike])
+    scores = skill * relevant + 0.25 * bias * favored + 0.6 * np.array(alike) + 0.2 * noise
+    return [entries()[place] for place in np.argsort(-scores, kind="stable")[:N]]
 
-    scores = [score(place) for place in range(len(entries()))]
-    return [entries()[place] for place in sorted(range(len(scores)), key=lambda place: -scores[place])[:N]]
+
+@cache
+def _traits(occupation: int) -> tuple[np.ndarray, np.ndarray]:
+    """Who is relevant, and in how many ways each person is of a group that is shown too often."""
+    relevant = np.array([occupation in entry.occupations for entry in entries()], dtype=float)
+    return relevant, np.array([len(FAVORED & {entry.gender, *entry.regions}) for entry in entries()], dtype=float)
 
 
 def _groups(entry: Entry) -> dict[str, dict[str, float]]:
@@ -175,6 +177,7 @@ def _memberships(dimension: str, ranked: Sequence[Entry]) -> np.ndarray:
     return rows
 
 
+@cache
 def _target(dimension: str, occupation: int) -> np.ndarray:
     relevant = _memberships(dimension, [entry for entry in entries() if occupation in entry.occupations])[:, 1:]
     world = np.array(list(POPULATION[dimension].values()))
@@ -198,39 +201,5 @@ def _values(ranked: Sequence[Entry], occupation: int) -> dict[str, dict[str, flo
     for dimension in DIMENSIONS:
         target = np.concatenate(([0.0], _target(dimension, occupation)))
         judged = JudgedRanking(relevant, n_relevant, _memberships(dimension, ranked), target)
-        values[dimension] = {str(measure): measure(judged) for measure in (relevance, *fairness)}
+        values[dimension] = {str(measure): measure(judged) for measure in fairness}
     return values
-
-
-def comparisons(outcomes: Sequence[Outcome], excluded: set[str]) -> tuple[Comparison, ...]:
-    """What an experiment would say; the second p-value is a stand-in."""
-    topics = [t for t in dict.fromkeys(o.topic for o in outcomes) if t not in excluded]
-    values = {(o.topic, o.system): o.values for o in outcomes}
-    found = []
-    for dimension in ("", *DIMENSIONS):
-        for measure in map(str, MEASURES if dimension else MEASURES[:1]):
-            base = np.array([values[topic, SYSTEMS[0]][dimension][measure] for topic in topics])
-            for system in SYSTEMS:
-                own = np.array([values[topic, system][dimension][measure] for topic in topics])
-                half = 1.96 * own.std() / math.sqrt(len(topics))
-                mean, gains = float(own.mean()), own - base
-                p = float(ttest_rel(own, base).pvalue) if system != SYSTEMS[0] and len(topics) > 1 else None
-                holm = None if p is None else min(1.0, 3 * p)
-                found.append(
-                    Comparison(
-                        *(system, dimension, measure, mean, mean - half, mean + half),
-                        *(None if system == SYSTEMS[0] else float(gains.mean()), p, p, holm, holm),
-                        *(int((gains > 0).sum()), int((gains == 0).sum()), int((gains < 0).sum()), len(topics)),
-                    )
-                )
-    return tuple(found)
-
-
-def gaps_fall(run: Run) -> bool:
-    """Whether every accepted refinement lowered the gap, as in the loop."""
-    return all(
-        later.gap < earlier.gap
-        for outcome in run.outcomes
-        for earlier, later in pairwise(outcome.steps)
-        if later.aim and later.accepted
-    )

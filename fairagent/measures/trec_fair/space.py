@@ -90,17 +90,17 @@ class Space:
         for dimension in self.dimensions:
             stride //= len(dimension.labels)
             parts.append((pages.rows_of(dimension.name), stride))
-        # Dimensions with one label a page first, as long as there are few entries.
+        # Dimensions with few labels a page first, as long as there are few entries.
         for part, stride in sorted(parts, key=lambda part: part[0].widest):
-            entries = part.of_page[rows]
-            if not part.single:
-                counts = part.counts[entries]
-                ends = counts.cumsum()
-                within = np.arange(counts.sum()) - np.repeat(ends - counts, counts)
-                entries = np.repeat(part.starts[entries], counts) + within
-                keys, weights, rows = np.repeat(keys, counts), np.repeat(weights, counts), np.repeat(rows, counts)
-            keys = keys + part.codes[entries] * stride
-            weights = weights * part.weights[entries]
+            entries = part.of_page[rows].astype(np.int64)
+            if not part.plain:
+                counts, entries = part.counts[entries], part.starts[entries]
+                if not (counts == 1).all():
+                    ends = counts.cumsum()
+                    entries = np.repeat(entries - ends + counts, counts) + np.arange(counts.sum())
+                    keys, weights, rows = np.repeat(keys, counts), np.repeat(weights, counts), np.repeat(rows, counts)
+                weights = weights * part.weights[entries]
+            keys = keys + (part.codes * stride)[entries]
         keys, sums, _ = grouped(keys, weights)
         return Amounts(keys, sums)
 

@@ -41,7 +41,8 @@
     if (!words.has(topic)) words.set(topic, topic.textContent.toLowerCase());
     return words.get(topic);
   };
-  const pickOf = (topic, number = system.value) => all(".pick", topic).find((pick) => pick.dataset.system === number);
+  const current = () => system.value || form.dataset.shown;
+  const pickOf = (topic, number = current()) => all(".pick", topic).find((pick) => pick.dataset.system === number);
   const gainsOf = (topic) => (pickOf(topic)?.dataset.gains ?? "").split(" ").map((gain) => (gain === "" ? null : Number(gain)));
   const signed = (gain) => {
     const digits = Math.abs(gain).toFixed(3);
@@ -80,12 +81,12 @@
       }));
     }
     const label = topics.map((topic) => pickOf(topic)).find(Boolean)?.nextElementSibling;
-    if (label) whose.replaceChildren(...[...label.childNodes].map((node) => node.cloneNode(true)));
+    if (label && whose).replaceChildren(...[...label.childNodes].map((node) => node.cloneNode(true)));
     filter();
     arrange();
   }
 
-  if (topics.length && system.options.length) {
+  if (topics.length) {
     form.hidden = false;
     form.addEventListener("submit", (event) => event.preventDefault());
     text.addEventListener("input", filter);

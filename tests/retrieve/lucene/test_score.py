@@ -65,7 +65,7 @@ def test_ids_may_come_in_an_array(retriever):
 def test_ids_that_are_not_in_the_index_are_named(retriever):
     with pytest.raises(DataError, match=r"^2 document id\(s\) are not in the index: 'nobody', 'zz\\x00'$"):
         retriever.score(Query("lawyer"), ["law1", "nobody", "zz\0"])
-    with pytest.raises(DataError, match="^9 document") as error:
+    with pytest.raises(DataError, match=r"^9 document") as error:
         retriever.score(Query("lawyer"), [f"unknown{number}" + "x" * 500 for number in range(9)])
     assert "unknown4" in str(error.value)
     assert len(str(error.value)) < 500

@@ -170,7 +170,7 @@ def test_a_keyword_of_several_words_gives_each_of_them_its_weight(retriever):
 def test_a_weight_that_is_no_usual_positive_number_is_refused(retriever, weight):
     query = Query("lawyer", terms=(Term("court", weight),))
     for ask in (lambda: retriever.search(query, 10), lambda: retriever.score(query, ["law1"])):
-        with pytest.raises(UsageError, match="weight of a keyword .* 'court'"):
+        with pytest.raises(UsageError, match=r"weight of a keyword .* 'court'"):
             ask()
 
 
@@ -290,7 +290,7 @@ def test_documents_come_back_as_they_went_in(retriever):
 
 def test_a_document_that_is_not_there(retriever):
     for id in ("", "law", "law11", "LAW1", "law1\0", "\ud800", "x" * 5_000):
-        with pytest.raises(DataError, match="1 document id.s. are not in the index"):
+        with pytest.raises(DataError, match=r"1 document id\(s\) are not in the index"):
             retriever.document(id)
 
 

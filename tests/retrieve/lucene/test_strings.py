@@ -42,7 +42,7 @@ def test_no_ids(tmp_path):
 
 
 def test_repeated_ids_are_refused_and_one_is_named(tmp_path):
-    with pytest.raises(DataError, match="^2 document ids occur twice, 'a' first$"):
+    with pytest.raises(DataError, match=r"^2 document ids occur twice, 'a' first$"):
         table(tmp_path, ["b", "a", "c", "a", "b"])
     assert not list(tmp_path.iterdir())
 

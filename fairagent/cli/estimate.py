@@ -1,0 +1,49 @@
+"""`fairagent estimate`: what an experiment will ask of language models, before it asks anything."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import typer
+
+from fairagent.cli.evaluate import ExperimentFile, LimitTopics
+from fairagent.cli.options import AsJson
+
+if TYPE_CHECKING:
+    from fairagent.evaluate.estimate import Estimate
+
+
+def estimate(file: ExperimentFile, limit_topics: LimitTopics = None, as_json: AsJson = False) -> None:
+    """Check an experiment file, and say how many calls, tokens and dollars it takes at most.
+
+    Tokens are estimated from the rendered prompts, one for every four characters, with the longest reply allowed;
+    dollars where the file sets `prices`. Nothing is searched, and no model is asked.
+    """
+    from fairagent.evaluate.check import check_experiment
+    from fairagent.evaluate.estimate import estimate as estimated
+    from fairagent.evaluate.text_table import aligned
+    from fairagent.report.record import to_json
+
+    rows = estimated(check_experiment(file, limit_topics))
+    priced = [row.dollars for row in rows if row.dollars is not None]
+    total = sum(priced) if len(priced) == len(rows) else None
+    if as_json:
+        typer.echo(to_json({"systems": [asdict(row) for row in rows], "dollars": total}))
+        return
+    table = [["system", "model", "topics", "calls", "tokens in", "tokens out", "cost"]]
+    table += [
+        [row.system, row.model or "-", str(row.topics), *_counts(row), _dollars(row.dollars)] for row in rows
+    ]
+    typer.echo("\n".join(aligned(table)))
+    typer.echo(f"\nAt most {sum(row.calls for row in rows):,} calls, {_dollars(total)}: every refinement is counted,")
+    typer.echo("each with the longest reply allowed; most searches stop earlier. Tokens: four characters each.")
+    typer.echo("Corrections of invalid replies and repeated attempts come on top.")
+
+
+def _counts(row: Estimate) -> list[str]:
+    return [f"{row.calls:,}", f"{row.input_tokens:,}", f"{row.output_tokens:,}"]
+
+
+def _dollars(value: float | None) -> str:
+    return "price unknown" if value is None else f"${value:.4f}"

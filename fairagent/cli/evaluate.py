@@ -1,0 +1,124 @@
+"""`fairagent evaluate`: run an experiment file, and print what came out."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from fairagent.cli.options import AsJson
+from fairagent.cli.terminal import console, progress_bar
+from fairagent.errors import UsageError
+
+if TYPE_CHECKING:
+    from fairagent.evaluate.check import Checked
+    from fairagent.evaluate.crew import Crew
+    from fairagent.evaluate.run import Run
+
+WORKERS = 4
+PARTIAL = 7
+"""The exit code of a run in which topics failed."""
+
+ExperimentFile = Annotated[Path, typer.Argument(metavar="FILE", help="The experiment file (YAML).", show_default=False)]
+LimitTopics = Annotated[
+    int | None, typer.Option("--limit-topics", metavar="N", min=1, help="Only the first N topics. (default: all)")
+]
+
+
+def evaluate(
+    file: ExperimentFile,
+    workers: Annotated[
+        int | None, typer.Option("--workers", metavar="N", min=1, help=f"Topics at a time. (default: {WORKERS})")
+    ] = None,
+    dask: Annotated[
+        str | None,
+        typer.Option("--dask", metavar="ADDRESS", help="Run on a Dask cluster; `local` starts one of --workers here."),
+    ] = None,
+    run: Annotated[
+        Path | None, typer.Option("--run", metavar="DIR", help="The run's folder. (default: runs/NAME)")
+    ] = None,
+    new: Annotated[bool, typer.Option("--new", help="Start over: delete what the folder holds of a run.")] = False,
+    limit_topics: LimitTopics = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compare systems on a collection's topics, as an experiment file says.
+
+    Everything is checked before anything runs. Whatever ends a run, even kill -9: repeat the command, and it goes on
+    where it was and comes to the same results. The folder gets the tables (text, CSV, LaTeX), the rankings as TREC
+    runs, every value by topic, and a page to look at (report.html).
+    """
+    from fairagent.evaluate.check import check_experiment
+    from fairagent.evaluate.experiment import build_indexes, run_experiment
+    from fairagent.evaluate.labels import file_name
+    from fairagent.evaluate.results import PAGE
+
+    checked = check_experiment(file, limit_topics)
+    folder = run or Path("runs") / file_name(checked.plan.name)
+    _build(checked, build_indexes)
+    with _crew(workers, dask) as crew, progress_bar() as bar:
+        task = bar.add_task(f"evaluating {checked.plan.name}", total=None)
+        finished = run_experiment(
+            checked, folder, crew, new, lambda done, all: bar.update(task, completed=done, total=all)
+        )
+    show(finished, folder, as_json)
+    write_page(finished, folder / PAGE)
+    if any(outcome.failed for outcome in finished.outcomes):
+        raise typer.Exit(PARTIAL)
+
+
+def show(run: Run, folder: Path, as_json: bool) -> None:
+    """Print the results of a run."""
+    from fairagent.evaluate.results import PAGE
+    from fairagent.evaluate.text_table import results_text
+    from fairagent.report.record import to_json
+
+    if as_json:
+        typer.echo(to_json({"folder": str(folder), "partial": run.partial, **_record(run)}))
+        return
+    typer.echo(results_text(run))
+    console().print(f"tables, TREC runs and values by topic: {folder}\npage: {folder / PAGE}", soft_wrap=True)
+
+
+def write_page(run: Run, path: Path) -> None:
+    """Write the run's page."""
+    from fairagent.report.page import write_page as write
+
+    write(run, path)
+
+
+def _record(run: Run) -> dict[str, Any]:
+    return {
+        "name": run.name,
+        "collection": run.collection,
+        "baseline": run.baseline,
+        "systems": list(run.systems),
+        "oracles": list(run.oracle_systems),
+        "excluded": dict(run.excluded),
+        "comparisons": [asdict(row) for row in run.comparisons],
+    }
+
+
+def _crew(workers: int | None, address: str | None) -> AbstractContextManager[Crew]:
+    from fairagent.evaluate.crew import LOCAL, dask, threads
+
+    if address is None:
+        return threads(workers or WORKERS)
+    if workers is not None and address != LOCAL:
+        raise UsageError("--workers does not go with the address of a cluster: that has its workers already")
+    return dask(address, workers)
+
+
+def _build(checked: Checked, build_indexes: Any) -> None:
+    """Build the missing indexes, with a bar for each."""
+    with progress_bar() as bar:
+        tasks: dict[str, Any] = {}
+
+        def progress(what: str, done: int) -> None:
+            if what not in tasks:
+                tasks[what] = bar.add_task(what, total=None)
+            bar.update(tasks[what], completed=done)
+
+        build_indexes(checked, progress)

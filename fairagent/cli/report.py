@@ -1,0 +1,33 @@
+"""`fairagent report`: the tables and the page of a run, written anew from its journal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fairagent.cli.evaluate import show, write_page
+from fairagent.cli.options import AsJson
+
+
+def report(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The run's folder.", show_default=False)],
+    baseline: Annotated[
+        str, typer.Option("--baseline", metavar="NAME", help="Test against this system. (default: the experiment's)")
+    ] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Write the tables and the page of a run anew, finished or not.
+
+    Nothing is searched, and no model is asked.
+    """
+    from fairagent.evaluate.files import locked
+    from fairagent.evaluate.results import PAGE, write_results
+    from fairagent.evaluate.run import load_run
+
+    run = load_run(folder, baseline)
+    with locked(folder):
+        write_results(run, folder)
+        write_page(run, folder / PAGE)
+    show(run, folder, as_json)

@@ -1,0 +1,178 @@
+"""One system on one topic: the story of its ranking, and the ranking with groups, relevance and keywords."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from fairagent.evaluate.run import GroupShares, HitRecord, Outcome, StepRecord
+from fairagent.report.highlight import Pieces, highlighted, keywords_of
+from fairagent.report.story import TOPIC_WORDS_SHOWN
+from fairagent.report.text import percent
+
+Palette = Mapping[tuple[str, str], int]
+"""(dimension, label) -> the number of its color."""
+
+
+STEP_GROUPS = 24
+"""With more groups than that in all dimensions, a step shows only the dimension that it was for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chip:
+    """A group that a document belongs to; `text` has the share where it is not the same for all of its groups."""
+
+    color: int | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """The groups of one dimension as parts of one bar, above their targets: (color, SVG path) and all in words."""
+
+    dimension: str
+    parts: tuple[tuple[int | None, str], ...]
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class HitLine:
+    """One line of a ranking; `moved` is how many ranks it rose from the baseline's, None where it was not there."""
+
+    rank: int
+    id: str
+    title: Pieces
+    relevant: bool
+    chips: tuple[Chip, ...]
+    moved: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class StepLine:
+    """One step of the story; `before` is the gap that it started from, `aim` (label, share before, after, target)."""
+
+    record: StepRecord
+    kind: str
+    terms: tuple[tuple[str, float], ...]
+    more: int
+    before: float | None
+    aim: tuple[str, float, float, float] | None
+    bars: tuple[Bar, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """One system on one topic; `gains` are its gains over the baseline by dimension."""
+
+    system: int
+    name: str
+    outcome: Outcome
+    steps: tuple[StepLine, ...]
+    bars: tuple[Bar, ...]
+    hits: tuple[HitLine, ...]
+    hidden: int
+    gains: tuple[float | None, ...]
+
+
+def panel_of(
+    system: int,
+    outcome: Outcome,
+    colors: Palette,
+    baseline: Mapping[str, int],
+    shown: int,
+    gained: tuple[float | None, ...],
+) -> Panel:
+    """What the page shows of `outcome`: the first `shown` documents, each with how far it rose.
+
+    `system` is the system's number, `baseline` the ranks (id -> rank, from 1) of the baseline, `gained` the gains over
+    it by dimension.
+    """
+    added = keywords_of(text for step in outcome.steps if step.accepted for text, _ in step.terms)
+    hits = tuple(_hit(rank, hit, colors, added, baseline) for rank, hit in enumerate(outcome.hits[:shown], start=1))
+    return Panel(
+        system,
+        outcome.system,
+        outcome,
+        tuple(_steps(outcome.steps, colors)),
+        tuple(exposure_bar(exposure, colors) for exposure in outcome.exposures),
+        hits,
+        len(outcome.hits) - len(hits),
+        gained,
+    )
+
+
+def _hit(rank: int, hit: HitRecord, colors: Palette, added: frozenset[str], baseline: Mapping[str, int]) -> HitLine:
+    before = baseline.get(hit.id)
+    return HitLine(
+        rank,
+        hit.id,
+        highlighted(hit.title or hit.id, added),
+        hit.relevant,
+        tuple(chip for dimension, shares in hit.groups.items() for chip in _chips(dimension, shares, colors)),
+        None if before is None else before - rank,
+    )
+
+
+def _chips(dimension: str, shares: Mapping[str, float], colors: Palette) -> Iterable[Chip]:
+    unequal = len(set(shares.values())) > 1
+    for label, share in shares.items():
+        yield Chip(colors.get((dimension, label)), f"{label} {percent(share)}" if unequal else label)
+
+
+def _steps(steps: Sequence[StepRecord], colors: Palette) -> Iterable[StepLine]:
+    reached: StepRecord | None = None
+    for step in steps:
+        if reached is None:
+            kind = "query"
+        elif step.aim is None:
+            kind = "expansion"
+        else:
+            kind = "refinement" if step.terms else "nothing"
+        terms = step.terms if kind == "refinement" else step.terms[:TOPIC_WORDS_SHOWN]
+        bars = () if kind == "nothing" else tuple(exposure_bar(e, colors) for e in step.exposures if _is_shown(e, step))
+        aim = _aim(step, reached) if reached else None
+        yield StepLine(step, kind, terms, len(step.terms) - len(terms), reached.gap if reached else None, aim, bars)
+        reached = step if step.accepted else reached
+
+
+def _is_shown(exposure: GroupShares, step: StepRecord) -> bool:
+    groups = sum(len(each.labels) for each in step.exposures)
+    return groups <= STEP_GROUPS or (step.aim or "").endswith(f" ({exposure.dimension})")
+
+
+def _aim(step: StepRecord, before: StepRecord) -> tuple[str, float, float, float] | None:
+    """What became of the group that the step was for; `aim` names it as `fairagent.types.Group` prints itself."""
+    for was, now in zip(before.exposures, step.exposures, strict=False):
+        for place, label in enumerate(was.labels):
+            if step.aim == f"{label} ({was.dimension})":
+                return step.aim, was.shares[place], now.shares[place], was.target[place]
+    return None
+
+
+def exposure_bar(exposure: GroupShares, colors: Palette) -> Bar:
+    """One dimension's shares (above) and targets (below, thin) as a bar of 100 x 10.
+
+    >>> shares = GroupShares("gender", ("female", "male"), (0.25, 0.75), (0.5, 0.5), 0.0)
+    >>> exposure_bar(shares, {("gender", "female"): 0, ("gender", "male"): 1}).parts[0]
+    (0, 'M0 0h25v6.5h-25zM0 8h50v2h-50z')
+    """
+    parts: list[tuple[int | None, str]] = []
+    share_from = target_from = 0.0
+    for label, share, target in zip(exposure.labels, exposure.shares, exposure.target, strict=True):
+        drawn = _part(share_from, share, "0", "6.5") + _part(target_from, target, "8", "2")
+        if drawn:
+            parts.append((colors.get((exposure.dimension, label)), drawn))
+        share_from, target_from = share_from + share, target_from + target
+    rows = zip(exposure.labels, exposure.shares, exposure.target, strict=True)
+    words = ", ".join(
+        f"{label} {percent(share)} (target {percent(target)})" for label, share, target in rows if share or target
+    )
+    unknown = f", no label {percent(exposure.unknown)}" if exposure.unknown else ""
+    return Bar(exposure.dimension, tuple(parts), f"{exposure.dimension}: {words}{unknown}")
+
+
+def _part(left: float, width: float, top: str, height: str) -> str:
+    """A rectangle; nothing where it would not be seen."""
+    if width < 0.0005:
+        return ""
+    return f"M{100 * left:.4g} {top}h{100 * width:.4g}v{height}h-{100 * width:.4g}z"

@@ -1,0 +1,207 @@
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairagent.collection.trec_fair import read_metadata, read_relevant_pages
+from fairagent.collection.trec_fair import metadata as module
+from fairagent.errors import DataError, UsageError
+
+PAGE: dict[str, Any] = {
+    "page_id": 12,
+    "qual_cat": "C",
+    "page_subcont_regions": ["Caribbean"],
+    "source_subcont_regions": {"UNK": 1, "Polynesia": 3},
+    "gender": ["female"],
+    "occupations": ["chemist", "jurist"],
+    "first_letter_category": "a-d",
+    "creation_date_category": "2001-2006",
+    "relative_pageviews_category": "Low",
+    "num_sitelinks_category": "English only",
+    "title": "is not read",
+}
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "articles.jsonl"
+
+
+def write(path: Path, *records: Any) -> Path:
+    lines = [record if isinstance(record, str) else json.dumps(record) for record in records]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def without(field: str) -> dict[str, Any]:
+    return {name: value for name, value in PAGE.items() if name != field}
+
+
+def test_a_page_has_a_row_in_all_eight_dimensions(path: Path) -> None:
+    metadata = read_metadata(write(path, PAGE))
+    assert (metadata.pages.ids.tolist(), metadata.pages.quality.tolist(), metadata.notes) == ([12], [2], ())
+    for name, row in {
+        "sub-geo": {"Caribbean": 1.0},
+        "src-geo": {"@UNKNOWN": 0.25, "Oceania": 0.75},
+        "gender": {"female": 1.0},
+        "occ": {"chemist": 0.5, "jurist": 0.5},
+        "alpha": {"a-d": 1.0},
+        "age": {"2001-2006": 1.0},
+        "pop": {"Low": 1.0},
+        "langs": {"English only": 1.0},
+    }.items():
+        labels, weights = metadata.pages.dimension(name).labels, metadata.pages.matrix(name)[0].tolist()
+        assert {label: weight for label, weight in zip(labels, weights, strict=True) if weight} == row
+
+
+def test_gzipped_files_read_the_same(path: Path) -> None:
+    zipped = path.with_suffix(".jsonl.gz")
+    zipped.write_bytes(gzip.compress(write(path, PAGE, PAGE | {"page_id": 13}).read_bytes()))
+    assert read_metadata(zipped).pages.ids.tolist() == read_metadata(path).pages.ids.tolist() == [12, 13]
+
+
+def test_the_first_line_of_a_page_wins_and_the_others_are_counted(path: Path) -> None:
+    other = PAGE | {"gender": ["male"], "qual_cat": "FA"}
+    metadata = read_metadata(write(path, PAGE | {"page_id": 99}, PAGE, other, other))
+    assert metadata.pages.ids.tolist() == [12, 99]
+    assert metadata.pages.quality.tolist() == [2, 2]
+    assert metadata.pages.matrix("gender")[0].tolist() == [0.0, 1.0, 0.0, 0.0]
+    assert metadata.repeated == 2
+    assert metadata.notes == ("2 lines repeat a page; the first line of a page counts",)
+
+
+def test_missing_fields_are_counted_and_named(path: Path) -> None:
+    records = [without(field) | {"page_id": number} for number, field in enumerate(PAGE) if number]
+    metadata = read_metadata(write(path, *records, PAGE | {"page_id": 90, "first_letter_category": None, "gender": None}))
+    assert dict(metadata.missing) == {field: 1 for field in PAGE if field not in ("page_id", "title")} | {
+        "first_letter_category": 2
+    }
+    assert "1 pages have no 'gender'" in metadata.notes
+    assert metadata.pages.quality[0] == -1  # no qual_cat
+    assert metadata.pages.matrix("occ")[4].tolist()[0] == 1.0  # unknown
+    assert not metadata.pages.matrix("alpha")[5].any()  # a dimension without an unknown: no weight
+    assert metadata.pages.matrix("gender")[-1].tolist()[0] == 1.0  # null is an empty list
+
+
+def test_labels_that_are_none_are_counted_and_named(path: Path) -> None:
+    metadata = read_metadata(
+        write(
+            path,
+            PAGE | {"page_subcont_regions": ["Atlantis", "Caribbean"]},
+            PAGE | {"page_id": 13, "page_subcont_regions": ["Atlantis"], "occupations": ["alchemist"]},
+            PAGE | {"page_id": 14, "relative_pageviews_category": "Huge", "qual_cat": "Superb"},
+        )
+    )
+    assert metadata.strange == {
+        ("page_subcont_regions", "Atlantis"): 2,
+        ("occupations", "alchemist"): 1,
+        ("relative_pageviews_category", "Huge"): 1,
+        ("qual_cat", "Superb"): 1,
+    }
+    assert "'page_subcont_regions' has values that are no label and count for nothing: 'Atlantis' (2)" in metadata.notes
+    assert metadata.missing == {}
+    regions = metadata.pages.matrix("sub-geo")
+    assert (regions[0].max(), regions[1][0]) == (1.0, 1.0)
+    assert not metadata.pages.matrix("pop")[2].any()
+    assert metadata.pages.quality.tolist() == [2, 2, -1]
+
+
+def test_every_fault_is_named_with_its_line(path: Path) -> None:
+    write(
+        path,
+        PAGE,
+        "{not json",
+        without("page_id"),
+        PAGE | {"page_id": "13"},
+        PAGE | {"page_id": -1},
+        PAGE | {"page_id": 2**31},
+        PAGE | {"page_id": True},
+        PAGE | {"page_id": 20, "gender": "male"},
+        PAGE | {"page_id": 21, "source_subcont_regions": {"Caribbean": "x"}},
+        PAGE | {"page_id": 22, "qual_cat": 3},
+        "[1]",
+    )
+    with pytest.raises(DataError, match="TREC Fair 2022 metadata: 10 faults") as caught:
+        read_metadata(path)
+    messages = {fault.line: fault.message for fault in caught.value.faults}
+    assert list(messages) == list(range(2, 12))
+    assert "not JSON" in messages[2]
+    assert messages[3] == "field 'page_id' is None, expected a whole number from 0 to 2147483647"
+    assert "'13'" in messages[4]
+    assert messages[8] == "page 20, field 'gender': expected a list of labels, found 'male'"
+    assert "page 21, field 'source_subcont_regions': the count of 'Caribbean' is 'x'" in messages[9]
+    assert messages[10] == "page 22, field 'qual_cat': expected a quality class, found 3"
+
+
+def test_an_empty_or_missing_file_is_a_fault(path: Path) -> None:
+    with pytest.raises(DataError, match="no such file"):
+        read_metadata(path)
+    with pytest.raises(DataError, match="there are no pages"):
+        read_metadata(write(path))
+    with pytest.raises(UsageError, match="year 2020"):
+        read_metadata(path, 2020)  # type: ignore[arg-type]
+
+
+def test_progress_is_told(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "EVERY", 2)
+    told: list[int] = []
+    read_metadata(write(path, *(PAGE | {"page_id": number} for number in range(5))), progress=told.append)
+    assert told == [2, 4, 5]
+
+
+def test_how_many_values_are_remembered_makes_no_difference(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    records = [PAGE | {"page_id": n, "source_subcont_regions": {"Caribbean": n % 3, "UNK": 1}} for n in range(9)]
+    expected = read_metadata(write(path, *records)).pages
+    monkeypatch.setattr(module, "REMEMBERED", 1)
+    found = read_metadata(path).pages
+    assert (found.matrix("src-geo") == expected.matrix("src-geo")).all()
+    assert len(found.rows_of("src-geo").counts) == 3
+
+
+def test_metadata_of_2021(path: Path) -> None:
+    record = {"page_id": 5, "quality_score_disc": "GA", "geographic_locations": ["Asia", "Europe"], "gender": None}
+    metadata = read_metadata(write(path, record), 2021)
+    assert metadata.pages.quality.tolist() == [4]
+    assert metadata.pages.matrix("geo")[0].sum() == 2.0
+    assert metadata.pages.matrix("gender")[0].tolist() == [1.0, 0.0, 0.0, 0.0]
+    assert metadata.notes == ()
+
+
+def test_relevant_pages(path: Path) -> None:
+    found = read_relevant_pages(
+        write(path, {"id": 7, "title": "x", "rel_docs": [9, 3, 9]}, {"id": 8, "rel_docs": []}, {"id": 1, "rel_docs": [3]})
+    )
+    assert {topic: pages.tolist() for topic, pages in found.qrels.items()} == {"7": [3, 9], "8": [], "1": [3]}
+    assert found.notes == (
+        "1 relevant pages are listed twice; they count once",
+        "1 of 3 topics have no relevant page: 8",
+    )
+
+
+def test_every_fault_of_relevant_pages_is_named_with_its_line(path: Path) -> None:
+    write(
+        path,
+        {"id": 7, "rel_docs": [9]},
+        {"id": 7, "rel_docs": [3]},
+        {"rel_docs": [3]},
+        {"id": "7a", "rel_docs": [3]},
+        {"id": 8},
+        {"id": 9, "rel_docs": [3, "4"]},
+        {"id": 10, "rel_docs": [3.5]},
+        {"id": 11, "rel_docs": [True]},
+        {"id": 12, "rel_docs": [-3]},
+    )
+    with pytest.raises(DataError) as caught:
+        read_relevant_pages(path)
+    messages = {fault.line: fault.message for fault in caught.value.faults}
+    assert messages[2] == "topic 7 is that of line 1 already"
+    assert messages[3] == "field 'id' is None, expected a whole number from 0 to 2147483647"
+    assert messages[5] == "field 'rel_docs' is None, expected a list of page ids"
+    assert messages[6] == "topic 9: a relevant page is '4', expected a whole number from 0 to 2147483647"
+    assert list(messages) == list(range(2, 10))
+    with pytest.raises(DataError, match="there are no topics"):
+        read_relevant_pages(write(path))

@@ -1,0 +1,158 @@
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from fairagent.collection.trec_fair import read_run
+from fairagent.errors import DataError, UsageError
+from fairagent.measures.trec_fair import Run, Task
+
+TASK1 = "id\tpage_id\n101\t7\n101\t9\n102\t9\n102\t70000000\n"
+TASK2 = "id\trep_number\tpage_id\n101\t1\t7\n101\t1\t9\n101\t2\t9\n102\t1\t7\n"
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "mine.tsv"
+
+
+def rankings(run: Run) -> dict[str, list[list[int]]]:
+    lists: dict[str, list[list[int]]] = {topic: [] for topic in run.topics}
+    for number, start, end in zip(run.topic.tolist(), run.bounds.tolist(), run.bounds[1:].tolist(), strict=False):
+        lists[run.topics[number]].append(run.pages[start:end].tolist())
+    return lists
+
+
+ONE = {"101": [[7, 9]], "102": [[9, 70000000]]}
+TWO = {"101": [[7, 9], [9]], "102": [[7]]}
+
+
+def test_the_rankings_of_both_tasks(path: Path) -> None:
+    path.write_text(TASK1)
+    run = read_run(path, 2022, 1)
+    assert (run.name, rankings(run)) == ("mine.tsv", ONE)
+    path.write_text(TASK2)
+    assert rankings(read_run(path, 2021, 2)) == TWO
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        lambda text: text.encode(),
+        lambda text: text.partition("\n")[2].encode(),  # no header
+        lambda text: text.rstrip("\n").encode(),
+        lambda text: b"\xef\xbb\xbf" + text.encode(),
+        lambda text: text.replace("\n", "\r\n").encode(),
+        lambda text: b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode(),
+        lambda text: gzip.compress(text.encode()),
+        lambda text: gzip.compress(text[:9].encode()) + gzip.compress(text[9:].encode()),
+        lambda text: (text + "\n  \n").encode(),
+        lambda text: text.replace("\n", "\n\n").encode(),
+        lambda text: text.replace("\t", " \t ").encode(),
+        lambda text: text.replace("101", "00101").encode(),
+    ],
+)
+def test_every_accepted_form_reads_the_same(path: Path, form: object) -> None:
+    for text, task, expected in ((TASK1, 1, ONE), (TASK2, 2, TWO)):
+        path.write_bytes(form(text))  # type: ignore[operator]
+        assert rankings(read_run(path, 2022, task)) == expected  # type: ignore[arg-type]
+
+
+def test_the_name_is_the_file_s_without_gz(tmp_path: Path) -> None:
+    path = tmp_path / "UDInfo.run2.gz"
+    path.write_bytes(gzip.compress(TASK1.encode()))
+    assert read_run(str(path), 2022, 1).name == "UDInfo.run2"
+
+
+def test_lines_of_a_ranking_need_not_stand_together(path: Path) -> None:
+    path.write_text("102\t5\n101\t7\n102\t4\n101\t9\n102\t3\n")
+    assert rankings(read_run(path, 2022, 1)) == {"101": [[7, 9]], "102": [[5, 4, 3]]}
+    path.write_text("101\t2\t5\n101\t1\t7\n101\t2\t4\n99\t1\t7\n")
+    assert rankings(read_run(path, 2022, 2)) == {"99": [[7]], "101": [[7], [5, 4]]}
+
+
+FAULTS: list[tuple[Task, str, list[str]]] = [
+    (1, "", [": there are no lines"]),
+    (1, "id\tpage_id\n", [": there are no lines"]),
+    (1, "101\t7\n101\n101\t8\t9\t3\n", [":2: expected 2 columns (topic, page) separated by tabs, found 1: '101'",
+                                       ":3: expected 2 columns (topic, page) separated by tabs, found 4"]),
+    (1, "101\t7\tx\ty\tz\n", [":1: expected 2 columns (topic, page) separated by tabs, found 5"]),
+    (1, TASK2, [":2: expected 2 columns (topic, page) separated by tabs, found 3: '101\\t1\\t7'; "
+                "is this a run of Task 2 (topic, ranking, page)?"]),
+    (2, TASK1, [":2: expected 3 columns (topic, ranking, page) separated by tabs, found 2: '101\\t7'; "
+                "is this a run of Task 1 (topic, page)?"]),
+    (1, "101 7\n101 9\n", [":1: expected 2 columns (topic, page) separated by tabs, found 1: '101 7'; "
+                           "its columns are separated by spaces"]),
+    (1, "101 Q0 7 1 0.5 mine\n101 Q0 9 2 nan mine\n", [":1: expected 2 columns (topic, page) separated by tabs, found "
+     "1: '101 Q0 7 1 0.5 mine'; is this a TREC run file (topic Q0 page rank score name)? The track's own have no "
+     "scores"]),
+    (1, "101\tQ0\t7\t1\t0.5\tmine\n", ["; is this a TREC run file"]),
+    (1, "101\t7.0\n101\tnan\n101\t-7\n101\t\nx\t7\n101\t٣\n101\t2147483648\n", [
+        f":{line}: the {name} {cell} is no whole number from 0 to 2147483647"
+        for line, name, cell in [(1, "page", "'7.0'"), (2, "page", "'nan'"), (3, "page", "'-7'"), (4, "page", "''"),
+                                 (5, "topic", "'x'"), (6, "page", "'٣'"), (7, "page", "'2147483648'")]]),
+    (1, "101\t99999999999999999999\n", [":1: the page '99999999999999999999' is no whole number"]),
+    (2, "101\tx\ty\n", [":1: the ranking 'x' is no whole number", ":1: the page 'y' is no whole number"]),
+    (1, "101\t7\nid\tpage_id\n", [":2: the topic 'id' is no whole number", ":2: the page 'page_id'"]),
+    (1, "id\tpage_id\n101\t7\n101\t9\n102\t7\n101\t7\n101\t7\n", [
+        ":5: page 7 is in line 2 of the same ranking already", ":6: page 7 is in line 2 of the same ranking already"]),
+    (2, "101\t1\t7\n101\t2\t7\n\n101\t1\t7\n", [":4: page 7 is in line 1 of the same ranking already"]),
+    (1, "101\t7\n101\tx\n101\t7\n", [":2: the page 'x' is no whole", ":3: page 7 is in line 1 of the same ranking"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("task", "text", "faults"), FAULTS)
+def test_every_fault_is_named_with_its_line(path: Path, task: Task, text: str, faults: list[str]) -> None:
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(DataError) as caught:
+        read_run(path, 2022, task)
+    assert len(caught.value.faults) == len(faults)
+    for found, expected in zip(sorted(map(str, caught.value.faults)), sorted(faults), strict=True):
+        assert expected in found
+    assert f"(TREC Fair 2022, Task {task}): {len(faults)} fault" in str(caught.value)
+
+
+def test_a_ranking_that_is_too_long_is_named_at_the_first_page_beyond(path: Path) -> None:
+    lines = [f"{topic}\t{page}" for topic, count in ((101, 500), (102, 501), (103, 502)) for page in range(count)]
+    path.write_text("id\tpage_id\n" + "\n".join(lines))
+    with pytest.raises(DataError) as caught:
+        read_run(path, 2022, 1)
+    assert [(fault.line, fault.message) for fault in caught.value.faults] == [
+        (1 + 500 + 501, "topic 102 has 501 pages; Task 1 of 2022 takes at most 500, and this is the first beyond"),
+        (1 + 1001 + 501, "topic 103 has 502 pages; Task 1 of 2022 takes at most 500, and this is the first beyond"),
+    ]
+    assert read_run(path, 2021, 1).lengths.tolist() == [500, 501, 502]
+    path.write_text("\n".join(f"101\t1\t{page}" for page in range(600)))
+    assert read_run(path, 2022, 2).lengths.tolist() == [600]  # the track does not check Task 2's lengths
+
+
+def test_topics_that_are_not_judged_are_named_once(path: Path) -> None:
+    path.write_text("101\t7\n55\t7\n55\t8\n66\t1\n")
+    assert read_run(path, 2022, 1, ["101", "55", "66"]).topics == ("55", "66", "101")
+    with pytest.raises(DataError) as caught:
+        read_run(path, 2022, 1, {"101": None})
+    assert sorted((fault.line, fault.message) for fault in caught.value.faults) == [
+        (2, "topic 55 is none of the 1 judged ones"),
+        (4, "topic 66 is none of the 1 judged ones"),
+    ]
+
+
+def test_a_file_that_cannot_be_read_is_a_fault(tmp_path: Path, path: Path) -> None:
+    with pytest.raises(DataError, match="no such file"):
+        read_run(path, 2022, 1)
+    path.write_bytes(gzip.compress(TASK1.encode() * 1000)[:-20])
+    with pytest.raises(DataError, match="the gzip data break off"):
+        read_run(path, 2022, 1)
+    path.write_bytes(b"101\t7\n101\t\xff\n")
+    with pytest.raises(DataError, match=r"mine\.tsv:2: not UTF-8"):
+        read_run(path, 2022, 1)
+    with pytest.raises(DataError, match="cannot be read"):
+        read_run(tmp_path, 2022, 1)
+
+
+def test_a_year_or_task_that_is_none_is_refused(path: Path) -> None:
+    for year, task in ((2020, 1), (2022, 3)):
+        with pytest.raises(UsageError, match="there are the years 2021 and 2022, and tasks 1 and 2"):
+            read_run(path, year, task)  # type: ignore[arg-type]

@@ -1,0 +1,353 @@
+from __future__ import annotations
+
+import itertools
+import math
+import tracemalloc
+from dataclasses import replace
+from random import Random
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairagent.errors import DataError, UsageError
+from fairagent.measures import LOG2_MAX2, jensen_shannon
+from fairagent.measures.trec_fair import (
+    DIMENSIONS_2021,
+    DIMENSIONS_2022,
+    SUBSETS_2022,
+    Pages,
+    Run,
+    Task1Row,
+    Task2Row,
+    TrackEvaluator,
+)
+from fairagent.types import UNKNOWN
+
+from ..laws import law
+from .worlds import G, H, O, World, X, exposure, made_up, official_target
+
+GENDER = DIMENSIONS_2022[2:3]
+LOWEST = 1.0 - math.log(2.0)
+
+
+def gendered(genders: dict[int, str], quality: dict[int, str] | None = None) -> Pages:
+    return Pages.from_alignments(
+        GENDER, [(page, {"gender": {label: 1.0}}, (quality or {}).get(page)) for page, label in genders.items()]
+    )
+
+
+PAGES = gendered(
+    {1: "male", 2: "male", 3: "female", 4: UNKNOWN, 9: UNKNOWN}, {1: "Stub", 2: "C", 3: "Stub", 4: "FA"}
+)
+QRELS = {"A": [1, 2, 3, 4]}
+
+
+def task1(run: Run, pages: Pages = PAGES, qrels: dict[str, list[int]] = QRELS, n: int | None = None) -> list[Task1Row]:
+    rows = TrackEvaluator(2022, 1, ["gender"], pages, qrels, n).evaluate(run).rows
+    return [row for row in rows if isinstance(row, Task1Row)]
+
+
+def task2(run: Run, pages: Pages = PAGES, qrels: dict[str, list[int]] = QRELS) -> list[Task2Row]:
+    rows = TrackEvaluator(2022, 2, ["gender"], pages, qrels).evaluate(run).rows
+    return [row for row in rows if isinstance(row, Task2Row)]
+
+
+def test_the_track_s_first_worked_example() -> None:
+    (row,) = task1(Run.of("mine", {"A": [[1, 9, 3]]}))
+    assert (row.ndcg, row.awrf, row.score) == pytest.approx((0.520909, 0.988707, 0.515027), abs=5e-7)
+    assert row.unknown == 0
+
+
+def test_a_page_without_metadata_keeps_its_rank_and_counts_for_nothing() -> None:
+    (row,) = task1(Run.of("mine", {"A": [[1, 77, 3]]}))
+    assert (row.ndcg, row.awrf) == pytest.approx((0.520909, 0.902422), abs=5e-7)
+    assert row.unknown == 1
+
+
+def test_the_track_s_second_worked_example() -> None:
+    (row,) = task2(Run.of("mine", {"A": [[1, 9, 3], [2, 1]]}))
+    assert (row.ee_d, row.ee_r, row.ee_l) == pytest.approx((2.349518, 6.395642, 12.760090), abs=2e-6)
+    assert (row.rankings, row.unknown) == (2, 0)
+
+
+def test_a_topic_with_one_relevant_page_is_like_any_other() -> None:
+    (row,) = task2(Run.of("mine", {"A": [[3]]}), qrels={"A": [3]})
+    tau = LOG2_MAX2(20).sum() * np.array([0.0, 0.5 + 0.5 * 0.495, 0.5 * 0.495, 0.5 * 0.01])
+    assert row.ee_r == pytest.approx(tau[1])
+    assert row.ee_l == pytest.approx(((np.array([0.0, 1.0, 0.0, 0.0]) - tau) ** 2).sum())
+    (one,) = task1(Run.of("mine", {"A": [[3]]}), qrels={"A": [3]})
+    assert one.ndcg == 1.0
+
+
+@pytest.mark.parametrize("relevant", [20, 22, 43, 84, 500, 700])
+def test_a_perfect_ranking_has_an_ndcg_of_one_and_not_more(relevant: int) -> None:
+    pages = gendered(dict.fromkeys(range(800), "male"))
+    (row,) = task1(Run.of("best", {"A": [list(range(500))]}), pages, {"A": list(range(relevant))})
+    assert 1.0 - 1e-14 < row.ndcg <= 1.0
+
+
+def test_a_ranking_without_any_known_page_has_the_lowest_awrf() -> None:
+    (row,) = task1(Run.of("strange", {"A": [[77, 78]]}))
+    assert (row.ndcg, row.awrf, row.score, row.unknown) == (0.0, LOWEST, 0.0, 2)
+    (row,) = task1(Run.of("strange", {"A": [[77]]}), qrels={"A": [1, 77]})
+    assert row.score == row.ndcg * LOWEST > 0.0
+    (empty,) = task2(Run.of("strange", {"A": [[77, 78]]}))
+    assert (empty.ee_d, empty.ee_r, empty.unknown) == (0.0, 0.0, 2)
+    assert empty.ee_l > 0.0
+
+
+def test_a_ranking_of_nothing_the_target_has_scores_the_lowest_awrf_too() -> None:
+    pages = gendered({1: UNKNOWN, 2: "male"})
+    (row,) = task1(Run.of("other", {"A": [[2]]}), pages, {"A": [1]})
+    assert row.awrf == pytest.approx(LOWEST)
+
+
+def test_an_empty_ranking_scores_nothing() -> None:
+    (row,) = task1(Run.of("empty", {"A": [[]]}))
+    assert (row.ndcg, row.awrf, row.score) == (0.0, LOWEST, 0.0)
+
+
+def test_a_relevant_page_without_metadata_counts_in_ndcg_only() -> None:
+    qrels = {"A": [1, 2, 3, 4, 77], "B": [1]}
+    track = TrackEvaluator(2022, 1, ["gender"], PAGES, qrels)
+    assert track.notes == ("1 relevant pages have no metadata and count in no target, of the topics A (1)",)
+    without = TrackEvaluator(2022, 1, ["gender"], PAGES, QRELS)
+    assert without.notes == ()
+    run = Run.of("mine", {"A": [[1, 9, 3]]})
+    row, other = task1(run, qrels=qrels)[0], task1(run)[0]
+    assert row.awrf == other.awrf
+    assert row.ndcg < other.ndcg
+    assert (track.targets.dense(0) == without.targets.dense(0)).all()
+
+
+def test_topics_without_a_target_are_left_out_and_named() -> None:
+    qrels = {"A": [1], "none": [], "unknown": [77, 78], "unclassed": [9]}
+    run = Run.of("mine", {topic: [[1, 9]] for topic in qrels})
+    one = TrackEvaluator(2022, 1, ["gender"], PAGES, qrels).evaluate(run)
+    assert [row.topic for row in one.rows] == ["A", "unclassed"]
+    assert one.left_out == {
+        "none": "no page is relevant",
+        "unknown": "none of its 2 relevant pages has metadata",
+    }
+    two = TrackEvaluator(2022, 2, ["gender"], PAGES, qrels).evaluate(run)
+    assert [row.topic for row in two.rows] == ["A"]
+    assert two.left_out["unclassed"] == "none of its 1 relevant pages has metadata and a quality class"
+    assert two.missing == ()
+
+
+def test_topics_that_the_run_has_no_line_for_are_missing_and_not_in_the_mean() -> None:
+    qrels = {"A": [1, 3], "B": [2], "C": [3]}
+    evaluation = TrackEvaluator(2022, 1, ["gender"], PAGES, qrels).evaluate(Run.of("mine", {"C": [[3]], "A": [[2]]}))
+    assert [row.topic for row in evaluation.rows] == ["A", "C"]  # the order of the qrels
+    assert evaluation.missing == ("B",)
+    assert evaluation.mean("ndcg") == 0.5
+    nothing = TrackEvaluator(2022, 1, ["gender"], PAGES, qrels).evaluate(Run.of("mine", {}))
+    with pytest.raises(DataError, match="run 'mine' has no topic that can be evaluated"):
+        nothing.mean("ndcg")
+
+
+def test_relevant_pages_listed_twice_count_once() -> None:
+    run = Run.of("mine", {"A": [[1, 9, 3]]})
+    assert task1(run, qrels={"A": [4, 1, 2, 1, 3, 3]}) == task1(run)
+    assert task2(run, qrels={"A": [4, 1, 2, 1, 3, 3]}) == task2(run)
+
+
+def test_longer_rankings_are_refused_or_cut() -> None:
+    pages = gendered(dict.fromkeys(range(600), "male"))
+    run = Run.of("long", {"A": [list(range(501))]})
+    with pytest.raises(DataError, match=r"'long', topic A: 501 pages; Task 1 of 2022 takes at most 500"):
+        task1(run, pages, {"A": [1]})
+    (cut,) = task1(run, pages, {"A": [1, 2, 3, 500]}, n=3)
+    assert cut.ndcg == (1.0 + LOG2_MAX2(3)[2]) / LOG2_MAX2(3).sum()
+    assert task2(run, pages, {"A": [1]}) == []  # no page has a quality class; a long ranking is none of Task 2's faults
+
+
+def test_what_makes_no_sense_is_said() -> None:
+    track = TrackEvaluator(2022, 1, ["gender"], PAGES, QRELS)
+    with pytest.raises(DataError, match=r"2 of its 3 topics are not in the qrels \(X, Y\)"):
+        track.evaluate(Run.of("mine", {"A": [[1]], "X": [[1]], "Y": [[1]]}))
+    with pytest.raises(DataError, match="several rankings of a topic; is it a run of Task 2"):
+        track.evaluate(Run.of("mine", {"A": [[1], [2]]}))
+    with pytest.raises(UsageError, match="no dimension 'age'; there are: gender"):
+        track.over(["age"])
+    with pytest.raises(UsageError, match="expected one or more distinct dimensions"):
+        track.over(["gender", "gender"])
+    with pytest.raises(UsageError, match="expected one or more distinct dimensions"):
+        track.over([])
+    with pytest.raises(UsageError, match="there are the years 2021 and 2022"):
+        TrackEvaluator(2020, 1, ["gender"], PAGES, QRELS)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="Task 2 has none"):
+        TrackEvaluator(2022, 2, ["gender"], PAGES, QRELS, n=20)
+    with pytest.raises(UsageError, match="2021 has dimensions with a background only"):
+        TrackEvaluator(2021, 1, ["x"], made_up(1, (X,)).pages(), QRELS)
+    with pytest.raises(DataError, match="the qrels have no topics"):
+        TrackEvaluator(2022, 1, ["gender"], PAGES, {})
+    for pages in ([-1], [2**31], [1.5]):
+        with pytest.raises(DataError, match="qrels, topic A: page ids are whole numbers"):
+            TrackEvaluator(2022, 1, ["gender"], PAGES, {"A": pages})  # type: ignore[dict-item]
+
+
+def test_it_says_what_it_measures() -> None:
+    track = TrackEvaluator(2022, 1, ["gender"], PAGES, QRELS)
+    assert str(track) == "TREC Fair 2022, Task 1, gender: nDCG, AWRF, Score @500"
+    assert str(TrackEvaluator(2022, 2, ["gender"], PAGES, QRELS)) == "TREC Fair 2022, Task 2, gender: EE-L, EE-D, EE-R"
+
+
+SETS = [(G,), (X,), (O,), (G, X), (G, H), (O, X), (G, H, O, X), (X, G)]
+
+
+def subsets(world: World) -> list[tuple[str, ...]]:
+    names = [dimension.name for dimension in world.dimensions]
+    return [chosen for count in range(1, len(names) + 1) for chosen in itertools.combinations(names, count)]
+
+
+@law
+@given(st.integers(0, 10_000), st.sampled_from(SETS))
+def test_task_1_equals_whole_arrays(seed: int, dimensions: tuple[object, ...]) -> None:
+    world = made_up(seed, dimensions)  # type: ignore[arg-type]
+    world = replace(world, rankings={topic: rankings[:1] for topic, rankings in world.rankings.items()})
+    track = TrackEvaluator(2022, 1, [dim.name for dim in world.dimensions], world.pages(), world.qrels)
+    for names in subsets(world):
+        evaluation = track.over(names).evaluate(world.run())
+        for topic in world.rankings:
+            wanted = official_target(world, topic, names, 1)
+            assert (topic in evaluation.left_out) == (not wanted.any())
+        for row in evaluation.rows:
+            wanted, shown = official_target(world, row.topic, names, 1), exposure(world, row.topic, names, False)
+            p, q = shown.ravel(), wanted.ravel() / wanted.sum()
+            awrf = 1.0 - jensen_shannon(p / p.sum(), q) if p.any() else LOWEST
+            assert getattr(row, "awrf") == pytest.approx(awrf, abs=1e-12), names  # noqa: B009
+
+
+@law
+@given(st.integers(0, 10_000), st.sampled_from(SETS))
+def test_task_2_equals_whole_arrays(seed: int, dimensions: tuple[object, ...]) -> None:
+    world = made_up(seed, dimensions)  # type: ignore[arg-type]
+    track = TrackEvaluator(2022, 2, [dim.name for dim in world.dimensions], world.pages(), world.qrels)
+    for names in subsets(world):
+        for row in track.over(names).evaluate(world.run()).rows:
+            assert isinstance(row, Task2Row)
+            tau = official_target(world, row.topic, names, 2) * LOG2_MAX2(20).sum()
+            shown = exposure(world, row.topic, names, True)
+            assert row.ee_d == pytest.approx((shown**2).sum(), rel=1e-10, abs=1e-12)
+            assert row.ee_r == pytest.approx((shown * tau).sum(), rel=1e-10, abs=1e-12)
+            assert row.ee_l == pytest.approx(((shown - tau) ** 2).sum(), rel=1e-10, abs=1e-12)
+
+
+@law
+@given(st.integers(0, 10_000))
+def test_the_order_of_pages_topics_and_qrels_makes_no_difference(seed: int) -> None:
+    world = made_up(seed, (G, H, O, X))
+    random = Random(seed)
+
+    def shuffled(values: dict[object, object]) -> dict[object, object]:
+        return dict(random.sample(list(values.items()), len(values)))
+
+    other = World(
+        world.dimensions,
+        shuffled(world.alignments),  # type: ignore[arg-type]
+        world.quality,
+        {topic: random.sample(pages, len(pages)) for topic, pages in shuffled(world.qrels).items()},  # type: ignore
+        shuffled(world.rankings),  # type: ignore[arg-type]
+    )
+    rows = [
+        {row.topic: row for row in TrackEvaluator(2022, 2, ["g", "o"], w.pages(), w.qrels).evaluate(w.run()).rows}
+        for w in (world, other)
+    ]
+    assert rows[0].keys() == rows[1].keys()
+    for topic, row in rows[0].items():
+        assert isinstance(row, Task2Row)
+        assert isinstance(rows[1][topic], Task2Row)
+        assert row.ee_l == pytest.approx(rows[1][topic].ee_l)
+
+
+def eight_dimensions() -> tuple[Pages, dict[str, list[int]]]:
+    random = Random(5)
+    entries = []
+    for page in range(300):
+        align = {
+            dimension.name: dict.fromkeys(random.sample(dimension.labels, 2 if place < 2 else 1), 1.0)
+            for place, dimension in enumerate(DIMENSIONS_2022)
+        }
+        entries.append((page, align, random.choice(["Stub", "B"])))
+    return Pages.from_alignments(DIMENSIONS_2022, entries), {"A": random.sample(range(300), 50)}
+
+
+def test_eleven_million_cells_are_never_formed() -> None:
+    pages, qrels = eight_dimensions()
+    names = [dimension.name for dimension in DIMENSIONS_2022]
+    run = Run.of("mine", {"A": [list(range(200))]})
+    tracemalloc.start()
+    for task in (1, 2):
+        track = TrackEvaluator(2022, task, names, pages, qrels)  # type: ignore[arg-type]
+        assert track.targets.space.cells == 11_176_704
+        for chosen in (names, *SUBSETS_2022.values()):
+            assert track.over(chosen).evaluate(run).rows
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 11_176_704 // 4  # bytes: far below even one bit a cell and topic
+    with pytest.raises(UsageError, match="11,176,704 cells are too many to write out"):
+        track.targets.dense(0)
+
+
+CONTINENTS = DIMENSIONS_2021[0].labels
+
+
+def of_2021() -> tuple[Pages, dict[str, list[int]]]:
+    geo = {
+        1: {"Asia": 1.0, "Europe": 1.0},
+        2: {"Africa": 1.0},
+        3: {UNKNOWN: 1.0},
+        4: {UNKNOWN: 1.0},
+        5: {"Oceania": 1.0},
+    }
+    genders = {1: UNKNOWN, 2: "female", 3: "male", 4: UNKNOWN, 5: UNKNOWN}
+    entries = [(page, {"geo": geo[page], "gender": {genders[page]: 1.0}}, "Stub") for page in geo]
+    return Pages.from_alignments(DIMENSIONS_2021, entries), {"A": [1, 2, 3, 4]}
+
+
+def test_task_1_of_2021_leaves_the_unknown_out_of_both_sides() -> None:
+    pages, qrels = of_2021()
+    track = TrackEvaluator(2021, 1, ["geo"], pages, qrels)
+    (row,) = track.evaluate(Run.of("mine", {"A": [[3, 1, 5]]})).rows
+    assert isinstance(row, Task1Row)
+    relevant = np.array([1.0, 0, 1, 1, 0, 0, 0]) / 3  # Africa, Antarctica, Asia, Europe, ...
+    target = 0.5 * relevant + 0.5 * np.array(DIMENSIONS_2021[0].background)
+    shown = np.array([0, 0, 1.0, 1, 0, 0, LOG2_MAX2(3)[2]])
+    assert row.awrf == pytest.approx(1.0 - jensen_shannon(shown / shown.sum(), target / target.sum()), abs=1e-12)
+    assert row.ndcg == pytest.approx(2.0 / LOG2_MAX2(4).sum())
+
+
+def test_task_1_of_2021_takes_a_ranking_of_unknown_pages_for_uniform() -> None:
+    pages, qrels = of_2021()
+    for names, cells in ((["geo"], 7), (["geo", "gender"], 31)):
+        track = TrackEvaluator(2021, 1, names, pages, qrels)
+        (row,) = track.evaluate(Run.of("mine", {"A": [[4, 77]]})).rows
+        target = track.targets.dense(0)[1:]
+        uniform = jensen_shannon(np.full(cells, 1 / cells), target / target.sum())
+        assert getattr(row, "awrf") == pytest.approx(1.0 - uniform, abs=1e-12)  # noqa: B009
+    left_out = TrackEvaluator(2021, 1, ["geo", "gender"], pages, {"A": [4], "B": [3]}).left_out
+    assert left_out == {"A": "none of its 1 relevant pages has metadata and a known label"}
+
+
+def test_task_1_of_2021_takes_a_thousand_pages() -> None:
+    pages, qrels = of_2021()
+    track = TrackEvaluator(2021, 1, ["geo"], pages, qrels)
+    assert len(track.evaluate(Run.of("mine", {"A": [list(range(1000))]})).rows) == 1
+    with pytest.raises(DataError, match="1001 pages; Task 1 of 2021 takes at most 1000"):
+        track.evaluate(Run.of("mine", {"A": [list(range(1001))]}))
+
+
+def test_task_2_of_2021_counts_all_listed_pages() -> None:
+    pages, qrels = of_2021()
+    track = TrackEvaluator(2021, 2, ["geo"], pages, qrels)
+    (row,) = track.evaluate(Run.of("mine", {"A": [[5], [5, 77]]})).rows
+    assert isinstance(row, Task2Row)
+    assert row.ee_d == 1.0  # Oceania has all the attention, though page 5 is not relevant
+    assert row.ee_r == pytest.approx(track.targets.dense(0)[CONTINENTS.index("Oceania")])
+    assert track.targets.dense(0).sum() == pytest.approx(LOG2_MAX2(50).sum())
+    (row,) = TrackEvaluator(2022, 2, ["geo"], pages, qrels).evaluate(Run.of("mine", {"A": [[5], [5, 77]]})).rows
+    assert isinstance(row, Task2Row)
+    assert row.ee_d == 0.0

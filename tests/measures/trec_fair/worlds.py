@@ -1,0 +1,142 @@
+"""Small made-up tracks, and the measures on them in the plainest way: whole arrays and loops over pages."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
+
+from fairagent.measures import LOG2_MAX2
+from fairagent.measures.trec_fair import QUALITIES, Dimension, Pages, Run
+from fairagent.types import UNKNOWN, FloatArray
+
+G = Dimension("g", (UNKNOWN, "f", "m"), (0.5, 0.5))
+H = Dimension("h", (UNKNOWN, "A", "B", "C"), (0.7, 0.2, 0.1))
+O = Dimension("o", (UNKNOWN, "chemist", "jurist"))
+X = Dimension("x", ("a", "b"))
+
+Alignments = dict[int, dict[str, dict[str, float]]]
+
+
+@dataclass(frozen=True)
+class World:
+    dimensions: tuple[Dimension, ...]
+    alignments: Alignments
+    quality: dict[int, str | None]
+    qrels: dict[str, list[int]]
+    rankings: dict[str, list[list[int]]]
+
+    def pages(self) -> Pages:
+        return Pages.from_alignments(
+            self.dimensions, [(page, align, self.quality[page]) for page, align in self.alignments.items()]
+        )
+
+    def run(self) -> Run:
+        return Run.of("made up", self.rankings)
+
+    def joint(self, page: int, names: Sequence[str]) -> FloatArray:
+        """The outer product of the page's alignments, one axis a dimension; zeros without metadata."""
+        dimensions = [dimension for dimension in self.dimensions if dimension.name in names]
+        align = self.alignments.get(page)
+        if align is None:
+            return np.zeros([len(dimension.labels) for dimension in dimensions])
+        rows = [np.array([align[dim.name].get(label, 0.0) for label in dim.labels]) for dim in dimensions]
+        joint: FloatArray = reduce(np.multiply.outer, rows)
+        return joint
+
+
+def made_up(seed: int, dimensions: tuple[Dimension, ...]) -> World:
+    """Pages with one label, two that share, two that weigh one each, or (without an unknown) none at all."""
+    rng = np.random.default_rng(seed)
+    ids = rng.choice(40, 12, replace=False).tolist()
+    alignments: Alignments = {}
+    for page in ids[:9]:  # the last three have no metadata
+        alignments[page] = {}
+        for dimension in dimensions:
+            labels = rng.choice(dimension.labels, 2, replace=False).tolist()
+            kind = rng.choice(["one", "share", "both", "none"], p=[0.55, 0.2, 0.15, 0.1])
+            if kind == "none":
+                alignments[page][dimension.name] = {UNKNOWN: 1.0} if UNKNOWN in dimension.labels else {}
+            else:
+                weight = 0.5 if kind == "share" else 1.0
+                alignments[page][dimension.name] = dict.fromkeys(labels[: 1 if kind == "one" else 2], weight)
+    quality: dict[int, str | None] = {page: rng.choice([*QUALITIES, None]) for page in ids[:9]}
+    qrels = {str(topic): rng.choice(ids, rng.integers(1, 9), replace=False).tolist() for topic in (7, 3, 11)}
+
+    def ranking() -> list[int]:
+        chosen: list[int] = rng.choice([*ids, 99], rng.integers(1, 8), replace=False).tolist()
+        return chosen
+
+    rankings = {topic: [ranking() for _ in range(rng.integers(1, 4))] for topic in ("3", "7")}
+    return World(dimensions, alignments, quality, qrels, rankings)
+
+
+def work_needed(world: World, topic: str) -> dict[int, float]:
+    """Page -> the exposure it should get, for the relevant pages with metadata and a quality."""
+    pages = [page for page in world.qrels[topic] if world.quality.get(page)]
+    pages.sort(key=lambda page: QUALITIES.index(world.quality[page] or ""))
+    attention = LOG2_MAX2(len(pages)).tolist()
+    exposure = {}
+    for quality in QUALITIES:
+        places = [place for place, page in enumerate(pages) if world.quality[page] == quality]
+        for place in places:
+            exposure[pages[place]] = math.fsum(attention[other] for other in places) / len(places)
+    return exposure
+
+
+def target(world: World, topic: str, names: Sequence[str], task: int) -> FloatArray:
+    """The target over these dimensions, block by block over all cells; not scaled."""
+    weights = work_needed(world, topic) if task == 2 else dict.fromkeys(world.qrels[topic], 1.0)
+    tm = sum(weight * world.joint(page, names) for page, weight in weights.items())
+    dimensions = [dimension for dimension in world.dimensions if dimension.name in names]
+    averaged = [axis for axis, dimension in enumerate(dimensions) if dimension.averaged]
+    others = tuple(axis for axis in range(len(dimensions)) if axis not in averaged)
+    tm = np.asarray(tm, dtype=float) + np.zeros([len(dimension.labels) for dimension in dimensions])
+    result = tm.copy()
+    marginal = tm.sum(axis=tuple(averaged), keepdims=True) / (tm.sum() or 1.0)
+    for known in itertools.product([True, False], repeat=len(averaged)):
+        if not any(known):
+            continue
+        block = [slice(None)] * len(dimensions)
+        world_share = np.ones([1] * len(dimensions))
+        for axis, is_known in zip(averaged, known, strict=True):
+            block[axis] = slice(1, None) if is_known else slice(0, 1)
+            if is_known:
+                shape = [1] * len(dimensions)
+                shape[axis] = -1
+                world_share = world_share * np.array(dimensions[axis].background).reshape(shape)
+        part = tm[tuple(block)]
+        heads = part.sum(axis=others, keepdims=True)
+        scale = np.where(heads > 0, np.divide(part, heads, out=np.zeros_like(part), where=heads > 0), marginal)
+        result[tuple(block)] = 0.5 * part + 0.5 * part.sum() * world_share * scale
+    return result
+
+
+def summed(world: World, cells: FloatArray, names: Sequence[str]) -> FloatArray:
+    """Cells of all dimensions summed over those that are not named."""
+    left_out = [axis for axis, dimension in enumerate(world.dimensions) if dimension.name not in names]
+    return cells.sum(axis=tuple(left_out))
+
+
+def official_target(world: World, topic: str, names: Sequence[str], task: int) -> FloatArray:
+    """One dimension: its own; several: all of them, summed."""
+    if len(names) == 1:
+        alone = target(world, topic, names, task)
+        return alone / alone.sum() if alone.sum() > 0 else alone
+    weights = work_needed(world, topic) if task == 2 else {p: 1.0 for p in world.qrels[topic] if p in world.alignments}
+    whole = target(world, topic, [dimension.name for dimension in world.dimensions], task)
+    return summed(world, whole, names) / (math.fsum(weights.values()) or 1.0)
+
+
+def exposure(world: World, topic: str, names: Sequence[str], only_relevant: bool) -> FloatArray:
+    """The mean over the topic's rankings of the discounted sum of joint alignments."""
+    total = 0.0 * world.joint(-1, names)
+    for ranking in world.rankings[topic]:
+        for weight, page in zip(LOG2_MAX2(len(ranking)).tolist(), ranking, strict=True):
+            if page in world.qrels[topic] or not only_relevant:
+                total = total + weight * world.joint(page, names)
+    return total / len(world.rankings[topic])
