@@ -185,11 +185,9 @@ def best(call: Callable[[], T], passes: int) -> tuple[float, T]:
     return 1000.0 * fastest, found
 
 
-def show(name: str, ours: float, dense: float, organizers: float) -> None:
-    print(
-        f"{name:34} {ours:9.3f} ms   dense {dense:9.2f} ms, {dense / ours:7.1f} times"
-        f"   organizers {organizers:6.1f} ms, {organizers / ours:7.1f} times"
-    )
+def show(name: str, ours: float, dense: float, organizers: float | None) -> None:
+    line = f"{name:46} {ours:7.3f} ms   dense {dense:8.2f} ms, {dense / ours:6.1f} times"
+    print(line + (f"   organizers {organizers:5.1f} ms, {organizers / ours:6.1f} times" if organizers else ""))
 
 
 def measure(pages: Pages, qrels: Mapping[str, Sequence[int]], task1: Path, task2: Path, label: str, few: int) -> None:
@@ -219,13 +217,13 @@ def measure(pages: Pages, qrels: Mapping[str, Sequence[int]], task1: Path, task2
                 assert np.isclose(rows[topic].ee_l, loss, rtol=1e-9), topic
             spent += took / few
         what = "nDCG and AWRF, a ranking" if task == 1 else "EE-L, a topic"
-        quoted = ORGANIZERS.get(f"{'ranking' if task == 1 else 'EE-L'}, {len(names)}", np.nan)
+        quoted = ORGANIZERS.get(f"{'ranking' if task == 1 else 'EE-L'}, {len(names)}")
         show(f"Task {task}, {label}: {what}", seconds / TOPICS, spent + reading / TOPICS, quoted)
         show(
             f"Task {task}, {label}: a target",
             making / TOPICS,
             targeting,
-            ORGANIZERS.get(f"target, {len(names)}", np.nan),
+            ORGANIZERS.get(f"target, {len(names)}"),
         )
         dense.targets.clear()
 

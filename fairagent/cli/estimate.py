@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -23,9 +24,12 @@ def estimate(file: ExperimentFile, limit_topics: LimitTopics = None, as_json: As
     from fairagent.evaluate.check import check_experiment
     from fairagent.evaluate.estimate import estimate as estimated
     from fairagent.evaluate.text_table import aligned
+    from fairagent.llm.endpoint import KEY_VARIABLE
     from fairagent.report.record import to_json
 
-    rows = estimated(check_experiment(file, limit_topics))
+    # To estimate takes no key: whoever does may not have one yet.
+    environ = {**os.environ, KEY_VARIABLE: os.environ.get(KEY_VARIABLE) or "none"}
+    rows = estimated(check_experiment(file, limit_topics, environ))
     priced = [row.dollars for row in rows if row.dollars is not None]
     total = sum(priced) if len(priced) == len(rows) else None
     if as_json:

@@ -11,6 +11,8 @@ from fairagent.measures import LOG2_MAX2, Discount
 from fairagent.rerank.base import Pool, min_max
 from fairagent.types import FloatArray, Ranking
 
+SMALLEST = float(np.finfo(np.float64).tiny)
+
 
 @dataclass(frozen=True, slots=True)
 class ExposureReranker:
@@ -45,15 +47,18 @@ class ExposureReranker:
         heads = np.array([relevance[queue[0]] for queue in queues])
 
         weights = self.discount(n)
+        total = weights.sum()
+        entropies = [_entropy(target) for target in pool.targets]
         exposures = [np.zeros(len(target)) for target in pool.targets]
         spent = np.zeros(len(kinds), dtype=bool)
         chosen: list[int] = []
         for rank, weight in enumerate(weights, start=1):
             # Summed anew: at the last rank it is exactly 0, and the last document is judged by what it is.
             left = weights[rank:].sum()
-            value = weight * heads / weights.sum()
-            for rows_of, exposure, target in zip(kind_rows, exposures, pool.targets, strict=True):
-                value -= self.fairness * _jensen_shannon(exposure + weight * rows_of + left * target, target)
+            value = weight * heads / total
+            for rows_of, exposure, target, entropy in zip(kind_rows, exposures, pool.targets, entropies, strict=True):
+                then = exposure + weight * rows_of + left * target
+                value -= self.fairness * _jensen_shannon(then, target, entropy)
             value[spent] = -np.inf
             best = min(np.flatnonzero(value == value.max()).tolist(), key=lambda kind: queues[kind][0])
             chosen.append(queues[best].pop(0))
@@ -72,18 +77,18 @@ def _queues(relevance: FloatArray, kind_of: NDArray[np.intp], kinds: int) -> lis
     return queues
 
 
-def _jensen_shannon(exposure: FloatArray, target: FloatArray) -> FloatArray:
+def _jensen_shannon(exposure: FloatArray, target: FloatArray, entropy: FloatArray) -> FloatArray:
     """JSD (nats) of each row of `exposure` (k, g), normalized, from `target` (g,); ln 2 where a row is empty.
 
-    Taken as H((p + t) / 2) - H(p) / 2 - H(t) / 2, which costs two passes: this runs at every rank.
+    Taken as H((p + t) / 2) - H(p) / 2 - H(t) / 2, with `entropy` the target's H(t): this runs at every rank.
     """
     total = exposure.sum(axis=1)
     share = exposure / np.where(total > 0, total, 1)[:, None]
-    divergence = _entropy((share + target) / 2) - (_entropy(share) + _entropy(target)) / 2
+    divergence = _entropy((share + target) / 2) - (_entropy(share) + entropy) / 2
     return np.where(total > 0, divergence, np.log(2))
 
 
 def _entropy(shares: FloatArray) -> FloatArray:
     """- sum p ln p over the last axis (nats), with 0 ln 0 = 0."""
-    products = shares * np.log(np.maximum(shares, np.finfo(np.float64).tiny))
+    products = shares * np.log(np.maximum(shares, SMALLEST))
     return np.asarray(-products.sum(axis=-1))

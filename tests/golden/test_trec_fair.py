@@ -29,6 +29,7 @@ from fairagent.measures.trec_fair import (
     TrackEvaluator,
     Year,
 )
+from fairagent.measures.trec_fair.task2 import target_exposure
 
 pytestmark = pytest.mark.shared
 
@@ -251,8 +252,6 @@ def test_alignments_from_raw_metadata(cases: dict[str, Case]) -> None:
 
 
 def test_the_work_needed_exposure_of_pages(cases: dict[str, Case]) -> None:
-    from fairagent.measures.trec_fair.task2 import target_exposure
-
     case = cases["small3"]
     expected = json.loads(opened(case.folder / "expected_targets_f8.json"))["task2"]["page_target_exposure"]
     judgments = case.first(2, None).judgments

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache
 from random import Random
 
@@ -33,6 +34,7 @@ def entries() -> tuple[Entry, ...]:
     return tuple(make_entries(300, 20221))
 
 
+@cache
 def made_run(topics: int = 12, *, name: str = "made-demo", seed: int = 7) -> Run:
     """A run of five systems with two dimensions, a failed topic and two excluded ones where there are 10 or more."""
     excluded = {"T98": "no relevant document"}
@@ -203,3 +205,45 @@ def _values(ranked: Sequence[Entry], occupation: int) -> dict[str, dict[str, flo
         judged = JudgedRanking(relevant, n_relevant, _memberships(dimension, ranked), target)
         values[dimension] = {str(measure): measure(judged) for measure in fairness}
     return values
+
+
+def tiny_run(**changes: object) -> Run:
+    """Two systems, two topics, one dimension, numbers for hands; `changes` replace fields of the run."""
+    fairness, product = str(MEASURES[1]), str(MEASURES[2])
+
+    def outcome(topic: str, system: str, relevance: float, awrf: float, female: float) -> Outcome:
+        gender = GroupShares("gender", ("female", "male"), (female, 1 - female), (0.5, 0.5), 0.0)
+        first = StepRecord("query", "lawyers", (), (), None, 0.4, True, (gender,))
+        words = replace(first, source="topic words", terms=(("court", 0.5),), gap=0.3)
+        tried = replace(
+            words, source="feedback", terms=(("judg", 0.2),), aim="female (gender)", gap=0.35, accepted=False
+        )
+        hits = (
+            HitRecord("d1", "Judges of the courts", 2.0, True, {"gender": {"female": 1.0}}),
+            HitRecord("d2", "", 1.0, False, {"gender": {}}),
+        )
+        return Outcome(
+            topic,
+            f"query of {topic}",
+            system,
+            {"": {str(MEASURES[0]): relevance}, "gender": {fairness: awrf, product: relevance * awrf}},
+            hits if system == "A" else hits[::-1],
+            (gender,),
+            (first,) if system == "A" else (first, words, tried),
+            "" if system == "A" else "the gap did not fall",
+            *(0, 0, 0, 0.0, False, 0.1, None),
+        )
+
+    outcomes = (
+        outcome("t1", "A", 0.5, 0.8, 0.2),
+        outcome("t1", "B", 0.6, 0.9, 0.4),
+        outcome("t2", "A", 0.7, 1.0, 0.4),
+        outcome("t2", "B", 0.5, 0.8, 0.5),
+    )
+    answers = {(outcome.topic, outcome.system): outcome for outcome in outcomes}
+    run = Run(
+        *("tiny", "two topics", 2, ("A", "B"), "A", ("gender",), tuple(map(str, MEASURES))),
+        compare(answers, ["t1", "t2"], ("A", "B"), COLUMNS[:3], 1),
+        *(outcomes, {}, {"about": ""}, False, (), None),
+    )
+    return replace(run, **changes)

@@ -29,6 +29,7 @@ from fairagent.measures.trec_fair import (
     Rule,
     Year,
 )
+from fairagent.measures.trec_fair.lookup import distinct
 
 RULES: dict[Year, tuple[Rule, ...]] = {2021: RULES_2021, 2022: RULES_2022}
 EVERY = 10_000
@@ -54,12 +55,12 @@ class Metadata:
     @property
     def notes(self) -> tuple[str, ...]:
         """What was odd, in words."""
-        notes = [f"{self.repeated} lines repeat a page; the first line of a page counts"] if self.repeated else []
-        notes += [f"{count} pages have no {field!r}" for field, count in self.missing.items()]
+        notes = [f"lines that repeat a page, whose first line counts: {self.repeated}"] if self.repeated else []
+        notes += [f"pages without {field!r}: {count}" for field, count in self.missing.items()]
         fields = dict.fromkeys(field for field, _ in self.strange)
         for field in fields:
             labels = [f"{label!r} ({count})" for (of, label), count in self.strange.items() if of == field]
-            notes.append(f"{field!r} has values that are no label and count for nothing: {listed(labels)}")
+            notes.append(f"values of {field!r} that are no label and count for nothing: {listed(labels)}")
         return tuple(notes)
 
 
@@ -83,7 +84,7 @@ def read_metadata(
         raise UsageError(f"year {year!r}: there are 2021 and 2022")
     path, faults = Path(path), Faults()
     reader = _Reader(RULES[year], QUALITY_FIELD[year])
-    seen: set[int] = set()
+    seen = _Seen()
     repeated = count = 0
     for number, record in json_records(path, faults):
         count += 1
@@ -91,11 +92,10 @@ def read_metadata(
             progress(count)
         try:
             page = _page_id(record.get("page_id"), "field 'page_id'")
-            if page in seen:
+            if seen.before(page):
                 repeated += 1
-                continue
-            seen.add(page)
-            reader.add(page, record)
+            else:
+                reader.add(page, record)
         except ValueError as error:
             faults.add(path, number, str(error))
     if not count and not faults:
@@ -130,14 +130,14 @@ def read_relevant_pages(path: Path | str) -> RelevantPages:
         if topic in qrels:
             faults.add(path, number, f"topic {topic} is that of line {lines[topic]} already")
             continue
-        qrels[topic], lines[topic] = np.unique(np.array(pages, np.int64)), number
+        qrels[topic], lines[topic] = distinct(np.array(pages, np.int64)), number
         repeated += len(pages) - qrels[topic].size
     if not qrels and not faults:
         faults.add(path, None, "there are no topics")
     faults.check("TREC Fair relevant pages")
-    notes = [f"{repeated} relevant pages are listed twice; they count once"] if repeated else []
+    notes = [f"relevant pages that are listed again, which count once: {repeated}"] if repeated else []
     if without := [topic for topic, pages in qrels.items() if not pages.size]:
-        notes.append(f"{len(without)} of {len(qrels)} topics have no relevant page: {listed(without)}")
+        notes.append(f"topics without a relevant page: {len(without)} of {len(qrels)} ({listed(without)})")
     return RelevantPages(qrels, tuple(notes))
 
 
@@ -184,6 +184,22 @@ class _Reader:
         else:
             raise ValueError(f"page {page}, field {self.quality!r}: expected a quality class, found {shown(quality)}")
         return -1
+
+
+class _Seen:
+    """The page ids met so far, a bit each: a set of millions would be the largest thing in memory."""
+
+    def __init__(self) -> None:
+        self._bits = bytearray()
+
+    def before(self, page: int) -> bool:
+        """Whether the page was met before; from now on it was."""
+        place, bit = page >> 3, 1 << (page & 7)
+        if place >= len(self._bits):
+            self._bits.extend(bytes(place + 1 - len(self._bits)))
+        met = bool(self._bits[place] & bit)
+        self._bits[place] |= bit
+        return met
 
 
 def _page_id(value: Any, what: str) -> int:

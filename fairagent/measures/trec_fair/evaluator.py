@@ -8,7 +8,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from fairagent.errors import DataError, UsageError
 from fairagent.measures.trec_fair import y2021
@@ -125,12 +124,11 @@ class TrackEvaluator:
         """What is odd about the judgments, in words."""
         topics = self.judgments.topics
         counts = np.bincount(self.judgments.topic[self.judgments.row < 0], minlength=len(topics)).tolist()
-        named = [f"{topic} ({count})" for topic, count in zip(topics, counts, strict=True) if count]
+        named = [f"{topic}: {count}" for topic, count in zip(topics, counts, strict=True) if count]
         if not named:
             return ()
-        more = f" and {len(named) - 20} more" if len(named) > 20 else ""
-        which = f"{', '.join(named[:20])}{more}"
-        return (f"{sum(counts)} relevant pages have no metadata and count in no target, of the topics {which}",)
+        which = ", ".join(named[:20]) + (f" and {len(named) - 20} more" if len(named) > 20 else "")
+        return (f"relevant pages without metadata, which count in no target: {sum(counts)} (topic {which})",)
 
     def evaluate(self, run: Run) -> Evaluation:
         """The rows of one run; DataError for topics that are not judged and for rankings that are too long."""
@@ -152,7 +150,7 @@ class TrackEvaluator:
 
     def _task1(self, shown: Shown) -> Sequence[Row]:
         """A row for every topic number, also where the run has none."""
-        exposure = self._amounts(shown, shown.row >= 0)
+        exposure = self._amounts(shown, only_relevant=False)
         if self.year == 2021:
             space = self.targets.space
             exposure = y2021.or_uniform(y2021.without_unknown(exposure, space), space, len(self.judgments.topics))
@@ -163,14 +161,15 @@ class TrackEvaluator:
 
     def _task2(self, shown: Shown, rankings: IntArray) -> Sequence[Row]:
         """A row for every topic number, also where the run has none."""
-        exposure = self._amounts(shown, shown.relevant if self.year == 2022 else shown.row >= 0)
+        exposure = self._amounts(shown, only_relevant=self.year == 2022)
         values = exposure.values / rankings[exposure.keys // self.targets.space.cells]
         losses = expected_exposure(Amounts(exposure.keys, values), self.targets)
         columns = (values.tolist() for values in (*losses, rankings, self._unknown(shown)))
         return [Task2Row(*values) for values in zip(self.judgments.topics, *columns, strict=True)]
 
-    def _amounts(self, shown: Shown, counted: NDArray[np.bool_]) -> Amounts:
-        kept = np.flatnonzero(counted & (shown.row >= 0))
+    def _amounts(self, shown: Shown, only_relevant: bool) -> Amounts:
+        known = shown.row >= 0
+        kept = np.flatnonzero(known & shown.relevant if only_relevant else known)
         pages = self.judgments.pages
         return self.targets.space.amounts(pages, shown.row[kept], shown.topic[kept], shown.attention[kept])
 

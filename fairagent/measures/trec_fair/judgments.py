@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairagent.errors import DataError
-from fairagent.measures.trec_fair.lookup import IntArray, Lookup
+from fairagent.measures.trec_fair.lookup import IntArray, Lookup, distinct
 from fairagent.measures.trec_fair.pages import LARGEST_ID, Pages
 from fairagent.measures.trec_fair.run import Run
 from fairagent.measures.trec_fair.space import grouped
@@ -32,7 +32,7 @@ class Judgments:
         topics = np.repeat(np.arange(len(listed)), [ids.size for ids in listed])
         ids = np.concatenate(listed)
         self._beyond = int(ids.max(initial=0)) + 1  # stands for all ids that are relevant to no topic
-        keys = np.unique(self._keys(topics, ids))
+        keys = distinct(self._keys(topics, ids))
         self.topic, self.ids = np.divmod(keys, self._beyond + 1)
         self._page_places, self._places = Lookup(pages.ids), Lookup(keys)
         self.row = self._page_places.find(self.ids)

@@ -53,11 +53,6 @@ class Space:
         return Space.of([dimension for dimension in self.dimensions if dimension.name in names])
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        """The number of labels of each dimension."""
-        return tuple(len(dimension.labels) for dimension in self.dimensions)
-
-    @property
     def heads(self) -> int:
         """The number of label combinations of the averaged dimensions (1 where there is none)."""
         return math.prod(len(dimension.labels) for dimension in self.dimensions if dimension.averaged)

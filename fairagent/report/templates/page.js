@@ -81,7 +81,7 @@
       }));
     }
     const label = topics.map((topic) => pickOf(topic)).find(Boolean)?.nextElementSibling;
-    if (label && whose).replaceChildren(...[...label.childNodes].map((node) => node.cloneNode(true)));
+    if (label && whose) whose.replaceChildren(...[...label.childNodes].map((node) => node.cloneNode(true)));
     filter();
     arrange();
   }

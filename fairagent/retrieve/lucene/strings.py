@@ -56,7 +56,7 @@ class IdTable:
         self._sorted = names[order]
 
     @staticmethod
-    def save(folder: Path, ids: Sequence[bytes]) -> None:
+    def save(folder: Path, ids: Sequence[bytes] | NDArray[np.bytes_]) -> None:
         """Write the ids (from `encode_id`) in the order of their numbers; raises DataError where one is repeated."""
         names = np.array(ids, dtype=np.bytes_)
         order = np.argsort(names, kind="stable").astype(np.uint32)

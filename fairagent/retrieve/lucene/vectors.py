@@ -9,16 +9,30 @@ from __future__ import annotations
 import re
 from array import array
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fairagent.retrieve.lucene.growing import GrowingArrays
 from fairagent.retrieve.lucene.strings import Strings, mapped
 from fairagent.retrieve.relevance_model import Postings
 
 WORD = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)*")
+ARRAYS = {
+    "vectors.starts.npy": np.int64,
+    "vectors.terms.npy": np.uint32,
+    "vectors.counts.npy": np.uint16,
+    "vectors.lengths.npy": np.float64,
+    "words.bytes.npy": np.uint8,
+    "words.starts.npy": np.int64,
+}
+"""The files that grow with the documents; `vectors.df.npy` is counted at the end."""
+CHUNK = 1 << 24
+"""Entries that are counted at a time."""
 
 
 class TermVectors:
@@ -30,7 +44,8 @@ class TermVectors:
         self._counts = mapped(folder / "vectors.counts.npy")
         self._lengths = mapped(folder / "vectors.lengths.npy")
         self._document_frequency = mapped(folder / "vectors.df.npy")
-        self._words = Strings.load(folder, "words")
+        # The same words are asked for again and again.
+        self._word = lru_cache(maxsize=100_000)(Strings.load(folder, "words").__getitem__)
 
     def postings(self, numbers: NDArray[np.intp]) -> Postings:
         """The terms of the documents with these numbers."""
@@ -40,27 +55,44 @@ class TermVectors:
         # Position of every entry: its row's start plus its place within the row.
         ends = np.cumsum(sizes)
         at = np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts.astype(np.intp) - (ends - sizes), sizes)
-        vocabulary, term = np.unique(self._terms[at], return_inverse=True)
+        vocabulary, term = self._renumbered(self._terms[at])
         share = self._document_frequency[vocabulary] / max(1, len(self._lengths))
         counts = self._counts[at].astype(np.float64)
         return Postings(row, term, counts, self._lengths[numbers], vocabulary.astype(np.intp), share)
 
     def words(self, vocabulary: NDArray[np.intp]) -> list[str]:
         """A word for each term number: one that the analyzer turns into the term, "" where none was found."""
-        return [self._words[number] for number in vocabulary.tolist()]
+        return [self._word(number) for number in vocabulary.tolist()]
+
+    def _renumbered(self, terms: NDArray[np.uint32]) -> tuple[NDArray[Any], NDArray[np.intp]]:
+        """The distinct terms in order, and each term's place among them."""
+        size = len(self._document_frequency)
+        if size > 4 * len(terms):
+            return np.unique(terms, return_inverse=True)
+        # Marking is ten times faster than sorting, as long as the vocabulary is not much larger than the list.
+        present = np.zeros(size, dtype=bool)
+        present[terms] = True
+        return np.flatnonzero(present), (np.cumsum(present) - 1)[terms]
 
 
 class TermVectorsWriter:
     """Collects the forward index while documents are indexed; `analyze` turns a word into its terms."""
 
-    def __init__(self, analyze: Callable[[str], list[str]]) -> None:
+    def __init__(self, analyze: Callable[[str], list[str]], vocabulary: Iterable[str] = ()) -> None:
+        """Take the terms that have numbers already, in their order."""
         self._analyze = analyze
-        self._number: dict[str, int] = {}
+        self._number = {term: number for number, term in enumerate(vocabulary)}
+        self._new: list[str] = []
         self._words: list[str] = []
-        self._starts = array("Q", [0])
+        self._sizes = array("I")
         self._terms = array("I")
         self._counts = array("H")
         self._lengths = array("I")
+
+    @property
+    def terms(self) -> int:
+        """The number of distinct terms."""
+        return len(self._number)
 
     def add(self, terms: Sequence[str], text: str) -> None:
         """Add the next document: its analyzed terms and the text that they come from."""
@@ -70,7 +102,7 @@ class TermVectorsWriter:
             self._learn(new, text)
         self._terms.extend(self._number[term] for term in counts)
         self._counts.extend(min(count, 65535) for count in counts.values())
-        self._starts.append(len(self._terms))
+        self._sizes.append(len(counts))
         self._lengths.append(len(terms))
 
     def _learn(self, new: list[str], text: str) -> None:
@@ -81,16 +113,41 @@ class TermVectorsWriter:
             stem = term[: max(1, len(term) - 1)]
             near = [*(word for word in words if word.startswith(stem)), term]
             self._words.append(next((word for word in near if self._analyze(word) == [term]), ""))
+        self._new.extend(new)
+
+    def flush(self, arrays: GrowingArrays) -> list[str]:
+        """Move what was added to the end of `arrays`, and return the terms that are new since the last time."""
+        words = [word.encode() for word in self._words]
+        _append_starts(arrays, "vectors.starts.npy", arrays["vectors.terms.npy"].size, self._sizes)
+        _append_starts(arrays, "words.starts.npy", arrays["words.bytes.npy"].size, [len(word) for word in words])
+        arrays["vectors.terms.npy"].append(self._terms)
+        arrays["vectors.counts.npy"].append(self._counts)
+        arrays["vectors.lengths.npy"].append(self._lengths)
+        arrays["words.bytes.npy"].append(np.frombuffer(b"".join(words), np.uint8))
+        new, self._new = self._new, []
+        for buffer in (self._words, self._sizes, self._terms, self._counts, self._lengths):
+            del buffer[:]
+        return new
 
     def save(self, folder: Path) -> None:
         """Write everything that TermVectors maps."""
-        terms = np.frombuffer(self._terms, dtype=np.uint32) if self._terms else np.zeros(0, np.uint32)
-        counts = np.frombuffer(self._counts, dtype=np.uint16) if self._counts else np.zeros(0, np.uint16)
-        size = len(self._number)
-        np.save(folder / "vectors.starts.npy", np.frombuffer(self._starts, dtype=np.uint64).astype(np.int64))
-        np.save(folder / "vectors.terms.npy", terms)
-        np.save(folder / "vectors.counts.npy", counts)
-        lengths = np.frombuffer(self._lengths, dtype=np.uint32) if self._lengths else np.zeros(0, np.uint32)
-        np.save(folder / "vectors.lengths.npy", lengths.astype(np.float64))
-        np.save(folder / "vectors.df.npy", np.bincount(terms, minlength=size).astype(np.int64))
-        Strings.save(folder, "words", self._words)
+        arrays = GrowingArrays(folder, ARRAYS)
+        self.flush(arrays)
+        save_document_frequency(folder, arrays["vectors.terms.npy"].read(), self.terms)
+        arrays.finish()
+
+
+def save_document_frequency(folder: Path, entries: NDArray[np.uint32], terms: int) -> None:
+    """Count how many documents hold each of `terms` terms, from all entries of all documents."""
+    counts = np.zeros(terms, np.int64)
+    # Not all at once: counting makes 64-bit numbers of them.
+    for start in range(0, len(entries), CHUNK):
+        counts += np.bincount(entries[start : start + CHUNK], minlength=terms)
+    np.save(folder / "vectors.df.npy", counts)
+
+
+def _append_starts(arrays: GrowingArrays, name: str, base: int, sizes: Sequence[int]) -> None:
+    """Append where each piece ends, which is where the next one starts; the first starts at 0."""
+    if not arrays[name].size:
+        arrays[name].append([0])
+    arrays[name].append(base + np.cumsum(np.array(sizes, np.int64)))

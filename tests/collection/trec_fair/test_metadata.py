@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from fairagent.collection.trec_fair import read_metadata, read_relevant_pages
 from fairagent.collection.trec_fair import metadata as module
+from fairagent.collection.trec_fair import read_metadata, read_relevant_pages
 from fairagent.errors import DataError, UsageError
 
 PAGE: dict[str, Any] = {
@@ -71,16 +71,18 @@ def test_the_first_line_of_a_page_wins_and_the_others_are_counted(path: Path) ->
     assert metadata.pages.quality.tolist() == [2, 2]
     assert metadata.pages.matrix("gender")[0].tolist() == [0.0, 1.0, 0.0, 0.0]
     assert metadata.repeated == 2
-    assert metadata.notes == ("2 lines repeat a page; the first line of a page counts",)
+    assert metadata.notes == ("lines that repeat a page, whose first line counts: 2",)
 
 
 def test_missing_fields_are_counted_and_named(path: Path) -> None:
     records = [without(field) | {"page_id": number} for number, field in enumerate(PAGE) if number]
-    metadata = read_metadata(write(path, *records, PAGE | {"page_id": 90, "first_letter_category": None, "gender": None}))
+    metadata = read_metadata(
+        write(path, *records, PAGE | {"page_id": 90, "first_letter_category": None, "gender": None})
+    )
     assert dict(metadata.missing) == {field: 1 for field in PAGE if field not in ("page_id", "title")} | {
         "first_letter_category": 2
     }
-    assert "1 pages have no 'gender'" in metadata.notes
+    assert "pages without 'gender': 1" in metadata.notes
     assert metadata.pages.quality[0] == -1  # no qual_cat
     assert metadata.pages.matrix("occ")[4].tolist()[0] == 1.0  # unknown
     assert not metadata.pages.matrix("alpha")[5].any()  # a dimension without an unknown: no weight
@@ -102,7 +104,7 @@ def test_labels_that_are_none_are_counted_and_named(path: Path) -> None:
         ("relative_pageviews_category", "Huge"): 1,
         ("qual_cat", "Superb"): 1,
     }
-    assert "'page_subcont_regions' has values that are no label and count for nothing: 'Atlantis' (2)" in metadata.notes
+    assert "values of 'page_subcont_regions' that are no label and count for nothing: 'Atlantis' (2)" in metadata.notes
     assert metadata.missing == {}
     regions = metadata.pages.matrix("sub-geo")
     assert (regions[0].max(), regions[1][0]) == (1.0, 1.0)
@@ -173,12 +175,14 @@ def test_metadata_of_2021(path: Path) -> None:
 
 def test_relevant_pages(path: Path) -> None:
     found = read_relevant_pages(
-        write(path, {"id": 7, "title": "x", "rel_docs": [9, 3, 9]}, {"id": 8, "rel_docs": []}, {"id": 1, "rel_docs": [3]})
+        write(
+            path, {"id": 7, "title": "x", "rel_docs": [9, 3, 9]}, {"id": 8, "rel_docs": []}, {"id": 1, "rel_docs": [3]}
+        )
     )
     assert {topic: pages.tolist() for topic, pages in found.qrels.items()} == {"7": [3, 9], "8": [], "1": [3]}
     assert found.notes == (
-        "1 relevant pages are listed twice; they count once",
-        "1 of 3 topics have no relevant page: 8",
+        "relevant pages that are listed again, which count once: 1",
+        "topics without a relevant page: 1 of 3 (8)",
     )
 
 

@@ -142,7 +142,7 @@ def test_topics_that_are_not_judged_are_named_once(path: Path) -> None:
 def test_a_file_that_cannot_be_read_is_a_fault(tmp_path: Path, path: Path) -> None:
     with pytest.raises(DataError, match="no such file"):
         read_run(path, 2022, 1)
-    path.write_bytes(gzip.compress(TASK1.encode() * 1000)[:-20])
+    path.write_bytes(gzip.compress("".join(f"101\t{page * page}\n" for page in range(400)).encode())[:-20])
     with pytest.raises(DataError, match="the gzip data break off"):
         read_run(path, 2022, 1)
     path.write_bytes(b"101\t7\n101\t\xff\n")

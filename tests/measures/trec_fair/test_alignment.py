@@ -32,7 +32,7 @@ def aligned(rule: Rule, value: Any) -> dict[str, float]:
         ("gender", ["male", "transgender male"], {"male": 1.0}),
         ("gender", ["non-binary", "genderfluid"], {"NB": 1.0}),
         ("occ", [], {UNKNOWN: 1.0}),
-        ("occ", ["jurist", "writer", "artist", "activist"], dict.fromkeys(["jurist", "writer", "artist", "activist"], 0.25)),
+        ("occ", ["jurist", "writer", "jurist"], {"jurist": 0.5, "writer": 0.5}),
         ("pop", "Medium-High", {"Medium-High": 1.0}),
         ("langs", None, {}),
     ],

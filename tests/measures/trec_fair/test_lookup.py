@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairagent.measures.trec_fair.lookup import Lookup
+from fairagent.measures.trec_fair.lookup import Lookup, distinct
 
 from ..laws import law
 
@@ -30,3 +30,9 @@ def test_nothing_is_found_among_nothing() -> None:
     none = np.zeros(0, np.int64)
     assert Lookup(none).find(np.array([0, 5])).tolist() == [-1, -1]
     assert Lookup(np.array([3])).find(none).tolist() == []
+
+
+@law
+@given(st.lists(st.integers(0, 20)))
+def test_distinct_numbers_rise(numbers: list[int]) -> None:
+    assert distinct(np.array(numbers, np.int64)).tolist() == sorted(set(numbers))

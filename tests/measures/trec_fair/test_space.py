@@ -10,11 +10,11 @@ from fairagent.measures.trec_fair import Space
 from fairagent.measures.trec_fair.space import FEW, grouped
 
 from ..laws import law
-from .worlds import G, H, O, X, made_up
+from .worlds import G, H, J, X, made_up
 
 
 def test_averaged_dimensions_come_first() -> None:
-    space = Space.of([X, H, O, G])
+    space = Space.of([X, H, J, G])
     assert [dimension.name for dimension in space.dimensions] == ["h", "g", "x", "o"]
     assert (space.heads, space.tails, space.cells) == (12, 6, 72)
     assert [dimension.name for dimension in space.only(["o", "h"]).dimensions] == ["h", "o"]
@@ -30,8 +30,8 @@ def test_no_dimension_and_one_twice_are_refused() -> None:
 @law
 @given(st.integers(0, 10_000))
 def test_amounts_are_the_sums_of_outer_products(seed: int) -> None:
-    world, names = made_up(seed, (G, H, O, X)), ["g", "h", "o", "x"]
-    pages, space, rng = world.pages(), Space.of((G, H, O, X)), np.random.default_rng(seed)
+    world, names = made_up(seed, (G, H, J, X)), ["g", "h", "o", "x"]
+    pages, space, rng = world.pages(), Space.of((G, H, J, X)), np.random.default_rng(seed)
     rows, topics, weights = rng.integers(0, len(pages), 12), rng.integers(0, 3, 12), rng.random(12)
     expected = np.zeros((3, space.cells))
     for row, topic, weight in zip(rows.tolist(), topics.tolist(), weights.tolist(), strict=True):

@@ -5,14 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairagent.measures import blend
+from fairagent.measures import LOG2_MAX2, blend
 from fairagent.measures.trec_fair import Amounts, Dimension, Space, Targets, averaged_with_world
 from fairagent.measures.trec_fair.task2 import work_needed
 
 from ..laws import law
-from .worlds import G, H, O, X, made_up, target
+from .worlds import G, H, J, X, made_up, target
 
-SETS = [(G,), (X,), (O,), (G, X), (G, H), (O, X), (G, H, O, X)]
+SETS = [(G,), (X,), (J,), (G, X), (G, H), (J, X), (G, H, J, X)]
 
 
 def targets_of(seed: int, dimensions: tuple[Dimension, ...]) -> tuple[Targets, list[np.ndarray]]:
@@ -48,7 +48,7 @@ def test_they_equal_whole_arrays(seed: int, dimensions: tuple[Dimension, ...]) -
 @law
 @given(st.integers(0, 10_000), st.sets(st.sampled_from("ghox"), min_size=1))
 def test_over_fewer_dimensions_they_are_the_sums(seed: int, names: set[str]) -> None:
-    dimensions = (G, H, O, X)
+    dimensions = (G, H, J, X)
     ours, plain = targets_of(seed, dimensions)
     left_out = tuple(axis for axis, dimension in enumerate(dimensions) if dimension.name not in names)
     fewer = ours.over(names)
@@ -100,8 +100,6 @@ def test_work_needed_of_the_second_worked_example() -> None:
 @law
 @given(st.lists(st.integers(0, 50), min_size=6, max_size=6))
 def test_work_needed_shares_out_the_attention_and_more_work_never_gets_less(counts: list[int]) -> None:
-    from fairagent.measures import LOG2_MAX2
-
     exposure = work_needed(np.array([counts]))[0]
     assert exposure @ np.array(counts) == pytest.approx(LOG2_MAX2(sum(counts)).sum(), abs=1e-12)
     present = exposure[np.array(counts) > 0]

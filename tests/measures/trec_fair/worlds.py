@@ -16,7 +16,7 @@ from fairagent.types import UNKNOWN, FloatArray
 
 G = Dimension("g", (UNKNOWN, "f", "m"), (0.5, 0.5))
 H = Dimension("h", (UNKNOWN, "A", "B", "C"), (0.7, 0.2, 0.1))
-O = Dimension("o", (UNKNOWN, "chemist", "jurist"))
+J = Dimension("o", (UNKNOWN, "chemist", "jurist"))
 X = Dimension("x", ("a", "b"))
 
 Alignments = dict[int, dict[str, dict[str, float]]]

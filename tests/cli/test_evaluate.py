@@ -1,0 +1,193 @@
+"""`fairagent evaluate`, `estimate` and `report`, as a user calls them."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from .conftest import Call, Small, start
+
+EXPERIMENT = """\
+name: small try
+collection: {collection}
+measures: [nDCG@10, 'nDCG@10*AWRF(unknown=ignore)@10']
+settings: {{index: '{index}', depth: 30, target: estimated, expansion: {{documents: 5, terms: 5}}}}
+systems:
+  BM25: {{system: bm25}}
+  FA*IR: {{system: fa-star-ir}}
+  agent: {{}}
+"""
+MODEL = """\
+  agent, llm: {refiner: llm, iterations: 3, model: {name: gpt-x, max_tokens: 100}}
+  agent, free: {refiner: llm, iterations: 1, model: {name: gpt-y}}
+prices: {gpt-x: {input: 1.5, output: 10}}
+"""
+RESULTS = ("results.csv", "results.txt", "results.tex", "topics.csv", "runs/agent.txt")
+
+
+def write(small: Small, more: str = "", name: str = "try.yaml") -> str:
+    """An experiment on the small collection, in the current folder."""
+    Path(name).write_text(EXPERIMENT.format(collection=small.file, index=small.index) + more, encoding="utf-8")
+    return name
+
+
+def test_evaluate(call: Call, small: Small) -> None:
+    result = call("evaluate", write(small))
+    assert result.exit_code == 0, result.stderr
+    assert result.stderr == ""
+    folder = Path("runs/small_try")
+    for name in (*RESULTS, "run.json", "journal.jsonl", "timings.csv", "report.html"):
+        assert (folder / name).stat().st_size > 0
+    assert (folder / "results.txt").read_text(encoding="utf-8") in result.stdout
+    assert f"page: {folder / 'report.html'}" in result.stdout
+    assert "BM25" in result.stdout
+    assert "not judged for gender, 1 topics: T2" in result.stdout
+    assert "http" not in (folder / "results.txt").read_text(encoding="utf-8")
+
+
+def test_json(call: Call, small: Small) -> None:
+    record = json.loads(call("evaluate", write(small), "--json", "--run", "here").stdout)
+    assert record["folder"] == "here"
+    assert record["systems"] == ["BM25", "FA*IR", "agent"]
+    first = record["comparisons"][0]
+    assert (first["system"], first["dimension"], first["topics"]) == ("BM25", "", 2)
+    assert not record["partial"]
+
+
+def test_limit_then_all(call: Call, small: Small) -> None:
+    file = write(small)
+    assert "1 topics" in call("evaluate", file, "--limit-topics", "1").stdout
+    assert "2 topics" in call("evaluate", file).stdout
+    lines = Path("runs/small_try/journal.jsonl").read_text(encoding="utf-8").splitlines()
+    assert len(lines) == 2 * 3
+
+
+def test_a_changed_setting_is_refused(call: Call, small: Small) -> None:
+    file = write(small)
+    assert call("evaluate", file).exit_code == 0
+    Path(file).write_text(Path(file).read_text(encoding="utf-8").replace("depth: 30", "depth: 20"), encoding="utf-8")
+    result = call("evaluate", file)
+    assert result.exit_code == 2
+    assert "systems.agent.settings.depth: was 30, is 20" in result.stderr
+    assert "--new" in result.stderr
+    assert call("evaluate", file, "--new").exit_code == 0
+
+
+def test_killed_and_repeated(call: Call, small: Small, tmp_path: Path) -> None:
+    """The program itself, with its index and a real kill."""
+    file = write(small)
+    assert call("evaluate", file, "--run", "whole").exit_code == 0
+    for lines in (1, 4):
+        process = start("evaluate", file, "--run", "killed", "--workers", "1", folder=tmp_path)
+        deadline = time.monotonic() + 60
+        while process.poll() is None and time.monotonic() < deadline:
+            journal = Path("killed/journal.jsonl")
+            if journal.exists() and journal.read_bytes().count(b"\n") >= lines:
+                break
+            time.sleep(0.001)
+        process.kill()
+        process.communicate()
+    result = call("evaluate", file, "--run", "killed", "--workers", "3")
+    assert result.exit_code == 0, result.stderr
+    for name in RESULTS:
+        assert Path("killed", name).read_bytes() == Path("whole", name).read_bytes()
+
+
+def test_a_missing_index_is_built(call: Call, small: Small) -> None:
+    file = write(small)
+    Path(file).write_text(
+        Path(file).read_text(encoding="utf-8").replace(f"index: '{small.index}'", "index: fresh"), encoding="utf-8"
+    )
+    assert call("evaluate", file).exit_code == 0
+    assert Path("fresh/fairagent.json").is_file()
+
+
+def test_everything_wrong_is_said_at_once(call: Call, small: Small) -> None:
+    result = call("evaluate", write(small, "  odd: {system: bm26}\nbaseline: none\nmeasure: []\n"))
+    assert result.exit_code == 2
+    for fault in ("no kind 'bm26'; did you mean 'bm25'?", "no system 'none'", "did you mean 'measures'?"):
+        assert fault in result.stderr
+    assert not Path("runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["evaluate", "nowhere.yaml"], "nowhere.yaml: no such file"),
+        (["evaluate"], "FILE"),
+        (["evaluate", "try.yaml", "--workers", "0"], "--workers"),
+        (["evaluate", "try.yaml", "--workers", "2", "--dask", "tcp://x:1"], "--workers does not go with"),
+        (["report", "nowhere"], "nowhere holds no run"),
+    ],
+)
+def test_usage(call: Call, small: Small, arguments: list[str], message: str) -> None:
+    write(small)
+    result = call(*arguments)
+    assert result.exit_code == 2
+    assert message in result.stderr
+
+
+def test_estimate(call: Call, small: Small) -> None:
+    file = write(small, MODEL)
+    result = call("estimate", file)
+    assert result.exit_code == 0, result.stderr
+    rows = {line.split("  ")[0]: line for line in result.stdout.splitlines()}
+    assert rows["BM25"].split()[-5:] == ["2", "0", "0", "0", "$0.0000"]
+    assert " 6 " in rows["agent, llm"]
+    assert rows["agent, free"].endswith("price unknown")
+    assert "At most 8 calls, price unknown" in result.stdout
+
+    record = json.loads(call("estimate", file, "--json", "--limit-topics", "1").stdout)
+    priced = next(row for row in record["systems"] if row["system"] == "agent, llm")
+    assert (priced["topics"], priced["calls"], priced["output_tokens"]) == (1, 3, 300)
+    assert 3 * 300 < priced["input_tokens"] < 3 * 1500
+    assert priced["dollars"] == pytest.approx((priced["input_tokens"] * 1.5 + 300 * 10) / 1e6)
+    assert record["dollars"] is None
+    assert not Path("runs").exists()
+
+
+def test_without_a_key_nothing_begins(call: Call, small: Small) -> None:
+    result = call("evaluate", write(small, MODEL))
+    assert result.exit_code == 3
+    assert "set OPENAI_API_KEY" in result.stderr
+    assert not Path("runs").exists()
+
+
+def test_report_writes_what_evaluate_wrote(call: Call, small: Small) -> None:
+    assert call("evaluate", write(small)).exit_code == 0
+    folder = Path("runs/small_try")
+    names = [*RESULTS, "report.html", "timings.csv"]
+    before = {name: (folder / name).read_bytes() for name in names}
+    for name in names:
+        (folder / name).unlink()
+    result = call("report", str(folder))
+    assert result.exit_code == 0, result.stderr
+    assert {name: (folder / name).read_bytes() for name in names} == before
+
+    assert "baseline: agent" in call("report", str(folder), "--baseline", "agent").stdout
+    wrong = call("report", str(folder), "--baseline", "agnet")
+    assert wrong.exit_code == 2
+    assert "no system 'agnet'" in wrong.stderr
+
+
+def test_a_run_with_a_failed_topic_ends_with_7(
+    call: Call, small: Small, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from fairagent.agent import FairAgent
+    from fairagent.errors import DataError
+    from fairagent.query import as_query
+
+    search = FairAgent.search
+
+    def failing(self, query):
+        if as_query(query).id == "T2":
+            raise DataError("a stored text is damaged")
+        return search(self, query)
+
+    monkeypatch.setattr(FairAgent, "search", failing)
+    result = call("evaluate", write(small))
+    assert result.exit_code == 7
+    assert "topic T2, BM25 failed: a stored text is damaged" in result.stdout

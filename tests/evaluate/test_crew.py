@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from fairagent.errors import BackendUnavailable, UsageError
+from fairagent.evaluate.check import check_experiment
+from fairagent.evaluate.crew import dask, threads
+from fairagent.evaluate.experiment import build_indexes, run_experiment
+
+from . import words
+
+
+def test_every_job_is_done_and_kept() -> None:
+    kept: list[int] = []
+    with threads(3) as crew:
+        crew.for_each(((pow, (number, 2)) for number in range(50)), kept.append)
+    assert sorted(kept) == [number**2 for number in range(50)]
+
+
+def test_jobs_are_handed_out_as_they_are_needed() -> None:
+    begun: list[int] = []
+
+    def jobs():
+        for number in range(100):
+            begun.append(number)
+            yield time.sleep, (0.001,)
+
+    most: list[int] = []
+    done: list[None] = []
+
+    def keep(_: None) -> None:
+        done.append(None)
+        most.append(len(begun) - len(done))
+
+    with threads(2) as crew:
+        crew.for_each(jobs(), keep)
+    assert max(most) <= crew.width
+
+
+def test_the_first_error_ends_it_and_what_runs_is_kept() -> None:
+    gate = threading.Event()
+    kept: list[str] = []
+
+    def work(name: str) -> str:
+        if name == "bad":
+            gate.set()
+            raise ValueError("bad")
+        gate.wait(5)
+        return name
+
+    names = ["slow", "bad", *(f"later {n}" for n in range(100))]
+    with threads(2) as crew, pytest.raises(ValueError, match="bad"):
+        crew.for_each(((work, (name,)) for name in names), kept.append)
+    assert "slow" in kept
+    assert len(kept) < 10
+
+
+@pytest.mark.parametrize("workers", [0, -1])
+def test_no_workers(workers: int) -> None:
+    with pytest.raises(UsageError, match="at least 1"), threads(workers):
+        pass
+
+
+def test_dask_gives_the_same_results(tmp_path: Path) -> None:
+    """Two processes with a Java of their own each, the collection and the index on the disk."""
+    pytest.importorskip("distributed", reason="the package distributed (extra: dask) is not installed")
+    text = f"""\
+name: on a cluster
+collection: collection.yaml
+settings: {{index: '{tmp_path / "index"}', depth: 20}}
+systems: {{BM25: {{system: bm25}}, random: {{system: plackett-luce}}, agent: {{}}}}
+topics: 6
+"""
+    checked = check_experiment(words.write(tmp_path, text), environ={})
+    build_indexes(checked)
+    with dask("local", 2) as crew:
+        assert crew.width == 4
+        run_experiment(checked, tmp_path / "dask", crew, environ={})
+    words.run_checked(checked, tmp_path / "threads")
+    for name in ("results.csv", "results.txt", "topics.csv", "runs/agent.txt"):
+        assert (tmp_path / "dask" / name).read_bytes() == (tmp_path / "threads" / name).read_bytes()
+
+
+def test_dask_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "distributed", None)
+    with pytest.raises(BackendUnavailable, match=r"pip install 'fairagent\[dask\]'"), dask("local"):
+        pass
+
+
+def test_a_cluster_that_does_not_answer() -> None:
+    pytest.importorskip("distributed", reason="the package distributed (extra: dask) is not installed")
+    config = pytest.importorskip("dask").config
+    soon = config.set({"distributed.comm.timeouts.connect": "1s"})
+    with soon, pytest.raises(BackendUnavailable, match="does not answer"), dask("tcp://127.0.0.1:9"):
+        pass

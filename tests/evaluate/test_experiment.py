@@ -1,0 +1,303 @@
+"""Running an experiment: whatever ends it, repeating it gives the same; nothing is mixed; topics fail for all alike."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from fairagent.errors import BackendUnavailable, BudgetExceeded, DataError, TransientModelError, UsageError
+from fairagent.evaluate.journal import read_journal
+from fairagent.evaluate.run import load_run
+
+from . import words
+
+DELAYED = words.EXPERIMENT.replace("system: words}", "system: words, options: {delay: 0.02}}").replace(
+    "{order:", "{delay: 0.02, order:"
+)
+
+
+@pytest.fixture(autouse=True)
+def _no_trouble():
+    yield
+    words.trouble.clear()
+
+
+def start(file: Path, folder: Path, workers: int = 2) -> subprocess.Popen[bytes]:
+    command = [sys.executable, words.__file__, str(file), str(folder), str(workers)]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    return subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+
+
+def wait_for_lines(process: subprocess.Popen[bytes], journal: Path, lines: int) -> None:
+    """Wait until the journal has so many lines, or the process is over."""
+    deadline = time.monotonic() + 60
+    while process.poll() is None and time.monotonic() < deadline:
+        if journal.exists() and journal.read_bytes().count(b"\n") >= lines:
+            return
+        time.sleep(0.002)
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    """All that a run wrote, but for how long it took and the order in which it came."""
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.name not in ("timings.csv", "journal.jsonl")
+    }
+
+
+def test_killed_ten_times_it_comes_to_the_same(tmp_path: Path) -> None:
+    file = words.write(tmp_path, DELAYED)
+    words.run(file, tmp_path / "whole")
+    expected = files(tmp_path / "whole")
+    assert {"results.txt", "results.csv", "results.tex", "topics.csv", "run.json", "runs/plain.txt"} <= expected.keys()
+
+    moments = random.Random(20)
+    folder = tmp_path / "killed"
+    journal = folder / "journal.jsonl"
+    kills = 0
+    for _ in range(10):
+        process = start(file, folder)
+        done = journal.read_bytes().count(b"\n") if journal.exists() else 0
+        wait_for_lines(process, journal, done + moments.randint(0, 4))
+        time.sleep(moments.uniform(0, 0.02))
+        process.kill()
+        process.communicate()
+        kills += process.returncode == -signal.SIGKILL
+    assert kills == 10
+    assert not (folder / "results.csv").exists()
+
+    last = start(file, folder)
+    assert last.communicate()[1] == b""
+    assert last.returncode == 0
+    assert files(folder) == expected
+    # Nothing that was on the disk was done (and paid for) again.
+    done_once = [(outcome.topic, outcome.system) for outcome in read_journal(journal)]
+    assert len(done_once) == len(set(done_once)) == 19 * 3
+
+
+def test_workers_and_order_change_nothing(tmp_path: Path) -> None:
+    file = words.write(tmp_path)
+    runs = []
+    for workers in (1, 4, 8):
+        words.run(file, tmp_path / f"{workers}", workers)
+        runs.append(files(tmp_path / f"{workers}"))
+    assert runs[0] == runs[1] == runs[2]
+
+    backwards = tmp_path / "backwards"
+    backwards.mkdir()
+    for name in ("journal.jsonl", "run.json"):
+        (backwards / name).write_bytes((tmp_path / "1" / name).read_bytes())
+    lines = (backwards / "journal.jsonl").read_bytes().splitlines(keepends=True)
+    (backwards / "journal.jsonl").write_bytes(b"".join(reversed(lines)))
+    words.run(file, backwards)
+    assert files(backwards) == runs[0]
+
+
+def test_a_torn_line_is_done_again(tmp_path: Path) -> None:
+    file = words.write(tmp_path)
+    words.run(file, tmp_path / "run")
+    expected = files(tmp_path / "run")
+    journal = tmp_path / "run" / "journal.jsonl"
+    whole = journal.read_bytes()
+    lines = whole.splitlines(keepends=True)
+    for torn in (b"".join(lines[:-1]) + lines[-1][:-1], b"".join(lines[:-1]) + lines[-1][:100], b"{"):
+        journal.write_bytes(torn)
+        words.run(file, tmp_path / "run")
+        assert files(tmp_path / "run") == expected
+        assert len(read_journal(journal)) == 19 * 3
+    journal.write_bytes(lines[0] + b'{"topic": "T01"}\nnothing\n' + b"".join(lines[1:]))
+    with pytest.raises(DataError, match=r"journal is damaged(.|\n)*journal\.jsonl:2(.|\n)*journal\.jsonl:3"):
+        words.run(file, tmp_path / "run")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "named"),
+    [
+        ("seed: 7", "seed: 8", "seed: was 7, is 8"),
+        ("order: exposure", "order: random", 'systems.fair.options.order: was "exposure", is "random"'),
+        ("plain: {system: words}", "plain: {system: words, depth: 9}", "systems.plain.settings.depth: was 500, is 9"),
+        ("seed: 7", "seed: 7\nmeasures: [nDCG@5]", "measures: was"),
+        ("seed: 7", "seed: 7\ndimensions: [gender]", 'dimensions: was ["gender", "era"], is ["gender"]'),
+    ],
+)
+def test_a_changed_experiment_is_refused(tmp_path: Path, old: str, new: str, named: str) -> None:
+    file = words.write(tmp_path)
+    words.run(file, tmp_path / "run", limit=2)
+    before = files(tmp_path / "run")
+    file.write_text(file.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
+    with pytest.raises(UsageError, match="--new") as refusal:
+        words.run(file, tmp_path / "run", limit=2)
+    assert named in str(refusal.value)
+    assert files(tmp_path / "run") == before
+    words.run(file, tmp_path / "run", new=True, limit=2)
+    words.run(file, tmp_path / "run", limit=2)
+
+
+@pytest.mark.parametrize("name", ["docs.jsonl", "topics.jsonl", "qrels.tsv", "groups.tsv"])
+def test_changed_data_are_refused(tmp_path: Path, name: str) -> None:
+    file = words.write(tmp_path)
+    words.run(file, tmp_path / "run", limit=2)
+    changed = (tmp_path / name).read_text(encoding="utf-8").replace("d39", "d40")
+    (tmp_path / name).write_text(changed + ("\n" if name == "topics.jsonl" else ""), encoding="utf-8")
+    with pytest.raises(UsageError) as refusal:
+        words.run(file, tmp_path / "run", limit=2)
+    assert f"collection.{'documents' if name == 'docs.jsonl' else name}: was" in str(refusal.value)
+
+
+def test_more_topics_and_systems_are_added_to_what_is_done(tmp_path: Path) -> None:
+    file = words.write(tmp_path)
+    words.run(file, tmp_path / "whole")
+    without = words.EXPERIMENT.replace("  random: {system: words, options: {order: random}}\n", "")
+    file.write_text(without, encoding="utf-8")
+    words.run(file, tmp_path / "grown", limit=3)
+    assert load_run(tmp_path / "grown").systems == ("plain", "fair")
+    file.write_text(words.EXPERIMENT, encoding="utf-8")
+    words.run(file, tmp_path / "grown")
+    assert files(tmp_path / "grown") == files(tmp_path / "whole")
+    assert len(read_journal(tmp_path / "grown" / "journal.jsonl")) == 19 * 3
+
+    # A system that was left out for a while may not come back as another one.
+    file.write_text(without, encoding="utf-8")
+    words.run(file, tmp_path / "grown")
+    file.write_text(words.EXPERIMENT.replace("order: random", "order: plain"), encoding="utf-8")
+    with pytest.raises(UsageError, match=r"systems\.random\.options\.order"):
+        words.run(file, tmp_path / "grown")
+
+
+def test_a_second_process_is_refused(tmp_path: Path) -> None:
+    file = words.write(tmp_path, DELAYED.replace("0.02", "0.2"))
+    process = start(file, tmp_path / "run")
+    try:
+        wait_for_lines(process, tmp_path / "run" / "journal.jsonl", 1)
+        with pytest.raises(BackendUnavailable, match=f"process {process.pid} on .* is working in"):
+            words.run(file, tmp_path / "run")
+    finally:
+        process.kill()
+        process.communicate()
+    assert json.loads((tmp_path / "run" / "lock").read_text(encoding="utf-8"))["pid"] == process.pid
+    words.run(file, tmp_path / "run", workers=8, limit=1)
+    assert not (tmp_path / "run" / "lock").exists()
+
+
+def test_a_lock_of_another_host_is_not_broken(tmp_path: Path) -> None:
+    file = words.write(tmp_path)
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "lock").write_text('{"pid": 5, "host": "elsewhere"}', encoding="utf-8")
+    with pytest.raises(BackendUnavailable, match=r"process 5 on elsewhere is working .*remove .*lock"):
+        words.run(file, tmp_path / "run")
+    assert (tmp_path / "run" / "lock").exists()
+
+
+def test_a_failing_topic_is_left_out_for_all_systems(tmp_path: Path) -> None:
+    file = words.write(tmp_path)
+    words.trouble["T03"] = lambda: DataError("the text is gone")
+    run = words.run(file, tmp_path / "run")
+    assert run.excluded == {"T19": "no relevant document", "T03": "plain failed: the text is gone"}
+    assert {row.topics for row in run.comparisons if not row.dimension} == {18}
+    assert not run.partial
+    text = (tmp_path / "run" / "results.txt").read_text(encoding="utf-8")
+    assert "left out for all systems: topic T03, plain failed: the text is gone" in text
+    assert "left out for all systems: topic T19, no relevant document" in text
+    for system in run.systems:
+        assert "T03" not in (tmp_path / "run" / "runs" / f"{system}.txt").read_text(encoding="utf-8")
+    assert "T03" not in (tmp_path / "run" / "topics.csv").read_text(encoding="utf-8")
+
+    # The same means as without the topic.
+    others = "topics: [" + ", ".join(f"T{n:02d}" for n in range(20) if n != 3) + "]\nseed: 7"
+    file.write_text(words.EXPERIMENT.replace("seed: 7", others), encoding="utf-8")
+    words.trouble.clear()
+    assert words.run(file, tmp_path / "without").comparisons == run.comparisons
+
+
+def test_a_failed_topic_is_tried_again_but_not_for_ever(tmp_path: Path) -> None:
+    file = words.write(tmp_path)
+    words.trouble["T03"] = lambda: TransientModelError("overloaded")
+    for attempt in (1, 2, 3, 3):
+        assert "T03" in words.run(file, tmp_path / "run").excluded
+        failed = [outcome for outcome in read_journal(tmp_path / "run" / "journal.jsonl") if outcome.failed]
+        assert len(failed) == 3 * attempt
+    words.trouble.clear()
+    assert "T03" in words.run(file, tmp_path / "run").excluded
+
+    words.trouble["T03"] = lambda: TransientModelError("overloaded")
+    words.run(file, tmp_path / "other")
+    words.trouble.clear()
+    assert "T03" not in words.run(file, tmp_path / "other").excluded
+    words.run(file, tmp_path / "whole")
+    assert files(tmp_path / "other") == files(tmp_path / "whole")
+
+
+def test_what_ends_a_run_leaves_partial_results(tmp_path: Path) -> None:
+    file = words.write(tmp_path)
+    words.run(file, tmp_path / "whole")
+    words.trouble["T10"] = lambda: BudgetExceeded("10 calls are used up")
+    with pytest.raises(BudgetExceeded, match="used up"):
+        words.run(file, tmp_path / "run")
+    text = (tmp_path / "run" / "results.txt").read_text(encoding="utf-8")
+    assert "PARTIAL" in text
+    partial = load_run(tmp_path / "run")
+    assert partial.partial
+    assert 5 <= partial.comparisons[0].topics <= 10
+    words.trouble.clear()
+    assert not words.run(file, tmp_path / "run").partial
+    assert files(tmp_path / "run") == files(tmp_path / "whole")
+
+
+def test_ctrl_c_keeps_what_is_done(tmp_path: Path) -> None:
+    file = words.write(tmp_path, DELAYED)
+    process = start(file, tmp_path / "run")
+    wait_for_lines(process, tmp_path / "run" / "journal.jsonl", 5)
+    process.send_signal(signal.SIGINT)
+    assert b"KeyboardInterrupt" in process.communicate(timeout=60)[1]
+    assert "PARTIAL" in (tmp_path / "run" / "results.txt").read_text(encoding="utf-8")
+    assert not (tmp_path / "run" / "lock").exists()
+    words.run(file, tmp_path / "run")
+    words.run(file, tmp_path / "whole")
+    assert files(tmp_path / "run") == files(tmp_path / "whole")
+
+
+def test_a_full_disk_is_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = words.write(tmp_path)
+    words.run(file, tmp_path / "whole")
+    forced = os.fsync
+    calls = iter(range(1000))
+
+    def fsync(descriptor: int) -> None:
+        if next(calls) > 12:
+            raise OSError(28, "No space left on device")
+        forced(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with pytest.raises(BackendUnavailable, match=r"cannot be written \(No space left on device\); what is done so far"):
+        words.run(file, tmp_path / "run")
+    monkeypatch.undo()
+    assert not list((tmp_path / "run").rglob(".*.new"))
+    words.run(file, tmp_path / "run")
+    assert files(tmp_path / "run") == files(tmp_path / "whole")
+
+
+def test_a_folder_with_something_else_in_it_is_left_alone(tmp_path: Path) -> None:
+    file = words.write(tmp_path)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "note.txt").write_text("mine", encoding="utf-8")
+    for new in (False, True):
+        with pytest.raises(UsageError, match="holds no run"):
+            words.run(file, tmp_path / "mine", new=new)
+    assert [path.name for path in (tmp_path / "mine").iterdir()] == ["note.txt"]
+
+
+def test_an_error_of_ours_is_not_taken_for_a_failed_topic(tmp_path: Path) -> None:
+    file = words.write(tmp_path)
+    words.trouble["T03"] = lambda: ZeroDivisionError("a bug")
+    with pytest.raises(ZeroDivisionError):
+        words.run(file, tmp_path / "run")
+    assert not any(outcome.failed for outcome in read_journal(tmp_path / "run" / "journal.jsonl"))

@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy.stats import norm, ttest_rel
+
+from fairagent.evaluate.comparison import compare
+from fairagent.evaluate.outcome import Outcome
+from fairagent.evaluate.statistics import (
+    bootstrap_intervals,
+    holm,
+    paired_randomization,
+    paired_t,
+    seeded,
+    wins_ties_losses,
+)
+
+
+def test_holm_by_hand() -> None:
+    # 4 * .01, 3 * .02, 2 * .03, 1 * .05: the last would be smaller than the one before and is lifted to it.
+    assert holm([0.02, 0.05, 0.01, 0.03]) == pytest.approx([0.06, 0.06, 0.04, 0.06])
+    assert holm([0.5, 0.6]) == [1.0, 1.0]
+    assert holm([]) == []
+    assert holm([None, 0.01]) == [None, 0.01]
+
+
+def test_the_t_test_is_scipys() -> None:
+    a, b = np.random.default_rng(1).normal(size=(2, 30))
+    assert paired_t(a - b) == pytest.approx(ttest_rel(a, b).pvalue, rel=1e-12)
+
+
+def test_the_randomization_test_is_exact_where_it_can_be() -> None:
+    differences = np.array([0.3, -0.1, 0.25, 0.02, 0.11, -0.07, 0.4])
+    signs = np.array(list(itertools.product([-1, 1], repeat=len(differences))))
+    means = np.abs((signs * differences).mean(axis=1))
+    exact = (means >= abs(differences.mean()) - 1e-12).mean()
+    assert paired_randomization(differences[None], np.random.default_rng(0)) == [pytest.approx(exact)]
+
+
+def test_the_randomization_test_draws_where_it_must() -> None:
+    differences = np.random.default_rng(2).normal(0.3, 1, size=(2, 60))
+    first = paired_randomization(differences, seeded(0, "x"))
+    assert first == paired_randomization(differences, seeded(0, "x"))
+    assert first != paired_randomization(differences, seeded(1, "x"))
+    for row, p in zip(differences, first, strict=True):
+        # Of 60 topics, the normal approximation of the sign-flip distribution is good to about a percent.
+        z = row.sum() / np.sqrt((row**2).sum())
+        assert p == pytest.approx(2 * norm.sf(abs(z)), abs=0.015)
+
+
+def test_a_system_is_resampled_alike_whatever_others_there_are() -> None:
+    values = np.random.default_rng(3).random((3, 25))
+    low, high = bootstrap_intervals(values, seeded(0, "x"))
+    alone = bootstrap_intervals(values[1:2], seeded(0, "x"))
+    assert (low[1], high[1]) == (alone[0][0], alone[1][0])
+    assert paired_randomization(values, seeded(0, "y"))[2] == paired_randomization(values[2:], seeded(0, "y"))[0]
+
+
+def test_the_bootstrap_interval_is_about_that_of_the_normal() -> None:
+    values = np.random.default_rng(4).normal(size=(1, 400))
+    low, high = bootstrap_intervals(values, seeded(0))
+    half = 1.96 * values.std() / 20
+    assert low[0] == pytest.approx(values.mean() - half, abs=0.01)
+    assert high[0] == pytest.approx(values.mean() + half, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("differences", "t", "randomization"),
+    [
+        ([0.0, 0.0, 0.0], 1.0, 1.0),
+        ([0.5, 0.5, 0.5], 0.0, 0.25),
+        ([0.5], None, None),
+        ([1.0, -1.0], 1.0, 1.0),
+    ],
+)
+def test_edges(differences: list[float], t: float | None, randomization: float | None) -> None:
+    values = np.array(differences)
+    assert paired_t(values) == t
+    assert paired_randomization(values[None], np.random.default_rng(0)) == [randomization]
+
+
+def test_intervals_of_one_topic_and_of_equal_values() -> None:
+    for values in ([[0.3]], [[0.3, 0.3, 0.3]]):
+        low, high = bootstrap_intervals(np.array(values), np.random.default_rng(0))
+        assert (low[0], high[0]) == (pytest.approx(0.3), pytest.approx(0.3))
+
+
+def test_wins_ties_losses() -> None:
+    assert wins_ties_losses(np.array([0.0, 0.1, -0.1, 0.2])) == (2, 1, 1)
+
+
+def outcome(topic: str, system: str, **values: dict[str, float]) -> Outcome:
+    named = {name.removesuffix("_"): of_measure for name, of_measure in values.items()}
+    return Outcome(topic, "", system, {"": {}, **named}, (), (), (), "", 0, 0, 0, 0.0, False, 0.0, None)
+
+
+def test_comparisons() -> None:
+    values = {"A": [0.5, 0.25, 0.75], "B": [0.75, 0.25, 0.5 + 1e-12], "C": [0.75, 0.5, 1.0]}
+    topics = ["1", "2", "3"]
+    answers = {
+        (topic, system): outcome(topic, system, gender={"m": of_system[place]} if topic != "2" else {})
+        for system, of_system in values.items()
+        for place, topic in enumerate(topics)
+    }
+    rows = compare(answers, topics, ("A", "B", "C"), [("", "n"), ("gender", "m")], seed=0)
+    assert [(row.system, row.dimension, row.measure, row.topics) for row in rows] == [
+        ("A", "gender", "m", 2),
+        ("B", "gender", "m", 2),
+        ("C", "gender", "m", 2),
+    ]
+    a, b, c = rows
+    assert (a.mean, a.difference, a.t_p, a.t_holm, a.wins) == (0.625, None, None, None, 0)
+    assert b.difference == pytest.approx(0)
+    assert (b.wins, b.ties, b.losses) == (1, 0, 1)
+    assert c.difference == pytest.approx(0.25)
+    assert (c.wins, c.ties, c.losses, c.t_p, c.t_holm) == (2, 0, 0, 0.0, 0.0)
+    # Two topics: four ways to toss two coins, two of which are as extreme; and twice that after Holm.
+    assert (c.randomization_p, c.randomization_holm) == (0.5, 1.0)
+
+
+def test_rounding_is_no_win() -> None:
+    answers = {
+        (topic, system): outcome(topic, system, gender={"m": 0.1 + 0.2 if system == "A" else 0.3})
+        for topic in "12"
+        for system in "AB"
+    }
+    _, b = compare(answers, ["1", "2"], ("A", "B"), [("gender", "m")], seed=0)
+    assert (b.difference, b.wins, b.ties, b.losses, b.t_p, b.randomization_p) == (0.0, 0, 2, 0, 1.0, 1.0)

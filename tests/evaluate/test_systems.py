@@ -1,0 +1,198 @@
+"""Every kind of system runs on a real index, and does what its name says."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fairagent.errors import DataError, IndexMismatch, SettingsError, UsageError
+from fairagent.evaluate import engines
+from fairagent.evaluate.bench import Bench
+from fairagent.evaluate.check import check_experiment
+from fairagent.evaluate.experiment import build_indexes, run_experiment
+from fairagent.evaluate.crew import threads
+from fairagent.evaluate.outcome import Outcome
+from fairagent.evaluate.run import Run
+from fairagent.evaluate.systems import KINDS
+from fairagent.evaluate.training import FOLDS, cross_fitted, fold_of
+from fairagent.rerank.fa_star_ir import FAStarIRReranker
+from fairagent.rerank.base import Pool
+from fairagent.rerank.protected import Place
+from fairagent.retrieve.encoder import Embeddings
+
+from . import words
+
+SYSTEMS = """\
+name: every kind
+collection: collection.yaml
+seed: 3
+measures: [nDCG@8, AWRF(unknown=ignore)@8]
+settings: {index: INDEX, depth: 20, expansion: {terms: 5, documents: 3}}
+systems:
+  BM25: {system: bm25}
+  BM25 again: {system: bm25, reranking: {kind: fused}}
+  RM3: {system: rm3}
+  dense: {system: dense}
+  MMR: {system: mmr}
+  MMR, relevance alone: {system: mmr, options: {relevance: 1}}
+  MMR, groups: {system: mmr, options: {by: groups}}
+  MMR, embeddings: {system: mmr, options: {by: embeddings, retriever: dense}}
+  FA*IR: {system: fa-star-ir, options: {group: {gender: female}, alpha: 0.4}}
+  FA*IR, RM3: {system: fa-star-ir, options: {retriever: rm3}}
+  DELTR: {system: deltr, options: {iterations: 20, gamma: 0}}
+  DELTR, female: {system: deltr, options: {iterations: 20, gamma: 5, group: {gender: female}}}
+  DLF: {system: dlf}
+  Plackett-Luce: {system: plackett-luce}
+  agent: {}
+  agent, dense: {options: {retriever: dense}}
+  agent, gender: {dimensions: [gender]}
+  oracle: {target: trec}
+"""
+
+
+class HashEncoder:
+    """Every word is a coordinate of its own (of 64): enough to search with, and nothing to download."""
+
+    name = "hash"
+
+    def documents(self, texts: Sequence[str]) -> Embeddings:
+        vectors = np.zeros((len(texts), 64), np.float32)
+        for row, text in enumerate(texts):
+            for word in text.split():
+                vectors[row, hashlib.sha256(word.encode()).digest()[0] % 64] += 1
+        return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
+
+    queries = documents
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("kinds")
+    words.write(folder, SYSTEMS.replace("INDEX", str(folder / "index")))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def run(folder: Path) -> Run:
+    with pytest.MonkeyPatch.context() as patch, threads(2) as crew:
+        patch.setattr(engines, "encoder", lambda model: HashEncoder())
+        checked = check_experiment(folder / "experiment.yaml", environ={})
+        told: list[tuple[str, int]] = []
+        build_indexes(checked, lambda what, done: told.append((what, done)))
+        assert told[-1] == ("embedding words", 40)
+        assert ("indexing words", 40) in told
+        build_indexes(checked, lambda what, done: pytest.fail("it is there already"))
+        return run_experiment(checked, folder / "run", crew, environ={})
+
+
+def of(run: Run, system: str) -> list[Outcome]:
+    return [outcome for outcome in run.outcomes if outcome.system == system]
+
+
+def ids(run: Run, system: str) -> list[list[str]]:
+    return [[hit.id for hit in outcome.hits] for outcome in of(run, system)]
+
+
+def test_every_kind_is_tried(folder: Path, run: Run) -> None:
+    named = {system.kind for system in check_plan(folder).values()}
+    assert named == KINDS.keys() - {"words"}
+    assert not run.excluded.keys() - {"T19"}
+    for system in run.systems:
+        assert len(of(run, system)) == 19
+        assert all(0 < len(outcome.hits) <= 8 and outcome.failed is None for outcome in of(run, system))
+        assert all(hit.title for outcome in of(run, system) for hit in outcome.hits)
+
+
+def check_plan(folder: Path) -> dict[str, object]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engines, "encoder", lambda model: HashEncoder())
+        return dict(check_experiment(folder / "experiment.yaml", environ={}).plan.systems)
+
+
+def test_baselines_do_what_they_are_called(run: Run) -> None:
+    plain = ids(run, "BM25")
+    assert ids(run, "BM25 again") == plain == ids(run, "MMR, relevance alone")
+    for other in ("RM3", "dense", "MMR", "MMR, groups", "Plackett-Luce", "DLF", "agent", "FA*IR, RM3"):
+        assert ids(run, other) != plain, other
+    assert ids(run, "dense") != ids(run, "agent, dense")
+    women = [sum("female" in hit.groups["gender"] for outcome in of(run, name) for hit in outcome.hits[:4]) for name in ("BM25", "FA*IR")]
+    assert women[1] > women[0]
+    assert ids(run, "DELTR") != ids(run, "DELTR, female")
+
+
+def test_baselines_have_no_loop(run: Run) -> None:
+    for system in ("BM25", "RM3", "FA*IR", "Plackett-Luce"):
+        assert all(len(outcome.steps) == 1 and outcome.stopped == "" for outcome in of(run, system))
+    assert all(len(outcome.steps) > 1 and outcome.stopped for outcome in of(run, "agent"))
+    assert {exposure.dimension for exposure in of(run, "agent, gender")[0].steps[0].exposures} == {"gender"}
+    assert {exposure.dimension for exposure in of(run, "agent, gender")[0].exposures} == {"gender", "era"}
+
+
+def test_only_who_looks_at_judgments_is_an_oracle(run: Run) -> None:
+    assert run.oracle_systems == ("oracle",)
+
+
+def test_groups_from_judgments_make_oracles_of_those_who_look_at_groups(tmp_path: Path) -> None:
+    text = words.EXPERIMENT.replace("collection.yaml", "stances.yaml") + "dimensions: [stance]\n"
+    file = words.write(tmp_path, text)
+    collection = words.COLLECTION.split("groups:")[0].replace(
+        "{path: qrels.tsv}", "{path: stances.tsv, header: true, dimensions: {stance: {}}}"
+    )
+    (tmp_path / "stances.yaml").write_text(collection, encoding="utf-8")
+    lines = [f"T{n:02d}\t0\td{4 * (n % 10) + k:02d}\t1\t{'for' if k else 'against'}\n" for n in range(9) for k in (0, 1)]
+    (tmp_path / "stances.tsv").write_text("topic\titeration\tdocument\trel\tstance\n" + "".join(lines), encoding="utf-8")
+    assert words.run(file, tmp_path / "run").oracle_systems == ("fair",)
+
+
+def test_an_index_of_something_else_is_a_problem(folder: Path, tmp_path: Path) -> None:
+    file = words.write(tmp_path, words.EXPERIMENT + f"  BM25: {{system: bm25, index: '{folder / 'index'}'}}\n")
+    with (tmp_path / "docs.jsonl").open("a", encoding="utf-8") as documents:
+        documents.write('{"id": "d40", "title": "", "text": "one more"}\n')
+    with pytest.raises(IndexMismatch, match="does not belong to collection 'words'"):
+        check_experiment(file, environ={})
+
+
+def test_two_analyzers_need_two_indexes(tmp_path: Path) -> None:
+    more = "  a: {system: bm25}\n  b: {system: bm25, retrieval: {analyzer: whitespace}}\n"
+    with pytest.raises(SettingsError, match="its analyzer is 'whitespace', that of 'plain' 'english'"):
+        check_experiment(words.write(tmp_path, words.EXPERIMENT + more), environ={})
+
+
+def test_a_group_that_is_not_there(tmp_path: Path) -> None:
+    more = "  a: {system: fa-star-ir, options: {group: {era: old}}, dimensions: [gender]}\n"
+    with pytest.raises(UsageError, match="'era' is none of the system's dimensions"):
+        check_experiment(words.write(tmp_path, words.EXPERIMENT + more), environ={})
+
+
+def test_nobody_is_judged_by_what_it_was_trained_on() -> None:
+    pool = Pool.__new__(Pool)
+    pools = {f"T{n}": pool for n in range(40)}
+    seen: list[set[str]] = []
+
+    def fit(others: dict[str, Pool]) -> FAStarIRReranker:
+        seen.append(set(others))
+        return FAStarIRReranker(group=Place(0, len(seen) - 1))
+
+    fitted = cross_fitted(pools, fit, seed=1)  # type: ignore[arg-type]
+    assert len(fitted.rerankers) == FOLDS
+    folds = {topic: fold_of(topic, 1) for topic in pools}
+    assert set(folds.values()) == set(range(FOLDS))
+    assert all(topic not in seen[folds[topic]] for topic in pools)
+    assert all(topic in seen[other] for topic in pools for other in range(FOLDS) if other != folds[topic])
+    assert fold_of("T1", 1) != fold_of("T1", 2) or fold_of("T2", 1) != fold_of("T2", 2)
+    with pytest.raises(DataError, match="1 topics are too few"):
+        cross_fitted({"T1": pool}, fit, seed=1)  # type: ignore[arg-type]
+
+
+def test_prices_turn_tokens_into_dollars(tmp_path: Path) -> None:
+    from fairagent.types import Usage
+
+    text = words.EXPERIMENT + "prices: {m: {input: 2, output: 10}}\nsettings: {model: {name: m}}\n"
+    checked = check_experiment(words.write(tmp_path, text), environ={})
+    bench = Bench.open(checked.plan, checked.collection)
+    assert bench._cost("plain", Usage(1, 1000, 100, None)) == pytest.approx(0.003)
+    assert bench._cost("plain", Usage(1, 1000, 100, 0.5)) == 0.5

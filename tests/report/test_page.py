@@ -1,0 +1,361 @@
+"""The page as HTML: whole, closed to the network, escaped, and saying what the run says."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+
+from fairagent.evaluate.outcome import GroupShares, HitRecord
+from fairagent.evaluate.run import Run
+from fairagent.report.page import GROUP_COLORS, TEMPLATES, digest, page, write_page
+from fairagent.report.svg import SERIES
+
+from .runs import COLUMNS, MEASURES, ORACLE, compare, failed, made_run, tiny_run
+
+VOID = {"meta", "input", "br", "img", "link", "hr"}
+HOSTILE = "</style></script><script>alert(1)</script><img src=x onerror=alert(1)> \"'&amp; {{ 7 * 7 }} \u202e\x00\ud800"
+
+
+class Parsed(HTMLParser):
+    """A page as its elements and its text; raises where a tag is closed that is not open."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: list[str] = []
+        self.open: list[str] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        assert self.open, f"</{tag}> closes nothing"
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open and self.open[-1] not in ("style", "script"):
+            self.texts.append(data)
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.elements if name == tag]
+
+    @property
+    def text(self) -> str:
+        return " ".join("".join(self.texts).split())
+
+
+@pytest.fixture(scope="module")
+def text() -> str:
+    return page(made_run())
+
+
+@pytest.fixture(scope="module")
+def parsed(text) -> Parsed:
+    return Parsed(text)
+
+
+def test_every_tag_is_closed(parsed):
+    assert parsed.open == []
+
+
+def test_ids_are_distinct_and_links_lead_to_them(parsed):
+    ids = [attributes["id"] for _, attributes in parsed.elements if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    targets = [attributes["href"][1:] for name, attributes in parsed.elements if "href" in attributes]
+    targets += [attributes["for"] for attributes in parsed.all("label") if "for" in attributes]
+    assert set(targets) <= set(ids)
+
+
+def test_the_page_reaches_out_to_nothing(text, parsed):
+    assert not re.search(r"https?://|url\((?!#)|@import|fetch\(|XMLHttpRequest", text)
+    for name, attributes in parsed.elements:
+        assert "src" not in attributes
+        assert attributes.get("href", "#").startswith("#"), (name, attributes)
+    assert not parsed.all("link")
+
+
+def test_the_policy_allows_one_style_sheet_and_one_script(text, parsed):
+    (policy,) = [m["content"] for m in parsed.all("meta") if m.get("http-equiv") == "Content-Security-Policy"]
+    (style,) = re.findall(r"<style>(.*?)</style>", text, re.DOTALL)
+    (script,) = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)
+    assert policy == (
+        f"default-src 'none'; style-src '{digest(style)}'; script-src '{digest(script)}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    # Neither of these would be allowed, so neither may be there.
+    for _, attributes in parsed.elements:
+        assert not [name for name in attributes if name == "style" or name.startswith("on")]
+
+
+def test_header_cells_say_what_they_head(parsed):
+    assert {attributes.get("scope") for attributes in parsed.all("th")} == {"col", "row", "colgroup"}
+
+
+def test_what_cannot_be_seen_can_be_heard(parsed):
+    for attributes in parsed.all("svg"):
+        assert attributes.get("aria-hidden") == "true" or len(attributes["aria-label"]) > 10
+    for name, attributes in parsed.elements:
+        if "tabindex" in attributes:
+            assert attributes["role"] == "region", name
+            assert attributes["aria-label"]
+
+
+def test_everything_from_outside_is_text():
+    run = hostile_run()
+    told = Parsed(page(run))
+    assert len(told.all("script")) == len(told.all("style")) == 1
+    assert not told.all("img")
+    assert told.open == []
+    shown = HOSTILE.replace("\x00", "\ufffd").replace("\ud800", "\ufffd")
+    # Name, collection, systems, titles, queries, terms, labels, reasons, messages, provenance, measures.
+    assert told.text.count(shown) > 40
+
+
+def hostile_run() -> Run:
+    """A run in which everything that can be a text from outside is an attack."""
+    run = made_run(12)
+    systems = (HOSTILE, *run.systems[1:])
+    gender = GroupShares(HOSTILE, (HOSTILE, "male"), (0.4, 0.6), (0.5, 0.5), 0.1)
+    hit = HitRecord(HOSTILE, HOSTILE, 1.0, True, {HOSTILE: {HOSTILE: 0.7, "male": 0.3}})
+
+    def spoiled(outcome):
+        values = {("" if not d else HOSTILE): v for d, v in outcome.values.items()}
+        steps = tuple(
+            replace(
+                step,
+                query=HOSTILE,
+                terms=tuple((HOSTILE, 1.0) for _ in step.terms),
+                dropped=(HOSTILE,),
+                aim=f"{HOSTILE} ({HOSTILE})" if step.aim else None,
+                source=HOSTILE,
+                exposures=(gender,),
+            )
+            for step in outcome.steps
+        )
+        return replace(
+            outcome,
+            topic=f"{outcome.topic} {HOSTILE}",
+            query=HOSTILE,
+            system=systems[run.systems.index(outcome.system)],
+            values=values,
+            hits=(hit,),
+            exposures=(gender,),
+            steps=steps,
+            stopped=HOSTILE,
+            failed=outcome.failed and HOSTILE,
+        )
+
+    outcomes = tuple(map(spoiled, run.outcomes))
+    answers = {(outcome.topic, outcome.system): outcome for outcome in outcomes}
+    topics = [t for t in dict.fromkeys(o.topic for o in outcomes) if not t.startswith("T09")]
+    columns = [("", str(MEASURES[0])), *((HOSTILE, str(m)) for m in MEASURES[1:])]
+    return replace(
+        run,
+        name=HOSTILE,
+        collection=HOSTILE,
+        systems=systems,
+        baseline=HOSTILE,
+        dimensions=(HOSTILE,),
+        comparisons=compare(answers, topics, systems, columns, 1),
+        outcomes=outcomes,
+        excluded={f"T09 {HOSTILE}": HOSTILE},
+        provenance={HOSTILE: {HOSTILE: [HOSTILE, {HOSTILE: HOSTILE}]}, "about": HOSTILE},
+    )
+
+
+def test_equal_runs_give_equal_bytes(text):
+    made_run.cache_clear()
+    assert page(made_run()) == text
+
+
+def test_times_are_not_on_it():
+    run = tiny_run()
+    slower = tuple(replace(outcome, seconds=99.0) for outcome in run.outcomes)
+    assert page(replace(run, outcomes=slower)) == page(run)
+
+
+def test_writing_it_gives_the_whole_file(tmp_path):
+    write_page(tiny_run(), tmp_path / "report.html")
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+    assert (tmp_path / "report.html").read_bytes() == page(tiny_run()).encode()
+
+
+def test_sixty_topics_and_five_systems_are_below_five_megabytes():
+    assert 1e6 < len(page(made_run(60)).encode()) < 5e6
+
+
+def test_it_tells_what_was_run(parsed):
+    assert "5 systems on 11 topics of demo" in parsed.text
+    assert "fair in gender and region" in parsed.text
+    for key, value in (("analyzer", "english"), ("seed", "20221"), ("packages", "numpy 2.3, pyserini 1.6.0")):
+        assert f"{key}{value}" in parsed.text
+
+
+def test_the_table_has_every_number(parsed):
+    shown = parsed.text
+    for row in made_run().comparisons:
+        assert f"{row.mean:.3f}" in shown
+        assert f"{row.low:.3f}–{row.high:.3f}" in shown
+        if row.difference is not None:
+            assert f"{row.wins} / {row.ties} / {row.losses}" in shown
+    assert "expected 0.664" in shown
+
+
+def test_oracles_are_marked_wherever_they_stand(text):
+    name = rf'<span class="sys"><svg[^>]*>.{{,40}}</svg><span>{re.escape(ORACLE)}</span></span>'
+    badge = ' <span class="badge oracle">oracle</span>'
+    assert len(re.findall(name, text)) == len(re.findall(name + badge, text)) > 10
+    assert "no fair comparison" in text
+
+
+def test_partial_runs_say_so(text):
+    assert "not finished" not in text
+    run = made_run()
+    partial = page(replace(run, partial=True, outcomes=run.outcomes[:-1]))
+    assert "<b>This run is not finished.</b> The numbers cover only the 10 topics" in partial
+
+
+def test_excluded_topics_and_failures_are_named(parsed):
+    assert "T98: no relevant document" in parsed.text
+    assert "T09: agent, exposure failed: the model refused three times" in parsed.text
+    assert "agent, exposure failed on this topic: the model refused three times" in parsed.text
+
+
+def test_every_topic_opens_without_a_script(parsed):
+    topics = [attributes for attributes in parsed.all("details") if attributes.get("class") == "topic"]
+    assert len(topics) == 13
+    checked = [attributes["name"] for attributes in parsed.all("input") if "checked" in attributes]
+    assert len(checked) == len(set(checked)) == 12
+
+
+def test_documents_show_relevance_groups_and_keywords(text):
+    (first,) = re.findall(r'<details class="topic">.*?</details>', text, re.DOTALL)[:1]
+    assert '<tr class="r"><td>' in first
+    assert "<td>✓</td>" in first
+    assert re.search(r'<i class="g g0">female</i><i class="g g\d">', first)
+    assert "<mark>lawyer</mark>" in text
+    assert re.search(r'<td class="n">(<b>new</b>|↑\d+|↓\d+|=)</td>', first)
+
+
+def test_the_story_is_told(parsed):
+    assert "The user's query: Lawyers" in parsed.text
+    assert "Topic words, whatever the group:" in parsed.text
+    assert re.search(r"Aimed at female \(gender\), which had \d+% \(target \d+%\). Feedback added:", parsed.text)
+    assert "Dropped, not in the index: zyzzyva" in parsed.text
+    assert re.search(r"gap \d\.\d{4}, was \d\.\d{4}; now \d+% (accepted|discarded)", parsed.text)
+    assert "Stopped: the gap did not fall. The ranking that is judged:" in parsed.text
+
+
+def empty(run: Run, **changes: object) -> Run:
+    return replace(run, comparisons=(), outcomes=(), **changes)
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        pytest.param(empty(tiny_run(), partial=True), id="nothing done yet"),
+        pytest.param(empty(tiny_run(), excluded={"t1": "why"}), id="everything excluded"),
+        pytest.param(
+            replace(tiny_run(), comparisons=(), outcomes=tiny_run().outcomes[:1], partial=True), id="one done"
+        ),
+        pytest.param(
+            replace(tiny_run(), comparisons=(), outcomes=tuple(failed(o, "no") for o in tiny_run().outcomes)),
+            id="all failed",
+        ),
+        pytest.param(
+            replace(
+                tiny_run(), systems=("A",), outcomes=tiny_run().outcomes[::2], comparisons=tiny_run().comparisons[::2]
+            ),
+            id="one system",
+        ),
+        pytest.param(replace(tiny_run(), dimensions=(), comparisons=tiny_run().comparisons[:2]), id="no dimension"),
+        pytest.param(
+            replace(
+                tiny_run(), outcomes=tuple(replace(o, hits=(), steps=(), exposures=()) for o in tiny_run().outcomes)
+            ),
+            id="empty rankings",
+        ),
+        pytest.param(
+            replace(tiny_run(), outcomes=tuple(replace(o, cost=None, calls=3) for o in tiny_run().outcomes)),
+            id="price unknown",
+        ),
+    ],
+)
+def test_odd_runs_have_a_page(run):
+    told = Parsed(page(run))
+    assert told.open == []
+    assert "two topics" in told.text
+
+
+def test_an_infinite_gap_is_said():
+    run = tiny_run()
+    outcomes = tuple(replace(o, steps=tuple(replace(s, gap=math.inf) for s in o.steps)) for o in run.outcomes)
+    assert "gap infinite" in Parsed(page(replace(run, outcomes=outcomes))).text
+
+
+def test_an_unknown_price_is_no_zero():
+    run = tiny_run()
+    text = page(replace(run, outcomes=tuple(replace(o, cost=None) for o in run.outcomes)))
+    assert '<td class="n" data-value="">unknown</td>' in text
+
+
+def test_many_systems_find_colors():
+    run = tiny_run()
+    systems = tuple(f"system {number}" for number in range(11))
+    outcomes = tuple(replace(o, system=system) for o in run.outcomes[::2] for system in systems)
+    answers = {(outcome.topic, outcome.system): outcome for outcome in outcomes}
+    many = replace(
+        run,
+        systems=systems,
+        baseline=systems[0],
+        outcomes=outcomes,
+        comparisons=compare(answers, ["t1", "t2"], systems, COLUMNS[:3], 1),
+    )
+    assert all(f"<span>{system}</span>" in page(many) for system in systems)
+
+
+CSS = (TEMPLATES / "page.css").read_text(encoding="utf-8")
+
+
+def colors_of(scheme: str) -> dict[str, str]:
+    blocks = re.findall(r":root \{(.*?)\}", CSS, re.DOTALL)
+    return dict(re.findall(r"--(\w+): (#[0-9a-f]{6})", blocks[scheme == "dark"]))
+
+
+def contrast(one: str, other: str) -> float:
+    """WCAG 2.2, contrast ratio."""
+
+    def luminance(color: str) -> float:
+        parts = [int(color[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+        linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    brighter, darker = sorted((luminance(one), luminance(other)), reverse=True)
+    return (brighter + 0.05) / (darker + 0.05)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_colors_can_be_told_from_their_ground(scheme):
+    colors = colors_of(scheme)
+    for text in ("ink", "muted", "accent", "better", "worse"):
+        for ground in ("paper", "card", "wash", "hit", "warn"):
+            assert contrast(colors[text], colors[ground]) >= 4.5, (text, ground)
+    assert contrast(colors["ink"], colors["mark"]) >= 4.5
+    drawn = [f"s{k}" for k in range(len(SERIES))] + [f"b{k}" for k in range(GROUP_COLORS)] + ["bu"]
+    for name in drawn:
+        assert contrast(colors[name], colors["card"]) >= 3, name
+
+
+def test_both_schemes_have_the_same_colors():
+    assert colors_of("light").keys() == colors_of("dark").keys()

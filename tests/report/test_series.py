@@ -1,0 +1,164 @@
+"""The numbers behind the page, by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from fairagent.evaluate.outcome import Outcome
+from fairagent.report.results import efforts, findings, not_judged, result_tables
+from fairagent.report.series import counted_topics, gains, gap_paths, main_measure, mean_exposures, trade_off
+
+from .runs import MEASURES, ORACLE, SYSTEMS, failed, made_run, tiny_run
+
+NDCG, AWRF, PRODUCT = map(str, MEASURES)
+
+
+def changed(run, place: int, **changes):
+    """`run` with one outcome changed."""
+    outcomes: list[Outcome] = list(run.outcomes)
+    outcomes[place] = replace(outcomes[place], **changes)
+    return replace(run, outcomes=tuple(outcomes))
+
+
+def test_counted_topics_leave_out_what_failed_what_is_excluded_and_what_is_not_done():
+    run = tiny_run()
+    assert counted_topics(run) == ("t1", "t2")
+    assert counted_topics(replace(run, excluded={"t1": "why"})) == ("t2",)
+    assert counted_topics(replace(run, outcomes=run.outcomes[:3])) == ("t1",)
+    assert counted_topics(replace(run, outcomes=(*run.outcomes[:3], failed(run.outcomes[3], "no")))) == ("t1",)
+
+
+def test_a_dimension_is_won_by_the_product_or_else_by_awrf():
+    run = tiny_run()
+    assert main_measure(run, "gender") == PRODUCT
+    without = tuple(row for row in run.comparisons if row.measure != PRODUCT)
+    assert main_measure(replace(run, comparisons=without), "gender") == AWRF
+    assert main_measure(replace(run, comparisons=()), "gender") is None
+
+
+def test_gains_topic_by_topic():
+    gained = gains(tiny_run(), "gender", PRODUCT)
+    assert list(gained) == ["B"]
+    assert gained["B"] == pytest.approx({"t1": 0.6 * 0.9 - 0.5 * 0.8, "t2": 0.5 * 0.8 - 0.7 * 1.0})
+
+
+def test_trade_off_takes_relevance_from_all_topics():
+    a, b = trade_off(tiny_run(), "gender")
+    assert (a.relevance.mean, a.fairness.mean) == pytest.approx((0.6, 0.9))
+    assert (b.relevance.mean, b.fairness.mean) == pytest.approx((0.55, 0.85))
+    assert (a.front, b.front) == (True, False)
+
+
+def test_an_oracle_is_on_no_front_and_pushes_nobody_off():
+    _, b = trade_off(tiny_run(oracle_systems=("A",)), "gender")
+    assert b.front
+    a, _ = trade_off(tiny_run(oracle_systems=("A",)), "gender")
+    assert a.oracle
+    assert not a.front
+
+
+def test_equal_systems_are_both_on_the_front():
+    run = tiny_run()
+    same = tuple(replace(row, mean=0.5) for row in run.comparisons)
+    assert [point.front for point in trade_off(replace(run, comparisons=same), "gender")] == [True, True]
+
+
+def test_no_trade_off_without_both_measures():
+    run = tiny_run()
+    for gone in (NDCG, AWRF):
+        left = tuple(row for row in run.comparisons if row.measure != gone)
+        assert trade_off(replace(run, comparisons=left), "gender") == ()
+
+
+def test_mean_exposures():
+    a, b = mean_exposures(tiny_run(), "gender")
+    assert a.labels == ("female", "male")
+    np.testing.assert_allclose(a.shares, [0.3, 0.7])
+    np.testing.assert_allclose(b.shares, [0.45, 0.55])
+    np.testing.assert_allclose(b.target, [0.5, 0.5])
+
+
+def test_mean_exposures_are_over_the_topics_that_count_for_the_dimension():
+    run = tiny_run()
+    for place in (2, 3):
+        run = changed(run, place, values={"": run.outcomes[place].values[""]})
+    a, _ = mean_exposures(run, "gender")
+    np.testing.assert_allclose(a.shares, [0.2, 0.8])
+    assert a.topics == 1
+    assert not_judged(run) == {"gender": ("t2",)}
+
+
+def test_gap_paths_stay_where_a_refinement_was_discarded():
+    (paths,) = gap_paths(tiny_run())
+    assert paths.system == 1
+    np.testing.assert_allclose(paths.gaps, [[0.4, 0.3, 0.3]] * 2)
+
+
+def test_gap_paths_of_topics_that_stopped_early_keep_their_last_gap():
+    run = tiny_run()
+    (paths,) = gap_paths(changed(run, 1, steps=run.outcomes[1].steps[:1]))
+    np.testing.assert_allclose(paths.gaps, [[0.4, 0.4, 0.4], [0.4, 0.3, 0.3]])
+
+
+def test_infinite_gaps_are_counted_and_left_out():
+    run = tiny_run()
+    first, *others = run.outcomes[1].steps
+    (paths,) = gap_paths(changed(run, 1, steps=(replace(first, gap=float("inf")), *others)))
+    assert paths.infinite == 1
+    np.testing.assert_allclose(paths.gaps, [[0.4, 0.3, 0.3]])
+
+
+def test_a_table_has_relevance_and_the_measures_of_its_dimension():
+    run = tiny_run(expected={"B": {"gender": {AWRF: 0.9}}})
+    (table,) = result_tables(run)
+    assert [(column.dimension, column.measure) for column in table.columns] == [
+        ("", NDCG),
+        ("gender", AWRF),
+        ("gender", PRODUCT),
+    ]
+    a, b = table.lines
+    assert [cell.best for cell in a.cells] == [True, True, True]
+    assert [cell.expected for cell in b.cells] == [None, 0.9, None]
+    assert b.cells[1].comparison.difference == pytest.approx(-0.05)
+
+
+def test_the_best_mean_is_never_an_oracles():
+    gender, region = result_tables(made_run())
+    for table in (gender, region):
+        for place in range(len(table.columns)):
+            best = [SYSTEMS[line.system] for line in table.lines if line.cells[place].best]
+            assert best == ["agent, exposure"]
+
+
+def test_without_dimensions_there_is_a_table_of_relevance():
+    run = tiny_run()
+    alone = tuple(row for row in run.comparisons if not row.dimension)
+    (table,) = result_tables(replace(run, dimensions=(), comparisons=alone))
+    assert [column.measure for column in table.columns] == [NDCG]
+    assert result_tables(replace(run, comparisons=())) == ()
+
+
+def test_the_finding_is_the_best_system_that_saw_no_judgments():
+    for finding in findings(made_run()):
+        assert finding.best.system == "agent, exposure"
+        assert finding.best.system != ORACLE
+        assert finding.baseline.system == SYSTEMS[0]
+        assert finding.verdict == "better"
+        assert [best.measure for best, _ in finding.others] == [NDCG, AWRF]
+    (finding,) = findings(tiny_run())
+    assert finding.best.difference == pytest.approx((0.54 - 0.40 + 0.40 - 0.70) / 2)
+    assert finding.verdict == ""
+
+
+def test_no_finding_where_only_oracles_stand_beside_the_baseline():
+    assert findings(tiny_run(oracle_systems=("B",))) == ()
+
+
+def test_efforts_count_failures_and_retrievals():
+    run = tiny_run()
+    a, b = efforts(replace(run, outcomes=(*run.outcomes[:3], failed(run.outcomes[3], "no"))))
+    assert (a.answered, a.failed, a.retrievals) == (2, 0, 2)
+    assert (b.answered, b.failed, b.retrievals) == (1, 1, 3)
