@@ -18,8 +18,8 @@ _SHORTEST_STEM = 4
 
 
 def keywords_of(terms: Iterable[str]) -> frozenset[str]:
-    """The words of some keywords, in lower case."""
-    return frozenset(word for term in terms for word in _WORD.findall(term.casefold()))
+    """The words of some keywords in lower case; a single letter says nothing and is left out."""
+    return frozenset(word for term in terms for word in _WORD.findall(term.casefold()) if len(word) > 1)
 
 
 def highlighted(title: str, keywords: frozenset[str]) -> Pieces:

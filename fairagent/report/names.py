@@ -92,6 +92,15 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
+def shortened(text: str, longest: int) -> str:
+    """`text` in at most `longest` letters.
+
+    >>> shortened("Oceania", 7), shortened("Northern America", 10)
+    ('Oceania', 'Northern …')
+    """
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+
+
 def readable(text: str) -> str:
     r"""`text` with each sign that no page may hold (controls, halves of surrogate pairs) replaced by U+FFFD.
 

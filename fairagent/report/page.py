@@ -23,6 +23,7 @@ from fairagent.evaluate.tables import SIGNIFICANT, columns
 from fairagent.report import names
 from fairagent.report.panel import exposure_bar
 from fairagent.report.plots import (
+    color_number,
     exposure_plot,
     gains_plot,
     gap_plot,
@@ -39,7 +40,6 @@ from fairagent.report.series import (
     mean_exposures,
     trade_off,
 )
-from fairagent.report.svg import SERIES
 from fairagent.report.text import gap_text, percent
 from fairagent.report.topics import extremes, palette, topic_views
 
@@ -118,8 +118,8 @@ def _environment() -> Environment:
         "value": "{:.3f}".format,
     }
     environment.globals |= {
+        "color_number": color_number,
         "marker_number": marker_number,
-        "series": len(SERIES),
         "group_colors": GROUP_COLORS,
         "place": _place,
         "is_mapping": partial(_is, kind=Mapping),

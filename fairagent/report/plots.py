@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from markupsafe import Markup
 
-from fairagent.report.names import signed
+from fairagent.report.names import shortened, signed
 from fairagent.report.point_names import name_points
 from fairagent.report.series import GapPaths, MeanExposure, Point
 from fairagent.report.svg import INK, MUTED, PAPER, SERIES, TEXT_SIZE, Names, inline_svg, plot_style
@@ -23,9 +23,14 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 """A marker a system, as in the page's legends, so that none is told by its color alone."""
 
 
+def color_number(system: int) -> int:
+    """The place in `SERIES` of a system's color; the first is the baseline's alone."""
+    return system and 1 + (system - 1) % (len(SERIES) - 1)
+
+
 def color_of(system: int) -> str:
     """The stand-in color of a system (`svg.SERIES`)."""
-    return SERIES[system % len(SERIES)]
+    return SERIES[color_number(system)]
 
 
 def marker_number(system: int) -> int:
@@ -74,7 +79,8 @@ def exposure_plot(means: Sequence[MeanExposure], systems: Sequence[str], prefix:
     """Every group's mean share by system, tied to its target: the longer the line, the further from it."""
     names = Names()
     labels = means[0].labels
-    height = 14 * len(means) + 30
+    pitch = 14 if len(means) <= 6 else 11
+    half, height = pitch / 2, pitch * len(means) + 30
     with plot_style():
         figure, axis = _canvas(height * len(labels) + 26, left=10, bottom=24, right=14, top=2)
         axis.grid(axis="y", visible=False)
@@ -87,15 +93,23 @@ def exposure_plot(means: Sequence[MeanExposure], systems: Sequence[str], prefix:
         for place, group in enumerate(labels):
             top = -height * place
             # The name of the group stands on paper, so that no grid line runs through it.
-            axis.text(0, top - 14, names(group), color=INK, fontweight="bold", fontsize=TEXT_SIZE, gid=f"group{place}")
+            axis.text(
+                0,
+                top - 14,
+                names(shortened(group, 50)),
+                color=INK,
+                fontweight="bold",
+                fontsize=TEXT_SIZE,
+                gid=f"group{place}",
+            )
             for row, mean in enumerate(means):
-                y = top - 27 - 14 * row
+                y = top - 27 - pitch * row
                 share, target = float(mean.shares[place]), float(mean.target[place])
                 color = color_of(mean.system)
                 axis.plot([share, target], [y, y], color=color, linewidth=2.4, solid_capstyle="butt", alpha=0.55)
-                axis.plot([target, target], [y - 6, y + 6], color=INK, linewidth=2, solid_capstyle="butt")
+                axis.plot([target, target], [y - half, y + half], color=INK, linewidth=2, solid_capstyle="butt")
                 gid = f"share{place}x{mean.system}"
-                axis.plot([share], [y], marker_of(mean.system), color=color, markersize=7, gid=gid, clip_on=False)
+                axis.plot([share], [y], marker_of(mean.system), color=color, markersize=half, gid=gid, clip_on=False)
                 text = f"{systems[mean.system]}\n{group}: {share:.1%}, target {target:.1%}"
                 hints.append((gid, text))
         said = "; ".join(

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
+from fairagent.report.names import shortened
 from fairagent.report.series import Point
 from fairagent.report.svg import INK, TEXT_SIZE, Names
 
@@ -43,7 +44,7 @@ def name_points(axis: Axes, points: Sequence[Point], texts: Sequence[str], names
     for (x, y), text in zip(centers, texts, strict=True):
         free = [
             (box, side, dx, dy)
-            for box, side, (dx, dy) in _places(float(x), float(y), _cut(text))
+            for box, side, (dx, dy) in _places(float(x), float(y), shortened(text, LONGEST))
             if box.left >= inside.left and box.right <= inside.right
             if box.bottom >= inside.bottom and box.top <= inside.top
             if not any(box.meets(other) for other in taken)
@@ -53,7 +54,7 @@ def name_points(axis: Axes, points: Sequence[Point], texts: Sequence[str], names
         for box, side, dx, dy in free[:1]:
             taken.append(box)
             at = axis.transData.inverted().transform((x + dx, y + dy))
-            axis.text(at[0], at[1], names(_cut(text)), color=INK, ha=side, fontsize=TEXT_SIZE, zorder=4)
+            axis.text(at[0], at[1], names(shortened(text, LONGEST)), color=INK, ha=side, fontsize=TEXT_SIZE, zorder=4)
 
 
 def _cross(axis: Axes, point: Point) -> tuple[Box, Box]:
@@ -76,7 +77,3 @@ def _places(x: float, y: float, text: str) -> list[tuple[Box, str, tuple[float, 
             left = x + dx - {"left": 0.0, "right": width, "center": width / 2}[side]
             found.append((Box(left, y + dy - 2, left + width, y + dy + size), side, (dx, dy)))
     return found
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PAPER, INK, MUTED, GRID = "#00f000", "#00f001", "#00f002", "#00f003"
-SERIES = tuple(f"#00f1{k:02d}" for k in range(8))
-"""One color a system, the baseline's first; more systems than that use them again, with other markers."""
+SERIES = tuple(f"#00f1{k:02d}" for k in range(10))
+"""One color a system, the baseline's first; more systems than that use the others again, with other markers."""
 TEXT_SIZE = 11
 
 _CLASS_OF = {PAPER: "paper", INK: "ink", MUTED: "muted", GRID: "grid"} | {

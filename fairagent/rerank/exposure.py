@@ -38,7 +38,9 @@ class ExposureReranker:
         n = min(pool.n, len(pool.ranking))
         # Documents with the same groups differ in relevance alone: only the best of each kind can be next.
         rows = np.hstack([membership[:, 1:] for membership in pool.memberships])
-        kinds, kind_of = np.unique(rows, axis=0, return_inverse=True)
+        numbers: dict[bytes, int] = {}
+        kind_of = np.array([numbers.setdefault(row.tobytes(), len(numbers)) for row in rows], dtype=np.intp)
+        kinds = rows[np.unique(kind_of, return_index=True)[1]]
         splits = np.cumsum([len(target) for target in pool.targets])[:-1]
         kind_rows = np.split(kinds, splits, axis=1)
         missing = sum((rows_of.sum(axis=1) == 0).astype(np.float64) for rows_of in kind_rows)

@@ -68,7 +68,12 @@ def top_terms(
     Words in more than `max_share` of all documents say nothing and are left out, as are those in `skip`.
     """
     eligible = np.flatnonzero((scores > 0) & (postings.document_share <= max_share))
-    order = eligible[np.argsort(-scores[eligible], kind="stable")][: n + len(skip)]
+    most = n + len(skip)
+    if len(eligible) > most:
+        # Sorting the few that can be among the best is much cheaper than sorting all; ties at the cut stay in.
+        least = np.partition(scores[eligible], -most)[-most]
+        eligible = eligible[scores[eligible] >= least]
+    order = eligible[np.argsort(-scores[eligible], kind="stable")][:most]
     words = source.words(postings.vocabulary[order])
     found = [(word, float(scores[i])) for word, i in zip(words, order, strict=True) if word and word not in skip]
     return found[:n]

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from fairagent.evaluate.outcome import GroupShares, HitRecord
-from fairagent.report.highlight import highlighted, is_keyword
+from fairagent.report.highlight import highlighted, is_keyword, keywords_of
 from fairagent.report.panel import STEP_GROUPS, exposure_bar, panel_of
 from fairagent.report.topics import FEWEST_HITS, MOST_HITS, ROWS, extremes, palette, topic_views
 
@@ -37,6 +37,10 @@ def test_a_document_without_a_title_shows_its_id():
 def test_words_of_discarded_steps_are_not_marked():
     # "court" was accepted, "judg" was not.
     assert panel().hits[1].title == (("Judges of the ", False), ("courts", True))
+
+
+def test_a_single_letter_is_no_keyword():
+    assert keywords_of(["O", "she", "court of law"]) == {"she", "court", "of", "law"}
 
 
 def test_long_rankings_are_cut_and_say_so():

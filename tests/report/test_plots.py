@@ -9,10 +9,18 @@ from xml.etree import ElementTree
 import pytest
 
 from fairagent.report.page import page
-from fairagent.report.plots import MARKERS, exposure_plot, gains_plot, gap_plot, marker_number, trade_off_plot
+from fairagent.report.plots import (
+    MARKERS,
+    color_number,
+    exposure_plot,
+    gains_plot,
+    gap_plot,
+    marker_number,
+    trade_off_plot,
+)
 from fairagent.report.point_names import Box
 from fairagent.report.series import gap_paths, mean_exposures, trade_off
-from fairagent.report.svg import SERIES, Names, inline_svg, plot_style
+from fairagent.report.svg import Names, inline_svg, plot_style
 
 from .runs import SYSTEMS, made_run, tiny_run
 
@@ -125,8 +133,9 @@ def test_one_system_at_one_point_can_be_drawn():
 
 
 def test_no_two_of_many_systems_look_alike():
-    looks = {(k % len(SERIES), MARKERS[marker_number(k)]) for k in range(len(SERIES) * len(MARKERS))}
-    assert len(looks) == len(SERIES) * len(MARKERS)
+    looks = {(color_number(k), MARKERS[marker_number(k)]) for k in range(30)}
+    assert len(looks) == 30
+    assert [k for k in range(30) if color_number(k) == 0] == [0]
 
 
 def test_boxes_meet_where_they_overlap():

@@ -11,6 +11,7 @@ flushed before it, and whatever they hold beyond it is cut off by whoever takes 
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
@@ -24,6 +25,8 @@ from fairagent.types import Document
 
 STATE = "fairagent"
 """The key of a build's state in Lucene's commit data."""
+DAMAGE = ("CorruptIndexException", "IndexFormatTooOld", "IndexFormatTooNew", "NoSuchFileException", "EOFException")
+"""Java's exceptions for an index that cannot be gone on with."""
 
 
 class Named(Protocol):
@@ -43,28 +46,27 @@ class Build:
     """An index that is being built in `folder`; `committed` documents of it are safe."""
 
     def __init__(
-        self,
-        folder: Path,
-        writer: Any,
-        origin: Mapping[str, object],
-        analyze: Callable[[str], list[str]],
-        resume: bool,
+        self, folder: Path, writer: Any, origin: Mapping[str, object], analyze: Callable[[str], list[str]]
     ) -> None:
-        """Go on from the last commit in `folder` if it has the same `origin` and `resume` allows it."""
+        """Take the folder, the open `writer` of its Lucene index, and what the index is built from."""
         self.folder, self._writer, self._origin, self._analyze = folder, writer, origin, analyze
-        state = _read_state(folder)
-        if not (resume and state and state["origin"] == origin and ForwardFiles.there(folder, state["sizes"])):
-            if state is not None:
-                # At once: the arrays that the old state speaks of are about to be cut.
-                with using_java():
-                    writer.deleteAll()
-                self._commit(None)
-            state = None
-        self.committed: int = state["documents"] if state else 0
-        self.files = ForwardFiles(folder, analyze, state["sizes"] if state else None)
+        self.committed = 0
+        self._sizes: dict[str, int] | None = None
+        self._files: ForwardFiles | None = None
+
+    def take_up(self, resume: bool) -> None:
+        """Find the last commit, to go on from it if it has the same origin and `resume` allows it; else clear it."""
+        state = _read_state(self.folder)
+        if resume and state and state["origin"] == self._origin and ForwardFiles.there(self.folder, state["sizes"]):
+            self.committed, self._sizes = state["documents"], state["sizes"]
+        elif state is not None:
+            # At once: the arrays that the old state speaks of are about to be cut.
+            with using_java():
+                self._writer.deleteAll()
+            self._commit(None)
 
     def run(self, collection: Named, commit_every: int, progress: Callable[[int], None]) -> int:
-        """Add the documents that are still to be added; return how many there are in all."""
+        """Add the documents that are still to be added and complete the arrays; return how many there are in all."""
         with using_java():
             store_text = java_class("org.apache.lucene.document.Field$Store")
             # The fields of one Lucene document, refilled for each of ours: creating Java objects is what costs.
@@ -76,6 +78,7 @@ class Build:
             for field in (name, number, contents, raw):
                 lucene_document.add(field)
 
+        files = self._files = ForwardFiles(self.folder, self._analyze, self._sizes)
         done = self.committed
         if done:
             progress(done)
@@ -90,24 +93,31 @@ class Build:
                 contents.setStringValue(" ".join(terms))
                 raw.setStringValue(stored)
                 self._writer.addDocument(lucene_document)
-            self.files.add(id, terms, text)
+            files.add(id, terms, text)
             done += 1
             progress(done)
             if not done % commit_every:
-                self._commit({"origin": self._origin, "documents": done, "sizes": self.files.flush()})
+                self._commit({"origin": self._origin, "documents": done, "sizes": files.flush()})
                 self.committed = done
         if not done:
             raise DataError(f"collection {collection.name!r} has no documents")
+        files.finish()
         return done
 
     def finish(self) -> None:
-        """Complete all files."""
-        self.files.finish()
+        """Complete the Lucene index; the folder then holds what an index keeps and nothing else."""
         with using_java():
             self._writer.setLiveCommitData(_entries(None))
             self._writer.close()
         # Only now: until Lucene's last commit the state before it may be needed again.
         ForwardFiles.clear(self.folder)
+
+    def abandon(self) -> None:
+        """Leave the folder as the last commit made it."""
+        if self._files:
+            self._files.close()
+        with using_java():
+            self._writer.rollback()
 
     def _commit(self, state: Mapping[str, object] | None) -> None:
         with using_java():
@@ -124,22 +134,23 @@ def open_writer(folder: Path) -> Any:
 
     with using_java():
         try:
-            return _writer(folder, "CREATE_OR_APPEND")
+            return _writer(folder)
         except jnius.JavaException as error:
-            if "LockObtainFailedException" not in str(error):
-                return _writer(folder, "CREATE")
-            raise BackendUnavailable(f"{folder} is being built already, here or by another process") from None
+            if "LockObtainFailedException" in str(error):
+                raise BackendUnavailable(f"{folder} is being built already, here or by another process") from None
+            if not any(damage in str(error) for damage in DAMAGE):
+                raise
+        shutil.rmtree(folder / "lucene")
+        return _writer(folder)
 
 
-def _writer(folder: Path, mode: str) -> Any:
+def _writer(folder: Path) -> Any:
     # The terms arrive ready-made, separated by blanks.
     config = java_class("org.apache.lucene.index.IndexWriterConfig")(
         java_class("org.apache.lucene.analysis.core.WhitespaceAnalyzer")()
     )
     merge_neighbors = java_class("org.apache.lucene.index.LogDocMergePolicy")()
-    open_mode = getattr(java_class("org.apache.lucene.index.IndexWriterConfig$OpenMode"), mode)
     config.setMergePolicy(merge_neighbors)
-    config.setOpenMode(open_mode)
     config.setRAMBufferSizeMB(256.0)
     directory = _directory(folder)
     return java_class("org.apache.lucene.index.IndexWriter")(directory, config)

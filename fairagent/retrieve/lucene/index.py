@@ -11,17 +11,15 @@ from pathlib import Path
 from typing import Protocol
 
 from fairagent.errors import BackendUnavailable, DataError, IndexMismatch, UsageError
-from fairagent.retrieve.java import using_java
 from fairagent.retrieve.lucene.analysis import Analyzer
-from fairagent.retrieve.lucene.build import Build, open_writer
+from fairagent.retrieve.lucene.build import Build
+from fairagent.retrieve.lucene.build import open_writer as _open_writer
 from fairagent.types import Document
 
 FORMAT = 1
 MANIFEST = "fairagent.json"
 COMMIT_EVERY = 50_000
 """Documents between two commits: about a minute of work to lose."""
-
-_open_writer = open_writer
 
 
 class Indexable(Protocol):
@@ -112,21 +110,18 @@ def build_index(
     partial = folder.with_name(f"{folder.name}.partial")
     partial.mkdir(parents=True, exist_ok=True)
     writer = _open_writer(partial)
-    build = None
+    origin = {"fingerprint": fingerprint, "analyzer": analyzer, "pyserini": version("pyserini"), "format": FORMAT}
+    build = Build(partial, writer, origin, analyze)
     try:
-        origin = {"fingerprint": fingerprint, "analyzer": analyzer, "pyserini": version("pyserini"), "format": FORMAT}
-        build = Build(partial, writer, origin, analyze, resume)
+        build.take_up(resume)
         documents = build.run(collection, commit_every, progress)
         manifest = Manifest(collection.name, fingerprint, documents, analyzer, version("pyserini"))
         (partial / MANIFEST).write_text(json.dumps(asdict(manifest), indent=2) + "\n", encoding="utf-8")
         build.finish()
         _replace(folder, partial)
     except BaseException as error:
-        if build:
-            build.files.close()
-        with using_java():
-            writer.rollback()
-        if not build or not build.committed or isinstance(error, DataError):
+        build.abandon()
+        if not build.committed or isinstance(error, DataError):
             shutil.rmtree(partial, ignore_errors=True)
         raise
     return manifest

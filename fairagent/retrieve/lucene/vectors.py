@@ -70,9 +70,11 @@ class TermVectors:
         if size > 4 * len(terms):
             return np.unique(terms, return_inverse=True)
         # Marking is ten times faster than sorting, as long as the vocabulary is not much larger than the list.
-        present = np.zeros(size, dtype=bool)
-        present[terms] = True
-        return np.flatnonzero(present), (np.cumsum(present) - 1)[terms]
+        place = np.zeros(size, dtype=np.intp)
+        place[terms] = 1
+        vocabulary = np.flatnonzero(place)
+        place[vocabulary] = np.arange(len(vocabulary))
+        return vocabulary, place[terms]
 
 
 class TermVectorsWriter:
