@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from fairagent.cli import config, demo, doctor, estimate, evaluate, index, report, search
+from fairagent.cli import config, demo, doctor, estimate, evaluate, evaluate_run, index, report, search
 from fairagent.cli.terminal import error_console
 from fairagent.errors import FairAgentError
 
@@ -47,6 +47,7 @@ app.command("demo")(demo.demo)
 app.command("index")(index.index)
 app.command("search")(search.search)
 app.command("evaluate")(evaluate.evaluate)
+app.command("evaluate-run")(evaluate_run.evaluate_run)
 app.command("estimate")(estimate.estimate)
 app.command("report")(report.report)
 app.command("doctor")(doctor.doctor)

@@ -21,7 +21,8 @@ def index(
     """Index a collection for search.
 
     An index that was built from the collection as it is now is left alone; one that was built from something else is
-    refused, unless --force says to replace it.
+    refused, unless --force says to replace it. A build of more than 50,000 documents that was interrupted goes on from
+    the last 50,000 it finished.
     """
     from rich.filesize import decimal
 
@@ -43,7 +44,7 @@ def index(
             "bytes": indexed.size,
             "built": seconds is not None,
             "seconds": seconds,
-            "notes": list(loaded.notes),
+            "notes": [*loaded.notes, *loaded.source.notes],
         }
         typer.echo(to_json(record))
         return
@@ -53,5 +54,5 @@ def index(
         out.print(f"{indexed.folder} is up to date: {what}", markup=False, soft_wrap=True)
     else:
         out.print(f"Built {indexed.folder} in {seconds:.1f} s: {what}", markup=False, soft_wrap=True)
-    for note in loaded.notes:
+    for note in (*loaded.notes, *loaded.source.notes):
         out.print(f"note: {note}", markup=False, soft_wrap=True)

@@ -8,8 +8,6 @@ from time import perf_counter
 
 from fairagent.cli.terminal import progress_bar
 from fairagent.collection import Collection
-from fairagent.collection.faults import Faults
-from fairagent.collection.records import lines
 from fairagent.retrieve.lucene import Manifest, build_index
 from fairagent.retrieve.lucene.index import MANIFEST
 from fairagent.settings import Retrieval
@@ -36,20 +34,16 @@ def ensure_index(collection: Collection, folder: Path, retrieval: Retrieval, for
         return Indexed(folder, manifest, None, _size(folder))
     started = perf_counter()
     with progress_bar() as bar:
-        task = bar.add_task(f"indexing {collection.name}", total=None if bar.disable else _count(collection))
+        task = bar.add_task(f"indexing {collection.name}", total=None if bar.disable else collection.source.count())
         manifest = build_index(
             collection,
             folder,
             retrieval.analyzer,
             lambda done: bar.update(task, completed=done),
             retrieval.memory,
+            resume=not force,
         )
     return Indexed(folder, manifest, perf_counter() - started, _size(folder))
-
-
-def _count(collection: Collection) -> int:
-    """How many documents the files seem to hold; faults show up when the documents are read."""
-    return sum(1 for path in collection.source.paths for _ in lines(path, Faults()))
 
 
 def _size(folder: Path) -> int:

@@ -4,10 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Protocol
 
-from fairagent.collection.documents import Documents
 from fairagent.collection.groups import Groups
 from fairagent.types import Document, Topic
+
+
+class Source(Protocol):
+    """Where the documents of a collection come from."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the last complete pass found odd, though it is no fault."""
+
+    def __iter__(self) -> Iterator[Document]:
+        """Read the documents."""
+
+    def count(self) -> int:
+        """About how many documents there are, for a progress bar."""
+
+    def fingerprint(self) -> str:
+        """A hash that changes whenever the documents do."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -25,7 +42,7 @@ class Collection:
     groups: Groups
     population: Mapping[str, Mapping[str, float]]
     notes: tuple[str, ...]
-    source: Documents = field(repr=False)
+    source: Source = field(repr=False)
 
     def documents(self) -> Iterator[Document]:
         """Read the documents, in order; DataError with all faults at the end of a pass that meets any."""

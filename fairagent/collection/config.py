@@ -8,6 +8,11 @@
     groups: {path: groups.tsv.gz, id: id, dimensions: {gender: {column: gender}}}
     population: {gender: {female: .5, male: .5}}
 
+or, for the TREC Fair Ranking track,
+
+    name: trec-fair-2022
+    track: {year: 2022, split: eval, folder: ../data/trec-fair, dimensions: [sub-geo, gender]}
+
 An `id` may be a template such as "{q_id}-{d_id}". Paths are relative to `root`, which is relative to the
 settings file.
 """
@@ -132,13 +137,40 @@ class GroupsFile(Section):
     dimensions: Dimensions = Field(default={})
 
 
+class TrackSection(Section):
+    """The real TREC Fair Ranking track, instead of documents, topics, qrels and groups."""
+
+    year: Literal[2021, 2022] = 2022
+    split: Literal["train", "eval"] = "eval"
+    folder: str | None = None
+    """The folder with the track's official files."""
+    ir_datasets: bool = False
+    """Fetch and read them through the package ir-datasets instead."""
+    dimensions: Names | None = None
+    """The track's names; None: sub-geo and gender (2021: geo and gender)."""
+    query: Literal["title", "keywords"] = "title"
+    """What of a topic is searched."""
+    keywords: str | None = None
+    """A file with the topics' keywords, where the topics have none."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> TrackSection:
+        if (self.folder is None) != self.ir_datasets:
+            raise ValueError("name either the `folder` of the official files or `ir_datasets: true`")
+        if self.ir_datasets and self.keywords:
+            raise ValueError("`keywords` belong to `folder`")
+        return self
+
+
 class CollectionFile(Section):
     """The whole settings file."""
 
     name: str = Field(min_length=1)
     root: str | None = None
     """The folder that all paths are relative to; None: the settings file's own."""
-    documents: DocumentsFile
+    documents: DocumentsFile | None = None
+    track: TrackSection | None = None
+    """The real track; it stands instead of all that follows."""
     topics: TopicsFile | None = None
     qrels: QrelsFile | None = None
     groups: Annotated[tuple[GroupsFile, ...], BeforeValidator(_as_list)] = Field(default=())
@@ -148,6 +180,10 @@ class CollectionFile(Section):
 
     @model_validator(mode="after")
     def _consistent(self) -> CollectionFile:
+        if self.track and (too := sorted(self.model_fields_set - {"name", "root", "track"})):
+            raise ValueError(f"`track` brings everything: leave out {', '.join(too)}")
+        if not self.track and not self.documents:
+            raise ValueError("`documents` are missing (or `track`, for the TREC Fair Ranking track)")
         if self.qrels and not self.topics:
             raise ValueError("`qrels` need `topics`")
         blocks: list[GroupsFile | QrelsFile] = [*self.groups, *([self.qrels] if self.qrels else [])]

@@ -19,6 +19,7 @@ from fairagent.collection.records import (
     checked_id,
     field_reader,
     json_records,
+    lines,
     read_text,
     template_fields,
 )
@@ -60,6 +61,15 @@ class Documents:
             faults.add(self.paths[0], None, f"no document has the title field {self.fields.title!r}")
         self._find_duplicates(hashes, faults)
         faults.check(f"the documents of collection {self.name!r}")
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Nothing: whatever is odd in these files is a fault."""
+        return ()
+
+    def count(self) -> int:
+        """How many documents the files seem to hold; faults show up when the documents are read."""
+        return sum(1 for path in self.paths for _ in lines(path, Faults()))
 
     def fingerprint(self) -> str:
         """SHA-256 (hex) over the bytes of the files, in order, and the fields; not over their names."""

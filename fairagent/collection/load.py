@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from fairagent.collection.collection import Collection
-from fairagent.collection.config import CollectionFile
+from fairagent.collection.config import CollectionFile, TrackSection
 from fairagent.collection.documents import Documents
 from fairagent.collection.faults import Faults, listed
 from fairagent.collection.groups import Groups, JoinedGroups, TopicGroups
@@ -16,6 +16,7 @@ from fairagent.collection.population import checked_population, read_population
 from fairagent.collection.qrels import Qrels, read_qrels
 from fairagent.collection.table import GroupTable
 from fairagent.collection.topics import read_topics
+from fairagent.collection.trec_fair.load import load_track, load_track_from_ir_datasets
 from fairagent.errors import DataError
 from fairagent.settings import read_yaml, validate
 
@@ -29,6 +30,9 @@ def load_collection(path: Path | str) -> Collection:
     path = Path(path)
     settings = validate(CollectionFile, read_yaml(path), str(path))
     root = path.parent / settings.root if settings.root else path.parent
+    if settings.track:
+        return _track(settings.name, settings.track, root)
+    assert settings.documents is not None  # or the settings were refused
     faults = Faults()
 
     paths = tuple(file for name in settings.documents.path for file in _matching(root, name, path, faults))
@@ -59,6 +63,14 @@ def load_collection(path: Path | str) -> Collection:
         notes=tuple(notes),
         source=Documents(settings.name, paths, settings.documents),
     )
+
+
+def _track(name: str, track: TrackSection, root: Path) -> Collection:
+    """The collection of the real track."""
+    if track.folder is None:
+        return load_track_from_ir_datasets(track.year, track.split, track.dimensions, track.query, name)
+    keywords = root / track.keywords if track.keywords else None
+    return load_track(root / track.folder, track.year, track.split, track.dimensions, track.query, keywords, name)
 
 
 def _matching(root: Path, name: str, settings: Path, faults: Faults) -> Iterator[Path]:

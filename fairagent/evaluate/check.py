@@ -30,11 +30,10 @@ WITHOUT_RELEVANT = "no relevant document"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Checked:
-    """An experiment that can run: `judged` has the topics that count by dimension, `excluded` why others do not."""
+    """An experiment that can run, with the collection loaded; `excluded` says why topics do not count."""
 
     plan: Plan
     collection: Collection
-    judged: Mapping[str, JudgedTopics]
     excluded: Mapping[str, str]
 
 
@@ -77,7 +76,7 @@ def check_experiment(file: Path, limit: int | None = None, environ: Mapping[str,
         prices=described.prices,
         expected=expected,
     )
-    return Checked(plan, collection, judged, excluded)
+    return Checked(plan, collection, excluded)
 
 
 def _read(file: Path, problems: Problems) -> ExperimentFile:

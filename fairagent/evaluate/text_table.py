@@ -29,7 +29,7 @@ def _head(run: Run) -> Iterator[str]:
     if about := str(run.provenance.get("about", "")).strip():
         yield from about.splitlines()
     topics = max((row.topics for row in run.comparisons), default=0)
-    yield f"{run.collection}, {topics} topics, rankings of {run.n}; baseline: {run.baseline}"
+    yield f"{run.collection}, {counted(topics)}, rankings of {run.n}; baseline: {run.baseline}"
     if run.partial:
         yield "PARTIAL: these are the topics that every system has answered; repeat the command to finish"
 
@@ -51,7 +51,7 @@ def _means(run: Run) -> Iterator[str]:
 def _measure(run: Run, dimension: str, measure: str) -> Iterator[str]:
     rows = [row for row in run.comparisons if (row.dimension, row.measure) == (dimension, measure)]
     of = f"{dimension}, " if dimension else ""
-    yield f"{of}{measure_labels(run.measures)[measure]} ({rows[0].topics} topics)"
+    yield f"{of}{measure_labels(run.measures)[measure]} ({counted(rows[0].topics)})"
     paper = [expected(run, row) for row in rows]
     header = ["system", "mean", "95 % interval", *TESTS]
     table = [[*header, *(["expected"] if any(value is not None for value in paper) else [])]]
@@ -92,11 +92,20 @@ def _notes(run: Run) -> Iterator[str]:
     for topic, why in list(run.excluded.items())[:TOPICS_NAMED]:
         yield f"left out for all systems: topic {topic}, {why}"
     if len(run.excluded) > TOPICS_NAMED:
-        yield f"left out for all systems: {len(run.excluded) - TOPICS_NAMED} more topics"
+        yield f"left out for all systems: {len(run.excluded) - TOPICS_NAMED} more"
     for dimension in run.dimensions:
         without = dict.fromkeys(outcome.topic for outcome in answered(run) if dimension not in outcome.values)
         if without:
-            yield f"not judged for {dimension}, {len(without)} topics: {listed(without, TOPICS_NAMED)}"
+            yield f"not judged for {dimension}, {counted(len(without))}: {listed(without, TOPICS_NAMED)}"
+
+
+def counted(topics: int) -> str:
+    """So many topics, in words.
+
+    >>> counted(1), counted(20)
+    ('1 topic', '20 topics')
+    """
+    return f"{topics:,} topic{'s' * (topics != 1)}"
 
 
 def _name(run: Run, system: str) -> str:

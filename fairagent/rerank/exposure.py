@@ -36,38 +36,43 @@ class ExposureReranker:
     def rerank(self, pool: Pool) -> Ranking:
         """The best `pool.n` candidates; scores fall strictly from 1 at rank 1, since the order is no engine's."""
         n = min(pool.n, len(pool.ranking))
-        # Documents with the same groups differ in relevance alone: only the best of each kind can be next.
+        # The dimensions' columns side by side: their divergences are summed, so one pass serves all.
         rows = np.hstack([membership[:, 1:] for membership in pool.memberships])
+        target = np.concatenate(pool.targets)
+        dimension_of = np.repeat(np.arange(len(pool.targets)), [len(shares) for shares in pool.targets])
+        # Documents with the same groups differ in relevance alone: only the best of each kind can be next.
         numbers: dict[bytes, int] = {}
         kind_of = np.array([numbers.setdefault(row.tobytes(), len(numbers)) for row in rows], dtype=np.intp)
         kinds = rows[np.unique(kind_of, return_index=True)[1]]
-        splits = np.cumsum([len(target) for target in pool.targets])[:-1]
-        kind_rows = np.split(kinds, splits, axis=1)
-        missing = sum((rows_of.sum(axis=1) == 0).astype(np.float64) for rows_of in kind_rows)
+        labeled = kinds @ (dimension_of[:, None] == np.arange(len(pool.targets)))
+        missing = (labeled == 0).sum(axis=1)
         relevance = min_max(pool.ranking.scores) - self.unlabeled * missing[kind_of]
         queues = _queues(relevance, kind_of, len(kinds))
         heads = np.array([relevance[queue[0]] for queue in queues])
 
         weights = self.discount(n)
         total = weights.sum()
-        entropies = [_entropy(target) for target in pool.targets]
-        exposures = [np.zeros(len(target)) for target in pool.targets]
+        entropy = _entropy(target)
+        exposure, mass = np.zeros(len(target)), np.zeros(len(pool.targets))
         spent = np.zeros(len(kinds), dtype=bool)
         chosen: list[int] = []
         for rank, weight in enumerate(weights, start=1):
             # Summed anew: at the last rank it is exactly 0, and the last document is judged by what it is.
             left = weights[rank:].sum()
-            value = weight * heads / total
-            for rows_of, exposure, target, entropy in zip(kind_rows, exposures, pool.targets, entropies, strict=True):
-                then = exposure + weight * rows_of + left * target
-                value -= self.fairness * _jensen_shannon(then, target, entropy)
+            masses = mass + weight * labeled + left
+            empty = masses == 0
+            share = (exposure + weight * kinds + left * target) / np.where(empty, 1, masses)[:, dimension_of]
+            # JSD = H((p + t) / 2) - H(p) / 2 - H(t) / 2; of no exposure at all that is ln 2 / 2, where ln 2 is meant.
+            divergence = _entropy((share + target) / 2) - (_entropy(share) + entropy) / 2
+            divergence += empty.sum(axis=1) * (np.log(2) / 2)
+            value = weight * heads / total - self.fairness * divergence
             value[spent] = -np.inf
             best = min(np.flatnonzero(value == value.max()).tolist(), key=lambda kind: queues[kind][0])
             chosen.append(queues[best].pop(0))
             spent[best] = not queues[best]
             heads[best] = relevance[queues[best][0]] if queues[best] else 0.0
-            for rows_of, exposure in zip(kind_rows, exposures, strict=True):
-                exposure += weight * rows_of[best]
+            exposure += weight * kinds[best]
+            mass += weight * labeled[best]
         return Ranking(tuple(pool.ranking.ids[i] for i in chosen), np.linspace(1, 0, n, endpoint=False))
 
 
@@ -77,17 +82,6 @@ def _queues(relevance: FloatArray, kind_of: NDArray[np.intp], kinds: int) -> lis
     for i in np.argsort(-relevance, kind="stable").tolist():
         queues[kind_of[i]].append(i)
     return queues
-
-
-def _jensen_shannon(exposure: FloatArray, target: FloatArray, entropy: FloatArray) -> FloatArray:
-    """JSD (nats) of each row of `exposure` (k, g), normalized, from `target` (g,); ln 2 where a row is empty.
-
-    Taken as H((p + t) / 2) - H(p) / 2 - H(t) / 2, with `entropy` the target's H(t): this runs at every rank.
-    """
-    total = exposure.sum(axis=1)
-    share = exposure / np.where(total > 0, total, 1)[:, None]
-    divergence = _entropy((share + target) / 2) - (_entropy(share) + entropy) / 2
-    return np.where(total > 0, divergence, np.log(2))
 
 
 def _entropy(shares: FloatArray) -> FloatArray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import time
 from pathlib import Path
 
@@ -44,7 +45,7 @@ def test_evaluate(call: Call, small: Small) -> None:
     assert (folder / "results.txt").read_text(encoding="utf-8") in result.stdout
     assert f"page: {folder / 'report.html'}" in result.stdout
     assert "BM25" in result.stdout
-    assert "not judged for gender, 1 topics: T2" in result.stdout
+    assert "not judged for gender, 1 topic: T2" in result.stdout
     assert "http" not in (folder / "results.txt").read_text(encoding="utf-8")
 
 
@@ -59,7 +60,7 @@ def test_json(call: Call, small: Small) -> None:
 
 def test_limit_then_all(call: Call, small: Small) -> None:
     file = write(small)
-    assert "1 topics" in call("evaluate", file, "--limit-topics", "1").stdout
+    assert "small, 1 topic, rankings" in call("evaluate", file, "--limit-topics", "1").stdout
     assert "2 topics" in call("evaluate", file).stdout
     lines = Path("runs/small_try/journal.jsonl").read_text(encoding="utf-8").splitlines()
     assert len(lines) == 2 * 3
@@ -94,6 +95,21 @@ def test_killed_and_repeated(call: Call, small: Small, tmp_path: Path) -> None:
     assert result.exit_code == 0, result.stderr
     for name in RESULTS:
         assert Path("killed", name).read_bytes() == Path("whole", name).read_bytes()
+
+
+def test_ctrl_c(call: Call, small: Small, tmp_path: Path) -> None:
+    more = "".join(f"  agent {n}: {{}}\n" for n in range(300))
+    process = start("evaluate", write(small, more), "--run", "stopped", folder=tmp_path)
+    journal = Path("stopped/journal.jsonl")
+    deadline = time.monotonic() + 60
+    while not (journal.exists() and journal.stat().st_size) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert said == "fairagent: interrupted\n"
+    assert "PARTIAL" in Path("stopped/results.txt").read_text(encoding="utf-8")
+    assert call("report", "stopped").exit_code == 0
 
 
 def test_a_missing_index_is_built(call: Call, small: Small) -> None:

@@ -97,7 +97,8 @@ def test_topics_are_filtered_by_text_and_system_and_put_in_order(use):
         const count = () => document.getElementById("count").value;
         const before = [topics().length, count()];
         set("text", "BOTANI", "input");
-        const botanists = [topics(), count()];
+        const right = all(".topic").every((topic) => topic.hidden !== /botani/i.test(topic.textContent));
+        const botanists = [topics(), count(), right];
         set("text", "no such words", "input");
         const nothing = [topics(), count()];
         set("text", "", "input");
@@ -109,7 +110,7 @@ def test_topics_are_filtered_by_text_and_system_and_put_in_order(use):
     """)
     assert before == [13, "13 topics"]
     assert 1 <= len(botanists[0]) < 13
-    assert botanists[1] == f"{len(botanists[0])} of 13 topics"
+    assert botanists[1:] == [f"{len(botanists[0])} of 13 topics", True]
     assert nothing == [[], "0 of 13 topics"]
     assert set(tabs) == {"1"}
     # The excluded topic that nobody ran has nothing of this system.

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from fairagent.collection.faults import Faults, listed, shown
-from fairagent.collection.records import Record, json_records, read_text
+from fairagent.collection.records import Record, json_records, lines, read_text
 from fairagent.collection.trec_fair.markup import html_to_text, wikitext_to_text
 from fairagent.errors import DataError
 from fairagent.measures.trec_fair import LARGEST_ID
@@ -21,6 +21,8 @@ from fairagent.types import Document
 
 TEXTS = {"plain": lambda text: text, "text": wikitext_to_text, "html": html_to_text}
 """The field with the article, and what makes plain text of it."""
+ARTICLES = 6_475_537
+"""Lines of the corpus of 2022."""
 WHOLE = 1 << 26
 """Files up to this size (bytes) are hashed from the first byte to the last."""
 SAMPLES, SAMPLE = 64, 1 << 20
@@ -50,15 +52,12 @@ class Corpus:
 
     def __init__(self, name: str, path: Path) -> None:
         self.name, self.paths = name, (path,)
-        self._repeated: list[str] | None = None
+        self._repeated: list[str] = []
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What the last complete pass found odd."""
-        if not self._repeated:
-            return ()
-        count = len(self._repeated)
-        return (f"{count} lines of {self.paths[0].name} repeat an id, whose first line counts: {listed(self._repeated)}",)
+        return repeated_note(self._repeated, self.paths[0].name)
 
     def __iter__(self) -> Iterator[Document]:
         faults, pages, repeated, count = Faults(), PageSet(), list[str](), 0
@@ -82,6 +81,12 @@ class Corpus:
         faults.check(f"the corpus of {self.name!r}")
         self._repeated = repeated
 
+    def count(self) -> int:
+        """About how many documents there are: those of the track's corpus in a large file, lines in a small one."""
+        path = self.paths[0]
+        small = path.is_file() and path.stat().st_size <= WHOLE
+        return sum(1 for _ in lines(path, Faults())) if small else ARTICLES
+
     def fingerprint(self) -> str:
         """SHA-256 (hex) of the file's size and its bytes.
 
@@ -94,6 +99,11 @@ class Corpus:
         except FileNotFoundError:
             raise DataError(f"{path}: the corpus is gone") from None
         return _fingerprint(path, status.st_size, status.st_mtime_ns)
+
+
+def repeated_note(ids: list[str], where: str) -> tuple[str, ...]:
+    """A note on the ids that came again, if any did."""
+    return (f"{len(ids)} articles of {where} repeat an id; the first one counts: {listed(ids)}",) if ids else ()
 
 
 def page_id(value: Any, field: str) -> int:

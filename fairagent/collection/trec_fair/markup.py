@@ -18,12 +18,12 @@ HIDDEN = frozenset(("script", "style", "head", "template", "noscript"))
 
 _TEMPLATE = re.compile(r"\{\{[^{}]*\}\}")
 _LINK = re.compile(r"\[\[([^\[\]]*)\]\]")
-_EXTERNAL = re.compile(r"\[(?:https?:)?//[^\s\[\]]*([^\[\]]*)\]")
+_EXTERNAL = re.compile(r"\[(?:https?:)?//[^\s\[\]]*(?:\s([^\[\]]*))?\]")
 _UNSHOWN = re.compile(r"\s*(?:file|image|category):", re.IGNORECASE)
 _REFERENCE = re.compile(r"<ref\b[^<>]*?(/?)>", re.IGNORECASE)
 _REFERENCE_END = re.compile(r"</ref\s*>", re.IGNORECASE)
 _TAG = re.compile(r"</?[a-zA-Z][^<>]*>")
-_MARKS = re.compile(r"'{2,}|^=+|=+[ \t]*$|^[*#:;]+|__[A-Z]+__", re.MULTILINE)
+_MARKS = re.compile(r"'{2,}|^=+|(?<!=)=+[ \t]*$|^[*#:;]+|__[A-Z]+__", re.MULTILINE)
 _SPACE = re.compile(r"\s+")
 
 
@@ -44,7 +44,7 @@ def wikitext_to_text(source: str) -> str:
         text, count = _LINK.subn(_shown, text)
         if not count:
             break
-    text = _EXTERNAL.sub(r"\1", text)
+    text = _EXTERNAL.sub(lambda link: link[1] or " ", text)
     text = html.unescape(_MARKS.sub(" ", _TAG.sub(" ", text)))
     return re.sub(r" ([,.;:)])", r"\1", _SPACE.sub(" ", text)).strip()
 
@@ -92,14 +92,12 @@ class _Words(HTMLParser):
 def _without(text: str, start: re.Pattern[str], end: re.Pattern[str]) -> str:
     """The text without what stands from each `start` to the next `end`; what is never closed stays."""
     kept, place = [], 0
-    for opening in iter(lambda: start.search(text, place), None):
-        kept.append(text[place : opening.start()])
+    while opening := start.search(text, place):
         # <ref name="x"/> has no content.
         closing = opening if opening.groups() and opening[1] else end.search(text, opening.end())
         if closing is None:
-            kept.append(text[opening.start() : opening.end()])
-            place = opening.end()
             break
+        kept.append(text[place : opening.start()])
         place = closing.end()
     return "".join([*kept, text[place:]])
 

@@ -139,10 +139,12 @@ class LuceneRetriever:
             terms = [term_class("contents", text) for text in self.analyzer.terms(word)]
             return min((self._reader.docFreq(term) for term in terms), default=0)
 
+    @engine_time()
     def postings(self, ids: Sequence[str]) -> Postings:
         """The terms of these documents; raises DataError naming ids that are not in the index."""
         return self._postings(tuple(ids))
 
+    @engine_time()
     def words(self, vocabulary: NDArray[np.intp]) -> list[str]:
         """A readable word for each term number of `postings`."""
         return self._vectors.words(vocabulary)
