@@ -20,7 +20,8 @@ def with_terms(query: Query, terms: Sequence[Term]) -> Query:
     >>> with_terms(Query("lawyers", terms=(Term("court", 0.5),)), [Term("court", 0.5), Term("she")]).terms
     (Term(text='court', weight=1.0), Term(text='she', weight=1.0))
     """
-    weights = {term.text: term.weight for term in query.terms}
-    for term in terms:
-        weights[term.text] = weights.get(term.text, 0.0) + term.weight
-    return Query(query.text, query.id, tuple(Term(text, weight) for text, weight in weights.items()))
+    merged: dict[str, Term] = {}
+    for term in (*query.terms, *terms):
+        known = merged.get(term.text)
+        merged[term.text] = Term(term.text, known.weight + term.weight) if known else term
+    return Query(query.text, query.id, tuple(merged.values()))

@@ -61,7 +61,9 @@ def demo(
         judged = judged_topics(collection, dimension)
         if left_out := [*judged.without_relevant, *judged.without_label]:
             out.print(f"Not judged for {dimension}, since no relevant document has a label: {', '.join(left_out)}")
-    out.print(f"\nHow the agent ({settings.reranking.kind} re-ranking) went about {result.query.text!r}\n", style="bold")
+    kind = settings.reranking.kind
+    out.print(f"\nHow the agent ({kind} re-ranking) went about {result.query.text!r}\n", style="bold")
     out.print(story(result.trace))
     out.print("\nThe same and more, for any query:", style="bold")
-    out.print(f"fairagent search -c {file} --index {indexed.folder} --topic {result.query.id}", markup=False, soft_wrap=True)
+    command = f"fairagent search -c {file} --index {indexed.folder} --topic {result.query.id}"
+    out.print(command, markup=False, soft_wrap=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -48,6 +49,8 @@ class GroupTable:
         self._keys = keys(ids)
         self._columns = dict(columns)
         self._shares: dict[str, FloatArray] = {}
+        # The same list is looked up once a dimension, and by measure, re-ranker and result.
+        self._remembered = lru_cache(maxsize=64)(self._rows)
 
     def __len__(self) -> int:
         return len(self._ids)
@@ -94,7 +97,7 @@ class GroupTable:
 
         Rows sum to 1 (unless the dimension is not normalized). `topic` makes no difference here.
         """
-        return self._column(dimension).matrix(self._rows(ids))
+        return self._column(dimension).matrix(self._remembered(tuple(ids)))
 
     def shares(self, dimension: str) -> FloatArray:
         """The mean membership (1 + g,) of all documents of the table, unlabeled ones included."""

@@ -43,11 +43,12 @@ class Vocabulary(Protocol):
 
 def checked(query: Query, ranking: Ranking) -> Ranking:
     """`ranking` as it is; DataError where it is none: any object may be an engine, and a nan would travel on."""
+    scores = ranking.scores
     faults = {
         "a document twice": len(set(ranking.ids)) < len(ranking.ids),
-        "not one score a document": ranking.scores.shape != (len(ranking.ids),),
-        "a score that is no finite number": not np.isfinite(ranking.scores).all(),
-        "scores that rise": bool((np.diff(ranking.scores) > 0).any()),
+        "not one score a document": scores.shape != (len(ranking.ids),),
+        "a score that is no finite number": not np.isfinite(scores).all(),
+        "scores that rise": bool((scores[1:] > scores[:-1]).any()),
     }
     if any(faults.values()):
         found = ", ".join(fault for fault, there in faults.items() if there)

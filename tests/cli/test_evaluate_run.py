@@ -1,0 +1,189 @@
+"""`fairagent evaluate-run`, on small made files and on those of the organizers' code."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from ..collection.trec_fair.track import FILES_2021, PAGES, TOPICS, write_track
+from .conftest import Call
+
+RUN = "id\tpage_id\n101\t12\n101\t7\n102\t7\n"
+RUN2 = "id\trep_number\tpage_id\n101\t1\t12\n101\t1\t7\n101\t2\t70000001\n102\t1\t7\n"
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> str:
+    return str(write_track(tmp_path / "track"))
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    path = tmp_path / "mine.tsv"
+    path.write_text(RUN, encoding="utf-8")
+    return path
+
+
+def test_the_whole_official_report(call: Call, data: str, run: Path) -> None:
+    result = call("evaluate-run", str(run), "--data", data, "--task", "1")
+    assert result.exit_code == 0, result.stderr
+    lines = result.stdout.splitlines()
+    assert lines[0] == "mine.tsv: TREC Fair 2022, Task 1, eval, means over 2 topics"
+    assert lines[2].split() == ["dimensions", "nDCG", "AWRF", "Score"]
+    names = [line.split()[0] for line in lines[3:15]]
+    single = ["sub-geo", "src-geo", "gender", "occ", "alpha", "age", "pop", "langs"]
+    assert names == ["all", "2021", "internal", "demographic", *single]
+    # Topic 101: the first of 3 relevant pages, all of discount 1, 1 and 1 / log2 3; topic 102 is perfect.
+    ndcg = (1 / (2 + 0.6309297535714575) + 1) / 2
+    assert {line.split()[1] for line in lines[3:15]} == {f"{ndcg:.4f}"}
+    assert "note: 1 relevant pages have no metadata and count in no target, of the topics 101 (1)" in result.stdout
+    assert "Atlantis" in result.stdout
+
+
+def test_task_2_and_every_topic(call: Call, data: str, run: Path) -> None:
+    run.write_text(RUN2, encoding="utf-8")
+    arguments = ("evaluate-run", str(run), "--data", data, "--task", "2", "--subset", "2021")
+    result = call(*arguments, "--per-topic")
+    assert result.exit_code == 0, result.stderr
+    lines = result.stdout.splitlines()
+    assert lines[2].split() == ["dimensions", "EE-L", "EE-D", "EE-R"]
+    mean = float(lines[3].split()[1])
+    at = lines.index("topic    EE-L    EE-D    EE-R") if "topic    EE-L    EE-D    EE-R" in lines else None
+    topics = [line.split() for line in lines if line.startswith(("101", "102"))]
+    assert at is None or lines[at - 1] == "2021"
+    assert [topic for topic, *_ in topics] == ["101", "102"]
+    assert sum(float(values[0]) for _, *values in topics) / 2 == pytest.approx(mean, abs=1e-4)
+
+
+def test_json(call: Call, data: str, run: Path) -> None:
+    arguments = ("evaluate-run", str(run), "--data", data, "--task", "1", "--json")
+    one = json.loads(call(*arguments, "--dimension", "gender").stdout)
+    assert (one["run"], one["track"], one["task"]) == ("mine.tsv", "TREC Fair 2022", 1)
+    (found,) = one["evaluations"]
+    assert (found["name"], found["dimensions"]) == ("gender", ["gender"])
+    assert [row["topic"] for row in found["topics"]] == ["101", "102"]
+    assert found["means"]["score"] == pytest.approx(sum(row["score"] for row in found["topics"]) / 2)
+    both = json.loads(call(*arguments, "--dimensions", "sub-geo,gender").stdout)
+    again = json.loads(call(*arguments, "--dimension", "sub-geo", "--dimension", "gender").stdout)
+    subset = json.loads(call(*arguments, "--subset", "2021").stdout)
+    assert both == again
+    assert both["evaluations"][0]["means"] == subset["evaluations"][0]["means"]
+    cut = json.loads(call(*arguments, "--dimension", "gender", "--n", "1").stdout)
+    assert cut["evaluations"][0]["means"]["ndcg"] == 1
+
+
+def test_missing_topics_are_named_and_left_out_of_the_means(call: Call, data: str, run: Path) -> None:
+    run.write_text("102\t7\n", encoding="utf-8")
+    result = call("evaluate-run", str(run), "--data", data, "--task", "1")
+    assert result.exit_code == 0
+    assert "means over 1 topics" in result.stdout
+    assert "1 topics are not in the run, and not in the means either: 101" in result.stdout
+
+
+def test_topics_without_a_target_are_named(call: Call, tmp_path: Path, run: Path) -> None:
+    topics = [*TOPICS, {"id": 103, "title": "x", "rel_docs": []}, {"id": 104, "title": "x", "rel_docs": [98]}]
+    data = str(write_track(tmp_path / "track", changed={"trec_2022_eval_reldocs.jsonl": topics}))
+    text = call("evaluate-run", str(run), "--data", data, "--task", "1").stdout
+    assert "left out, all: topic 103, no page is relevant" in text
+    assert "left out, all: topic 104, none of its 1 relevant pages has metadata" in text
+    run.write_text("103\t7\n", encoding="utf-8")
+    result = call("evaluate-run", str(run), "--data", data, "--task", "1")
+    assert result.exit_code == 4
+    assert "none of its topics has a target" in result.stderr
+
+
+def test_other_forms_of_a_run_file(call: Call, data: str, run: Path) -> None:
+    plain = call("evaluate-run", str(run), "--data", data, "--task", "1").stdout
+    for raw in (b"\xef\xbb\xbf" + RUN.encode(), RUN.replace("\n", "\r\n").encode(), gzip.compress(RUN.encode())):
+        run.write_bytes(raw)
+        assert call("evaluate-run", str(run), "--data", data, "--task", "1").stdout == plain
+
+
+def test_the_year_2021(call: Call, tmp_path: Path, run: Path) -> None:
+    data = str(write_track(tmp_path / "track", FILES_2021))
+    run.write_text("101\t12\n101\t7\n", encoding="utf-8")
+    result = call("evaluate-run", str(run), "--data", data, "--task", "1", "--track", "trec-fair-2021")
+    assert result.exit_code == 0, result.stderr
+    assert [line.split()[0] for line in result.stdout.splitlines()[3:6]] == ["all", "geo", "gender"]
+
+
+FAULTS = [
+    ("101\t12\n101\t12\n", ":2: page 12 is in line 1 of the same ranking already"),
+    ("101\t12\n999\t7\n", ":2: topic 999 is none of the 2 judged ones"),
+    ("101\t12\n101\tnan\n", ":2: the page 'nan' is no whole number"),
+    ("101\t12\n101\n", ":2: expected 2 columns"),
+    (RUN2, "is this a run of Task 2"),
+    ("101 Q0 12 1 3.5 mine\n", "is this a TREC run file"),
+    ("", "there are no lines"),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), FAULTS)
+def test_faults_of_the_run(call: Call, data: str, run: Path, text: str, message: str) -> None:
+    run.write_text(text, encoding="utf-8")
+    result = call("evaluate-run", str(run), "--data", data, "--task", "1")
+    assert result.exit_code == 4
+    assert str(run) in result.stderr
+    assert message in result.stderr
+    assert result.stdout == ""
+
+
+USAGE = [
+    (["--dimension", "geo"], "no dimension 'geo'; TREC Fair 2022 has: sub-geo, src-geo"),
+    (["--dimension", "gender,gender"], "one is named twice"),
+    (["--subset", "external"], "TREC Fair 2022 has: all, 2021, internal, demographic"),
+    (["--subset", "2021", "--dimension", "gender"], "exclude each other"),
+    (["--task", "3"], "3"),
+    (["--track", "trec-fair-2020"], "trec-fair-2020"),
+]
+
+
+@pytest.mark.parametrize(("options", "message"), USAGE)
+def test_wrong_options(call: Call, data: str, run: Path, options: list[str], message: str) -> None:
+    result = call("evaluate-run", str(run), "--data", data, "--task", "1", *options)
+    assert result.exit_code == 2
+    assert message in result.stderr
+
+
+def test_faults_of_the_data(call: Call, tmp_path: Path, run: Path) -> None:
+    result = call("evaluate-run", str(run), "--data", str(tmp_path / "nowhere"), "--task", "1")
+    assert result.exit_code == 4
+    assert "trec_2022_eval_reldocs.jsonl" in result.stderr
+    name = "trec_2022_articles_discrete_assessed.json.gz"
+    data = write_track(tmp_path / "track", changed={name: [PAGES[0], {"page_id": None}]})
+    result = call("evaluate-run", str(run), "--data", str(data), "--task", "1")
+    assert result.exit_code == 4
+    assert f"{data / name}:2: field 'page_id' is None" in result.stderr
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize(("task", "name"), [(1, "sysA"), (1, "sysB"), (2, "seqA"), (2, "seqB")])
+def test_the_values_of_the_organizers_code(call: Call, shared: Path, tmp_path: Path, task: int, name: str) -> None:
+    golden = shared / "golden" / "trec_fair" / "raw8"
+    data = tmp_path / "data"
+    data.mkdir()
+    shutil.copyfile(golden / "articles.jsonl", data / "trec_2022_articles_discrete_assessed.json")
+    shutil.copyfile(golden / "reldocs.jsonl", data / "trec_2022_eval_reldocs.jsonl")
+    run = golden / f"task{task}_{name}.tsv"
+    result = call("evaluate-run", str(run), "--data", str(data), "--task", str(task), "--json")
+    assert result.exit_code == 0, result.stderr
+    found = {evaluation["name"]: evaluation for evaluation in json.loads(result.stdout)["evaluations"]}
+    ours = {"all8": "all", "sub-geo*gender": "2021"}
+    columns = {"nDCG": "ndcg", "AWRF": "awrf", "Score": "score", "EE-L": "ee_l", "EE-D": "ee_d", "EE-R": "ee_r"}
+    checked = 0
+    with (golden / f"expected_task{task}_f8.tsv").open() as file:
+        for row in csv.DictReader(file, delimiter="\t"):
+            if row["run"] != name or row.get("cutoff", "500") != "500":
+                continue
+            evaluation = found[ours.get(row["config"], row["config"].removeprefix("1d:"))]
+            (values,) = [values for values in evaluation["topics"] if values["topic"] == row["topic_id"]]
+            for column, measure in columns.items():
+                if row.get(column):
+                    assert values[measure] == pytest.approx(float(row[column]), rel=1e-9), (row["config"], column)
+                    checked += 1
+    assert checked == 12 * 3 * 4

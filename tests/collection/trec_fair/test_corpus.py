@@ -1,0 +1,161 @@
+from __future__ import annotations
+
+import gzip
+import time
+from pathlib import Path
+
+import pytest
+
+from fairagent.collection.trec_fair import corpus as module
+from fairagent.collection.trec_fair.corpus import Corpus, PageSet
+from fairagent.collection.trec_fair.markup import html_to_text, wikitext_to_text
+from fairagent.errors import DataError
+from fairagent.types import Document
+
+from .track import ARTICLES, write_track
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Corpus:
+    return Corpus("small", write_track(tmp_path) / "trec_corpus_20220301_plain.json.gz")
+
+
+def of(folder: Path, *articles: object) -> Corpus:
+    name = "trec_corpus_20220301_plain.json.gz"
+    return Corpus("small", write_track(folder, {name: articles}) / name)
+
+
+def test_articles_become_documents_and_the_first_of_an_id_counts(corpus: Corpus) -> None:
+    assert corpus.notes == ()
+    assert list(corpus) == [
+        Document(str(page["id"]), page["plain"], page["title"], {"url": page["url"]})
+        for page in (ARTICLES[0], ARTICLES[1], ARTICLES[3])
+    ]
+    name = corpus.paths[0].name
+    assert corpus.notes == (f"1 articles of {name} repeat an id; the first one counts: 12",)
+    list(corpus)
+    assert len(corpus.notes) == 1
+    assert corpus.count() == len(ARTICLES)
+
+
+def test_wikitext_and_html_are_stripped(tmp_path: Path) -> None:
+    wikitext = {"id": 1, "title": "A", "text": "'''Ada''' [[code|wrote]]"}
+    page = {"id": 2, "title": "B", "html": "<p>Ada &amp; <i>Bob</i></p>"}
+    assert [document.text for document in of(tmp_path, wikitext, page)] == ["Ada wrote", "Ada & Bob"]
+
+
+FAULTS = [
+    ({"id": "12", "title": "A", "plain": "x"}, "field 'id' is '12', expected a whole number from 0"),
+    ({"id": True, "title": "A", "plain": "x"}, "field 'id' is True"),
+    ({"id": 2**31, "title": "A", "plain": "x"}, "field 'id' is 2147483648"),
+    ({"title": "A", "plain": "x"}, "field 'id' is None"),
+    ({"id": 3, "title": "A"}, "article 3: expected the article in one of the fields plain, text, html"),
+    ({"id": 3, "title": "A", "plain": "x", "html": "x"}, "found plain and html"),
+    ({"id": 3, "title": ["A"], "plain": "x"}, r"field 'title' is \['A'\], expected text"),
+    ({"id": 3, "title": "A", "plain": None}, "field 'plain' is None, expected text"),
+    ("{not json", "not JSON"),
+]
+
+
+@pytest.mark.parametrize(("article", "message"), FAULTS, ids=range(len(FAULTS)))
+def test_every_fault_is_named_with_its_line(tmp_path: Path, article: object, message: str) -> None:
+    corpus = of(tmp_path, ARTICLES[0], article, ARTICLES[1], "[]")
+    read = []
+    with pytest.raises(DataError, match=message) as error:
+        read.extend(corpus)
+    assert [fault.line for fault in error.value.faults] == [2, 4]
+    assert all(fault.path == corpus.paths[0] for fault in error.value.faults)
+
+
+def test_a_file_that_breaks_off(corpus: Corpus) -> None:
+    path = corpus.paths[0]
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(DataError, match="gzip data break off"):
+        list(corpus)
+
+
+def test_no_articles(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="there are no articles"):
+        list(of(tmp_path))
+
+
+def test_the_fingerprint_is_that_of_the_content(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, same = (of(tmp_path / name, *ARTICLES) for name in ("one", "same"))
+    same.paths[0].write_bytes(one.paths[0].read_bytes())
+    other = of(tmp_path / "other", *ARTICLES[:2])
+    assert one.fingerprint() == same.fingerprint() != other.fingerprint()
+    same.paths[0].unlink()
+    with pytest.raises(DataError, match="the corpus is gone"):
+        same.fingerprint()
+
+
+def test_a_large_file_is_sampled_with_both_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "WHOLE", 1_000)
+    monkeypatch.setattr(module, "SAMPLE", 50)
+    prints = set()
+    for number, change in enumerate((None, 0, 49, -1, -8)):
+        raw = bytearray(range(256)) * 100
+        if change is not None:
+            raw[change] ^= 1
+        path = tmp_path / f"{number}.json.gz"
+        path.write_bytes(raw)
+        prints.add(Corpus("large", path).fingerprint())
+    assert len(prints) == 5
+    # What the end of a gzip file holds tells contents apart that differ anywhere.
+    texts = [b"a" * 50_000 + b"b" + b"c" * 50_000, b"a" * 50_000 + b"B" + b"c" * 50_000]
+    assert len({gzip.compress(text, mtime=0)[-8:] for text in texts}) == 2
+
+
+def test_a_set_of_pages() -> None:
+    pages = PageSet()
+    ids = [5, 0, 7, 8, 70_000_000, 5, 6, 70_000_000, 0, 69_999_999]
+    assert [pages.add(id) for id in ids] == [True] * 5 + [False, True, False, False, True]
+
+
+WIKITEXT = [
+    ("plain words", "plain words"),
+    ("'''Bold''' and ''italic''", "Bold and italic"),
+    ("== Life ==\nBorn.\n=== Work ===\n* one\n# two", "Life Born. Work one two"),
+    (
+        "[[London]], the [[London|city]]s, [[File:A.jpg|thumb|An [[island]].]][[Category:Towns]]end",
+        "London, the citys, end",
+    ),
+    ("{{Infobox|a={{b|{{c}}}}}}Text{{citation needed}}.", "Text."),
+    ('a<ref>one</ref> b<ref name="x" /> c<ref name="x">two</ref> d', "a b c d"),
+    ("a<!-- hidden -->b <!-- never closed", "ab <!-- never closed"),
+    ("see [https://example.org/x the page] or [//example.org]", "see the page or"),
+    ('before {| class="x"\n|-\n| cell\n|} after', "before after"),
+    ("x<sup>2</sup> &lt; 3&nbsp;km__NOTOC__", "x 2 < 3 km"),
+    ("a {{ never closed and [[ either", "a {{ never closed and [[ either"),
+    ("", ""),
+]
+
+
+@pytest.mark.parametrize(("source", "text"), WIKITEXT)
+def test_wikitext(source: str, text: str) -> None:
+    assert wikitext_to_text(source) == text
+
+
+HTML = [
+    ("<p>One</p><p>two</p>", "One two"),
+    ("<b>Ad</b>a<br/>wrote", "Ada wrote"),
+    ("<head><title>no</title></head><script>no()</script><body>yes<!-- no --></body>", "yes"),
+    ("<p>never <b>closed", "never closed"),
+    ("1 &lt; 2 &#233;", "1 < 2 é"),
+    ("", ""),
+]
+
+
+@pytest.mark.parametrize(("source", "text"), HTML)
+def test_html(source: str, text: str) -> None:
+    assert html_to_text(source) == text
+
+
+@pytest.mark.parametrize(
+    "piece", ["{{", "[[", "<!--", "<ref>", "[//a ", "[//a", "= ", "=", "<", "'", "{|", "}}", "<b ", "|"]
+)
+def test_no_text_takes_long(piece: str) -> None:
+    """300,000 characters of anything: what takes quadratic time takes minutes."""
+    started = time.perf_counter()
+    wikitext_to_text(piece * (300_000 // len(piece)))
+    assert time.perf_counter() - started < 5

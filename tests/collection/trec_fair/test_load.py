@@ -1,0 +1,364 @@
+"""The real track as a collection, from its files and through (a stand-in for) ir-datasets."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+from fairagent.collection import Collection, load_collection, make_target
+from fairagent.collection.trec_fair import groups as groups_module
+from fairagent.collection.trec_fair import read_metadata
+from fairagent.collection.trec_fair.files import find_track_files
+from fairagent.collection.trec_fair.groups import read_track_groups
+from fairagent.collection.trec_fair.load import load_track, load_track_from_ir_datasets
+from fairagent.collection.trec_fair.topics import RelevantPages
+from fairagent.errors import BackendUnavailable, DataError, SettingsError, UsageError
+from fairagent.measures.trec_fair import DIMENSIONS_2022
+from fairagent.types import UNKNOWN
+
+from .track import ARTICLES, FILES_2021, FILES_2022, PAGES, TOPICS, write_track
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return write_track(tmp_path / "track")
+
+
+def labels_of(collection: Collection, dimension: str, id: str) -> dict[str, float]:
+    labels = (UNKNOWN, *collection.groups.labels(dimension))
+    row = collection.groups.memberships(dimension, [id])[0].tolist()
+    return {label: weight for label, weight in zip(labels, row, strict=True) if weight}
+
+
+# --- from the official files
+
+
+def test_the_year_2022(folder: Path) -> None:
+    collection = load_track(folder)
+    assert collection.name == "trec-fair-2022-eval"
+    assert [document.id for document in collection.documents()] == ["12", "7", "70000001"]
+    assert {id: topic.query for id, topic in collection.topics.items()} == {"101": "Computing", "102": "Islands"}
+    assert collection.topics["101"].extra["keywords"] == ["programs", "wrote"]
+    assert {topic: dict(judged) for topic, judged in collection.qrels.items()} == {
+        "101": {"12": 1, "99": 1, "70000001": 1},
+        "102": {"7": 1},
+    }
+    assert collection.groups.dimensions == ("sub-geo", "gender")
+    assert collection.groups.labels("gender") == ("female", "male", "NB")
+    assert len(collection.groups.labels("sub-geo")) == 20
+    # The track's alignments: two genders weigh 1 each, regions are divided by their number, Oceania is one.
+    assert labels_of(collection, "gender", "12") == {"female": 1.0, "male": 1.0}
+    assert labels_of(collection, "gender", "70000001") == {"NB": 1.0}
+    assert labels_of(collection, "sub-geo", "12") == {"Northern Europe": 0.5, "Southern Asia": 0.5}
+    assert labels_of(collection, "sub-geo", "7") == pytest.approx({"Oceania": 2 / 3, "Caribbean": 1 / 3})
+    assert labels_of(collection, "sub-geo", "99") == {UNKNOWN: 1.0}
+    assert collection.population["gender"] == {"female": 0.495, "male": 0.495, "NB": 0.01}
+    assert collection.population.keys() == {"sub-geo", "gender"}
+    notes = "\n".join(collection.notes)
+    assert "relevant pages that are listed again" in notes
+    assert "Atlantis" in notes
+    assert len(collection.notes) == 3
+
+
+def test_the_year_2021(tmp_path: Path) -> None:
+    collection = load_track(write_track(tmp_path, FILES_2021), 2021)
+    topic = collection.topics["101"]
+    assert topic.query == "Computing"
+    assert topic.extra["keywords"] == ["programs", "wrote"]
+    assert set(topic.extra) == {"keywords", "scope", "homepage"}
+    # 2021 does not divide by the number of continents.
+    assert labels_of(collection, "geo", "12") == {"Europe": 1.0, "Asia": 1.0}
+    assert labels_of(collection, "gender", "12") == {"female": 1.0}
+    assert make_target("trec", "geo", collection, "101").shares.sum() == pytest.approx(1, abs=1e-6)
+    assert len(list(collection.documents())) == 3
+
+
+def test_any_dimension_of_the_track(folder: Path) -> None:
+    names = [dimension.name for dimension in DIMENSIONS_2022]
+    collection = load_track(folder, dimensions=names)
+    assert collection.groups.dimensions == tuple(names)
+    assert labels_of(collection, "src-geo", "12") == {UNKNOWN: 0.25, "Northern Europe": 0.75}
+    assert labels_of(collection, "occ", "12") == {"mathematician": 0.5, "writer": 0.5}
+    assert labels_of(collection, "langs", "7") == {"English only": 1.0}
+    assert collection.population.keys() == {"sub-geo", "src-geo", "gender"}
+
+
+def test_keywords_as_the_query(folder: Path, tmp_path: Path) -> None:
+    assert load_track(folder, query="keywords").topics["101"].query == "programs wrote"
+    (folder / "topics_keywords.jsonl").rename(tmp_path / "mine.jsonl")
+    with pytest.raises(DataError, match=r"2 of 2 topics have no keywords \(101, 102\); name a file that has them"):
+        load_track(folder, query="keywords")
+    assert load_track(folder, query="keywords", keywords=tmp_path / "mine.jsonl").topics["102"].query == "island"
+
+
+def test_all_missing_files_are_named_together(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="3 faults") as error:
+        load_track(tmp_path)
+    for name in ("trec_corpus_20220301_plain.json", "trec_2022_articles_discrete_assessed.json", "eval_reldocs"):
+        assert name in str(error.value)
+
+
+def test_the_assessed_metadata_come_first(folder: Path) -> None:
+    write_track(folder, {"trec_2022_articles_discrete.json.gz": PAGES})
+    assert find_track_files(folder).metadata.name == "trec_2022_articles_discrete_assessed.json.gz"
+    find_track_files(folder).metadata.unlink()
+    assert find_track_files(folder).metadata.name == "trec_2022_articles_discrete.json.gz"
+
+
+def test_what_the_track_does_not_have(folder: Path) -> None:
+    with pytest.raises(UsageError, match="2022 has no dimension geo; there are: sub-geo, src-geo, gender"):
+        load_track(folder, dimensions=["geo"])
+    with pytest.raises(UsageError, match="distinct"):
+        load_track(folder, dimensions=["gender", "gender"])
+    with pytest.raises(UsageError, match="year 2020"):
+        load_track(folder, year=2020)  # type: ignore[arg-type]
+
+
+BAD = [
+    ("trec_2022_articles_discrete_assessed.json.gz", {"page_id": "12"}, "field 'page_id' is '12'"),
+    ("trec_2022_articles_discrete_assessed.json.gz", {"page_id": 3, "gender": "male"}, "page 3, field 'gender'"),
+    ("trec_2022_articles_discrete_assessed.json.gz", "{", "not JSON"),
+    ("trec_2022_eval_reldocs.jsonl", {"id": 5, "title": 5.5, "rel_docs": []}, "field 'title' is 5.5"),
+    ("trec_2022_eval_reldocs.jsonl", {"id": 101, "title": "x", "rel_docs": []}, "topic 101 is that of line 1 already"),
+    ("trec_2022_eval_reldocs.jsonl", {"id": 5, "title": "x", "rel_docs": ["7"]}, "relevant page is '7'"),
+    ("topics_keywords.jsonl", {"id": 6, "title": "x", "keywords": "a b"}, "expected a list of words"),
+]
+
+
+@pytest.mark.parametrize(("name", "record", "message"), BAD, ids=range(len(BAD)))
+def test_faults_are_named_with_file_and_line(tmp_path: Path, name: str, record: object, message: str) -> None:
+    records = [*FILES_2022[name], record]
+    folder = write_track(tmp_path, changed={name: records})
+    with pytest.raises(DataError, match=message) as error:
+        load_track(folder)
+    assert [(fault.path, fault.line) for fault in error.value.faults] == [(folder / name, len(records))]
+
+
+def test_empty_metadata(tmp_path: Path) -> None:
+    folder = write_track(tmp_path, changed={"trec_2022_articles_discrete_assessed.json.gz": []})
+    with pytest.raises(DataError, match="there are no pages"):
+        load_track(folder)
+
+
+def test_topics_without_relevant_pages_are_a_note(tmp_path: Path) -> None:
+    topics = [*TOPICS, {"id": 103, "title": "Nothing", "rel_docs": []}]
+    collection = load_track(write_track(tmp_path, changed={"trec_2022_eval_reldocs.jsonl": topics}))
+    assert dict(collection.qrels["103"]) == {}
+    assert any("no relevant page" in note and "103" in note for note in collection.notes)
+
+
+@pytest.mark.shared
+def test_groups_are_the_official_alignments(shared: Path) -> None:
+    raw8 = shared / "golden" / "trec_fair" / "raw8"
+    names = [dimension.name for dimension in DIMENSIONS_2022]
+    table, notes = read_track_groups(raw8 / "articles.jsonl", 2022, names)
+    pages = read_metadata(raw8 / "articles.jsonl").pages
+    assert len(table) == len(pages)
+    assert notes == ()
+    for dimension in DIMENSIONS_2022:
+        ours = table.memberships(dimension.name, [str(id) for id in pages.ids])
+        theirs = pages.matrix(dimension.name)
+        known = ours if dimension.labels[0] == UNKNOWN else ours[:, 1:]
+        # The table keeps counts as 32-bit floats only where they are the same.
+        assert np.array_equal(known, theirs), dimension.name
+
+
+# --- groups are kept
+
+
+def test_groups_are_read_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = load_track(folder)
+    reads: list[Path] = []
+    read = groups_module.read_track_groups
+    monkeypatch.setattr(
+        groups_module, "read_track_groups", lambda path, *rest: (reads.append(path), read(path, *rest))[1]
+    )
+    second = load_track(folder)
+    assert reads == []
+    assert second.notes == first.notes
+    ids = ["12", "7", "70000001", "99"]
+    for dimension in first.groups.dimensions:
+        assert np.array_equal(first.groups.memberships(dimension, ids), second.groups.memberships(dimension, ids))
+    load_track(folder, dimensions=["gender"])
+    assert len(reads) == 1
+    write_track(folder, {"trec_2022_articles_discrete_assessed.json.gz": PAGES[:2]})
+    assert labels_of(load_track(folder), "gender", "70000001") == {UNKNOWN: 1.0}
+    assert len(reads) == 2
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"stamp": 1}', "null"])
+def test_damaged_groups_are_read_anew(folder: Path, text: str) -> None:
+    load_track(folder)
+    (stamp,) = folder.rglob("metadata.json")
+    stamp.write_text(text)
+    assert labels_of(load_track(folder), "gender", "70000001") == {"NB": 1.0}
+    assert json.loads(stamp.read_text())["stamp"]["size"] > 0
+
+
+def test_a_folder_that_cannot_be_written(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (folder / "fairagent-groups").write_text("a file is in the way")
+    assert labels_of(load_track(folder), "gender", "70000001") == {"NB": 1.0}
+    assert "read anew each time" in caplog.text
+
+
+# --- the settings file
+
+
+def settings(path: Path, text: str) -> Path:
+    path.write_text(f"name: mine\n{text}", encoding="utf-8")
+    return path
+
+
+def test_a_settings_file_may_name_the_track(folder: Path, tmp_path: Path) -> None:
+    text = "root: track\ntrack: {folder: ., dimensions: [gender, occ], query: keywords}\n"
+    collection = load_collection(settings(tmp_path / "c.yaml", text))
+    assert collection.name == "mine"
+    assert collection.groups.dimensions == ("gender", "occ")
+    assert collection.topics["101"].query == "programs wrote"
+    assert len(list(collection.documents())) == 3
+
+
+WRONG = [
+    ("track: {}", "either the `folder` of the official files or `ir_datasets: true`"),
+    ("track: {folder: ., ir_datasets: true}", "either the `folder`"),
+    ("track: {ir_datasets: true, keywords: k.jsonl}", "`keywords` belong to `folder`"),
+    ("track: {folder: .}\ndocuments: {path: d.jsonl}", "`track` brings everything: leave out documents"),
+    ("track: {folder: ., year: 2020}", "2021 or 2022"),
+    ("track: {folder: ., splitt: eval}", "split"),
+    ("population: {}", "`documents` are missing"),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), WRONG)
+def test_a_wrong_settings_file(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(SettingsError, match=message):
+        load_collection(settings(tmp_path / "c.yaml", text))
+
+
+# --- judgments
+
+
+def test_relevant_pages_are_a_mapping() -> None:
+    relevant = RelevantPages(np.array([7, 12, 7]))
+    assert relevant == {"7": 1, "12": 1}
+    assert list(relevant.items()) == [("7", 1), ("12", 1)]
+    assert [id in relevant for id in ("7", "07", "", "x", "٧", "-7", "8", "13")] == [True] + [False] * 7
+    assert relevant.get("13", 0) == 0
+
+
+# --- through ir-datasets
+
+
+class Article(NamedTuple):
+    """The fields of ir-datasets' FairTrec2022Doc that are used, and some more."""
+
+    doc_id: str
+    title: str
+    text: str
+    url: str
+    qual_cat: str | None
+    page_subcont_regions: list[str] | None
+    source_subcont_regions: dict[str, int] | None
+    gender: list[str] | None
+    occupations: list[str] | None
+
+
+class Question(NamedTuple):
+    query_id: str
+    text: str
+    url: str
+
+
+class Judged(NamedTuple):
+    query_id: str
+    doc_id: str
+    relevance: int
+    iteration: str
+
+
+class Dataset:
+    """What ir-datasets gives for trec-fair/2022/train, with these few articles."""
+
+    passes = 0
+
+    def docs_cls(self) -> type[Article]:
+        return Article
+
+    def docs_count(self) -> int | None:
+        return None
+
+    def docs_iter(self) -> Iterator[Article]:
+        Dataset.passes += 1
+        pages: dict[int, dict[str, Any]] = {}
+        for page in PAGES:
+            pages.setdefault(page["page_id"], page)
+        for article in [*ARTICLES, {"id": 5, "title": "Bare", "url": "u", "plain": "No metadata."}]:
+            page = pages.get(article["id"], {})
+            values = [page.get(field) for field in Article._fields[4:]]
+            yield Article(str(article["id"]), article["title"], article["plain"], article["url"], *values)
+
+    def queries_iter(self) -> Iterator[Question]:
+        yield from (Question(str(topic["id"]), topic["title"], "https://example.org") for topic in TOPICS)
+
+    def qrels_iter(self) -> Iterator[Judged]:
+        yield from (Judged(str(topic["id"]), str(page), 1, "0") for topic in TOPICS for page in topic["rel_docs"])
+
+
+@pytest.fixture
+def ir_datasets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def load(id: str) -> Dataset:
+        return {"trec-fair/2022/train": Dataset()}[id]
+
+    module = SimpleNamespace(load=load, util=SimpleNamespace(home_path=lambda: tmp_path / "home"))
+    monkeypatch.setitem(sys.modules, "ir_datasets", module)
+    monkeypatch.setattr(Dataset, "passes", 0)
+
+
+@pytest.mark.usefixtures("ir_datasets")
+def test_ir_datasets_gives_the_same_collection(folder: Path, tmp_path: Path) -> None:
+    dimensions = ["sub-geo", "src-geo", "gender", "occ"]
+    theirs = load_track_from_ir_datasets(2022, "train", dimensions)
+    ours = load_track(folder, dimensions=dimensions)
+    assert theirs.name == "trec-fair-2022-train"
+    assert {topic: dict(pages) for topic, pages in theirs.qrels.items()} == {
+        topic: dict(pages) for topic, pages in ours.qrels.items()
+    }
+    assert [topic.query for topic in theirs.topics.values()] == ["Computing", "Islands"]
+    ids = ["12", "7", "70000001", "5", "99"]
+    for dimension in dimensions:
+        expected = ours.groups.memberships(dimension, ids)
+        assert np.array_equal(theirs.groups.memberships(dimension, ids), expected)
+        assert np.array_equal(theirs.groups.shares(dimension), ours.groups.shares(dimension))
+    assert theirs.population == ours.population
+    assert [document.id for document in theirs.documents()] == ["12", "7", "70000001", "5"]
+    assert theirs.source.notes == ("1 articles of trec-fair/2022/train repeat an id; the first one counts: 12",)
+    assert theirs.source.count() > 6_000_000
+    assert theirs.fingerprint() == load_track_from_ir_datasets(2022, "train").fingerprint()
+    passes = Dataset.passes
+    load_track_from_ir_datasets(2022, "train", dimensions)
+    assert Dataset.passes == passes
+    file = settings(tmp_path / "c.yaml", "track: {ir_datasets: true, split: train, dimensions: gender}")
+    assert load_collection(file).groups.dimensions == ("gender",)
+
+
+@pytest.mark.usefixtures("ir_datasets")
+def test_what_ir_datasets_does_not_have() -> None:
+    with pytest.raises(UsageError, match="ir-datasets has no 'trec-fair/2022/eval'; name the folder"):
+        load_track_from_ir_datasets(2022, "eval")
+    with pytest.raises(UsageError, match="lacks the dimension 'alpha'"):
+        load_track_from_ir_datasets(2022, "train", ["alpha"])
+    with pytest.raises(DataError, match="2 of 2 topics have no keywords"):
+        load_track_from_ir_datasets(2022, "train", query="keywords")
+
+
+def test_without_ir_datasets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ir_datasets", None)
+    with pytest.raises(BackendUnavailable, match=r"pip install 'fairagent\[trec\]'"):
+        load_track_from_ir_datasets(2022, "train")
