@@ -163,7 +163,7 @@ def report(part: str, found: dict[str, float], documents: int) -> None:
         f"{part:15} {scaled(found['seconds'], documents, 's')}, {documents / found['seconds']:,.0f} documents/s, ",
         end="",
     )
-    print(f"peak {found['peak'] / 1e6:,.0f} MB")
+    print(f"CPU {scaled(found['cpu'], documents, 's')}, peak {found['peak'] / 1e6:,.0f} MB")
     if part == "index":
         forward = scaled(found["forward bytes"] / 1e6, documents, "MB")
         print(f"{'':15} {scaled(found['bytes'] / 1e6, documents, 'MB')}, of which {forward} beside Lucene's")

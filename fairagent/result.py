@@ -21,4 +21,3 @@ def hits_of(ranking: Ranking, meter: ExposureMeter, retriever: Retriever) -> tup
         }
         hits.append(Hit(i + 1, id, score, title, groups))
     return tuple(hits)
-

@@ -36,9 +36,7 @@ def estimate(file: ExperimentFile, limit_topics: LimitTopics = None, as_json: As
         typer.echo(to_json({"systems": [asdict(row) for row in rows], "dollars": total}))
         return
     table = [["system", "model", "topics", "calls", "tokens in", "tokens out", "cost"]]
-    table += [
-        [row.system, row.model or "-", str(row.topics), *_counts(row), _dollars(row.dollars)] for row in rows
-    ]
+    table += [[row.system, row.model or "-", str(row.topics), *_counts(row), _dollars(row.dollars)] for row in rows]
     typer.echo("\n".join(aligned(table)))
     typer.echo(f"\nAt most {sum(row.calls for row in rows):,} calls, {_dollars(total)}: every refinement is counted,")
     typer.echo("each with the longest reply allowed; most searches stop earlier. Tokens: four characters each.")

@@ -123,17 +123,15 @@ def _text(run: str, what: str, task: Task, evaluations: dict[str, Evaluation]) -
     for name, found in evaluations.items():
         rows.append([name, *(f"{found.mean(m):.4f}" if found.rows else "-" for m in MEASURES[task])])
     some = next(iter(evaluations.values()))
-    lines = [f"{run}: {what}, means over {len(some.rows)} topics", "", *aligned(rows), ""]
+    lines = [f"{run}: {what}; topics in the means: {len(some.rows)}", "", *aligned(rows), ""]
     if some.missing:
-        lines.append(
-            f"{len(some.missing)} topics are not in the run, and not in the means either: {_named(some.missing)}"
-        )
+        lines.append(f"topics that the run lacks, which no mean counts: {len(some.missing)} ({_named(some.missing)})")
     for name, found in evaluations.items():
         if found is some or found.left_out != some.left_out:
             lines += [f"left out, {name}: topic {topic}, {why}" for topic, why in found.left_out.items()]
     unknown = sum(row.unknown for row in some.rows)
     if unknown:
-        lines.append(f"{unknown} listed pages have no metadata: they take a rank and count for no group")
+        lines.append(f"listed pages without metadata, which take a rank and count for no group: {unknown}")
     return lines
 
 

@@ -76,9 +76,7 @@ def compare(
     return tuple(found)
 
 
-def _rows(
-    dimension: str, measure: str, systems: Sequence[str], values: FloatArray, seed: int
-) -> Iterator[Comparison]:
+def _rows(dimension: str, measure: str, systems: Sequence[str], values: FloatArray, seed: int) -> Iterator[Comparison]:
     """The comparisons of one column; `values` is (systems, topics), the baseline first."""
     low, high = bootstrap_intervals(values, seeded(seed, "bootstrap", dimension, measure))
     ends = zip(systems, values.mean(axis=1).tolist(), low.tolist(), high.tolist(), strict=True)

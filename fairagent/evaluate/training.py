@@ -35,9 +35,7 @@ def fold_of(topic: str, seed: int, folds: int = FOLDS) -> int:
     return hashlib.sha256(f"{seed}\n{topic}".encode("utf-8", "surrogatepass")).digest()[0] % folds
 
 
-def cross_fitted(
-    pools: Mapping[str, Pool], fit: Callable[[Mapping[str, Pool]], Reranker], seed: int
-) -> CrossFitted:
+def cross_fitted(pools: Mapping[str, Pool], fit: Callable[[Mapping[str, Pool]], Reranker], seed: int) -> CrossFitted:
     """`fit` called once a fold, with the pools of the topics outside of it; DataError where these are none."""
     rerankers = []
     for fold in range(FOLDS):

@@ -189,9 +189,7 @@ def test_report_writes_what_evaluate_wrote(call: Call, small: Small) -> None:
     assert "no system 'agnet'" in wrong.stderr
 
 
-def test_a_run_with_a_failed_topic_ends_with_7(
-    call: Call, small: Small, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_with_a_failed_topic_ends_with_7(call: Call, small: Small, monkeypatch: pytest.MonkeyPatch) -> None:
     from fairagent.agent import FairAgent
     from fairagent.errors import DataError
     from fairagent.query import as_query

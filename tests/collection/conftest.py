@@ -53,7 +53,7 @@ def write(tmp_path: Path) -> Write:
                 continue
             raw = content.encode() if isinstance(content, str) else content
             if name.endswith(".gz") and isinstance(content, str):
-                raw = gzip.compress(raw)
+                raw = gzip.compress(raw, mtime=0)
             path = tmp_path / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(raw)

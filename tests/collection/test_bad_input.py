@@ -37,7 +37,7 @@ FILE_FAULTS = [
         2,
         "not UTF-8 (byte 0xfc",
     ),
-    ("topics.jsonl", gzip.compress(FILES["topics.jsonl"].encode())[:-20], 1, "break off"),
+    ("topics.jsonl", gzip.compress(FILES["topics.jsonl"].encode(), mtime=0)[:-20], 1, "break off"),
     ("topics.jsonl", b"\x1f\x8b\x08\x00damaged", 1, "damaged"),
     ("qrels.tsv", None, None, "no such file"),
     ("qrels.tsv", "\n", None, "there are no judgments"),

@@ -103,7 +103,11 @@ def test_csv(folder: Path, run: Run) -> None:
 def test_text(run: Run) -> None:
     text = results_text(run)
     lines = text.splitlines()
-    assert lines[:3] == ["small experiment", "What it should show.", "words, 19 topics, rankings of 10; baseline: plain"]
+    assert lines[:3] == [
+        "small experiment",
+        "What it should show.",
+        "words, 19 topics, rankings of 10; baseline: plain",
+    ]
     assert "oracle, of a kind †" in text
     assert "† looked at the judgments" in text
     assert "no system asked a language model" in text

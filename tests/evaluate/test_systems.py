@@ -13,14 +13,14 @@ from fairagent.errors import DataError, IndexMismatch, SettingsError, UsageError
 from fairagent.evaluate import engines
 from fairagent.evaluate.bench import Bench
 from fairagent.evaluate.check import check_experiment
-from fairagent.evaluate.experiment import build_indexes, run_experiment
 from fairagent.evaluate.crew import threads
+from fairagent.evaluate.experiment import build_indexes, run_experiment
 from fairagent.evaluate.outcome import Outcome
 from fairagent.evaluate.run import Run
 from fairagent.evaluate.systems import KINDS
 from fairagent.evaluate.training import FOLDS, cross_fitted, fold_of
-from fairagent.rerank.fa_star_ir import FAStarIRReranker
 from fairagent.rerank.base import Pool
+from fairagent.rerank.fa_star_ir import FAStarIRReranker
 from fairagent.rerank.protected import Place
 from fairagent.retrieve.encoder import Embeddings
 
@@ -119,7 +119,10 @@ def test_baselines_do_what_they_are_called(run: Run) -> None:
     for other in ("RM3", "dense", "MMR", "MMR, groups", "Plackett-Luce", "DLF", "agent", "FA*IR, RM3"):
         assert ids(run, other) != plain, other
     assert ids(run, "dense") != ids(run, "agent, dense")
-    women = [sum("female" in hit.groups["gender"] for outcome in of(run, name) for hit in outcome.hits[:4]) for name in ("BM25", "FA*IR")]
+    women = [
+        sum("female" in hit.groups["gender"] for outcome in of(run, name) for hit in outcome.hits[:4])
+        for name in ("BM25", "FA*IR")
+    ]
     assert women[1] > women[0]
     assert ids(run, "DELTR") != ids(run, "DELTR, female")
 
@@ -143,8 +146,12 @@ def test_groups_from_judgments_make_oracles_of_those_who_look_at_groups(tmp_path
         "{path: qrels.tsv}", "{path: stances.tsv, header: true, dimensions: {stance: {}}}"
     )
     (tmp_path / "stances.yaml").write_text(collection, encoding="utf-8")
-    lines = [f"T{n:02d}\t0\td{4 * (n % 10) + k:02d}\t1\t{'for' if k else 'against'}\n" for n in range(9) for k in (0, 1)]
-    (tmp_path / "stances.tsv").write_text("topic\titeration\tdocument\trel\tstance\n" + "".join(lines), encoding="utf-8")
+    lines = [
+        f"T{n:02d}\t0\td{4 * (n % 10) + k:02d}\t1\t{'for' if k else 'against'}\n" for n in range(9) for k in (0, 1)
+    ]
+    (tmp_path / "stances.tsv").write_text(
+        "topic\titeration\tdocument\trel\tstance\n" + "".join(lines), encoding="utf-8"
+    )
     assert words.run(file, tmp_path / "run").oracle_systems == ("fair",)
 
 

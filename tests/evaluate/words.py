@@ -52,7 +52,9 @@ def documents() -> list[dict[str, str]]:
     for number in range(40):
         subject, other = SUBJECTS[number // 4], SUBJECTS[(number // 4 + 1) % 10]
         pronoun = "" if number % 5 == 4 else "she" if number % 4 == 3 else "he"
-        texts.append({"id": f"d{number:02d}", "title": f"{subject} {number}", "text": f"{pronoun} the {subject} met a {other}"})
+        texts.append(
+            {"id": f"d{number:02d}", "title": f"{subject} {number}", "text": f"{pronoun} the {subject} met a {other}"}
+        )
     return texts
 
 
@@ -70,7 +72,8 @@ def write(folder: Path, experiment: str = EXPERIMENT) -> Path:
         "qrels.tsv": "".join(f"T{n:02d} 0 d{4 * (n % 10) + k:02d} 1\n" for n in range(19) for k in (0, 1, 3)),
         "groups.tsv": "id\tgender\tera\n"
         + "".join(
-            f"{text['id']}\t{gender[text['text'].split()[0]]}\t{'old' if n % 3 else 'new'}\n" for n, text in enumerate(texts)
+            f"{text['id']}\t{gender[text['text'].split()[0]]}\t{'old' if n % 3 else 'new'}\n"
+            for n, text in enumerate(texts)
         ),
         "experiment.yaml": experiment,
     }

@@ -103,7 +103,11 @@ class Corpus:
 
 def repeated_note(ids: list[str], where: str) -> tuple[str, ...]:
     """A note on the ids that came again, if any did."""
-    return (f"{len(ids)} articles of {where} repeat an id; the first one counts: {listed(ids)}",) if ids else ()
+    return (
+        (f"articles of {where} that repeat an id, of which the first counts: {len(ids)} ({listed(ids)})",)
+        if ids
+        else ()
+    )
 
 
 def page_id(value: Any, field: str) -> int:

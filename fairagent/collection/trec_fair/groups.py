@@ -104,11 +104,11 @@ class _Reader:
     @property
     def notes(self) -> tuple[str, ...]:
         """What was odd, in words."""
-        notes = [f"{self.repeated} lines repeat a page; the first line of a page counts"] if self.repeated else []
-        notes += [f"{count} pages have no {field!r}" for field, count in self.missing.items()]
+        notes = [f"lines that repeat a page, whose first line counts: {self.repeated}"] if self.repeated else []
+        notes += [f"pages without {field!r}: {count}" for field, count in self.missing.items()]
         for field in dict.fromkeys(field for field, _ in self.strange):
             labels = [f"{label!r} ({count})" for (of, label), count in self.strange.items() if of == field]
-            notes.append(f"{field!r} has values that are no label and count for nothing: {listed(labels)}")
+            notes.append(f"values of {field!r} that are no label and count for nothing: {listed(labels)}")
         return tuple(notes)
 
     def _labels(self, page: int, record: Record) -> dict[str, Labels]:

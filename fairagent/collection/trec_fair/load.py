@@ -3,7 +3,7 @@
     load_track("trec-fair", year=2022, split="eval", dimensions=["sub-geo", "gender"])
     load_track_from_ir_datasets(2022, "train")
 
-Articles are streamed, judgments and groups are compact arrays: 2022's take some 200 MB of memory or less.
+Articles are streamed; judgments and groups are compact arrays.
 """
 
 from __future__ import annotations

@@ -5,14 +5,13 @@ import time
 from pathlib import Path
 
 import pytest
+from track_files import ARTICLES, write_track
 
 from fairagent.collection.trec_fair import corpus as module
 from fairagent.collection.trec_fair.corpus import Corpus, PageSet
 from fairagent.collection.trec_fair.markup import html_to_text, wikitext_to_text
 from fairagent.errors import DataError
 from fairagent.types import Document
-
-from .track import ARTICLES, write_track
 
 
 @pytest.fixture
@@ -32,7 +31,7 @@ def test_articles_become_documents_and_the_first_of_an_id_counts(corpus: Corpus)
         for page in (ARTICLES[0], ARTICLES[1], ARTICLES[3])
     ]
     name = corpus.paths[0].name
-    assert corpus.notes == (f"1 articles of {name} repeat an id; the first one counts: 12",)
+    assert corpus.notes == (f"articles of {name} that repeat an id, of which the first counts: 1 (12)",)
     list(corpus)
     assert len(corpus.notes) == 1
     assert corpus.count() == len(ARTICLES)

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from track_files import ARTICLES, FILES_2021, FILES_2022, PAGES, TOPICS, write_track
 
 from fairagent.collection import Collection, load_collection, make_target
 from fairagent.collection.trec_fair import groups as groups_module
@@ -22,8 +23,6 @@ from fairagent.collection.trec_fair.topics import RelevantPages
 from fairagent.errors import BackendUnavailable, DataError, SettingsError, UsageError
 from fairagent.measures.trec_fair import DIMENSIONS_2022
 from fairagent.types import UNKNOWN
-
-from .track import ARTICLES, FILES_2021, FILES_2022, PAGES, TOPICS, write_track
 
 
 @pytest.fixture
@@ -151,7 +150,7 @@ def test_topics_without_relevant_pages_are_a_note(tmp_path: Path) -> None:
     topics = [*TOPICS, {"id": 103, "title": "Nothing", "rel_docs": []}]
     collection = load_track(write_track(tmp_path, changed={"trec_2022_eval_reldocs.jsonl": topics}))
     assert dict(collection.qrels["103"]) == {}
-    assert any("no relevant page" in note and "103" in note for note in collection.notes)
+    assert any("without a relevant page" in note and "103" in note for note in collection.notes)
 
 
 @pytest.mark.shared
@@ -338,7 +337,9 @@ def test_ir_datasets_gives_the_same_collection(folder: Path, tmp_path: Path) -> 
         assert np.array_equal(theirs.groups.shares(dimension), ours.groups.shares(dimension))
     assert theirs.population == ours.population
     assert [document.id for document in theirs.documents()] == ["12", "7", "70000001", "5"]
-    assert theirs.source.notes == ("1 articles of trec-fair/2022/train repeat an id; the first one counts: 12",)
+    assert theirs.source.notes == (
+        "articles of trec-fair/2022/train that repeat an id, of which the first counts: 1 (12)",
+    )
     assert theirs.source.count() > 6_000_000
     assert theirs.fingerprint() == load_track_from_ir_datasets(2022, "train").fingerprint()
     passes = Dataset.passes

@@ -103,5 +103,5 @@ def write_track(folder: Path, files: Files = FILES_2022, changed: Files | None =
         if records is not None:
             lines = (record if isinstance(record, str) else json.dumps(record) for record in records)
             raw = "".join(f"{line}\n" for line in lines).encode()
-            (folder / name).write_bytes(gzip.compress(raw) if name.endswith(".gz") else raw)
+            (folder / name).write_bytes(gzip.compress(raw, mtime=0) if name.endswith(".gz") else raw)
     return folder
