@@ -27,6 +27,8 @@ def folder(tmp_path_factory):
     done = run([sys.executable, "-c", example], folder)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("1 ")
+    (experiment,) = blocks("yaml")
+    (folder / "first.yaml").write_text(experiment, encoding="utf-8")
     return folder
 
 
@@ -35,7 +37,7 @@ def run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_every_block_is_run():
-    assert set(re.findall(r"^```(\w+)", README, flags=re.MULTILINE)) == {"python", "console"}
+    assert set(re.findall(r"^```(\w+)", README, flags=re.MULTILINE)) == {"python", "console", "yaml"}
 
 
 def test_python_example_prints_a_ranking_and_its_exposure(folder):

@@ -118,7 +118,7 @@ def _build(checked: Checked, build_indexes: Any) -> None:
 
         def progress(what: str, done: int) -> None:
             if what not in tasks:
-                tasks[what] = bar.add_task(what, total=None)
+                tasks[what] = bar.add_task(what, total=None if bar.disable else checked.collection.source.count())
             bar.update(tasks[what], completed=done)
 
         build_indexes(checked, progress)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from importlib import import_module
 from itertools import islice
 from typing import TypeVar
 
@@ -78,17 +79,17 @@ def dask(address: str, workers: int | None = None) -> Iterator[Crew]:
     the package is missing or the cluster does not answer.
     """
     try:
-        from distributed import Client, LocalCluster  # type: ignore[import-not-found, unused-ignore]
+        distributed = import_module("distributed")
     except ImportError:
         raise BackendUnavailable("--dask needs the package distributed: pip install 'fairagent[dask]'") from None
     with ExitStack() as opened:
         try:
             if address == LOCAL:
-                cluster = LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None)
+                cluster = distributed.LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None)
                 opened.enter_context(cluster)
-                client = Client(cluster)
+                client = distributed.Client(cluster)
             else:
-                client = Client(address)
+                client = distributed.Client(address)
             opened.enter_context(client)
         except (OSError, ValueError) as error:
             raise BackendUnavailable(f"the Dask cluster at {address!r} does not answer ({error})") from None

@@ -14,6 +14,7 @@ from typing import Any
 
 from fairagent.collection import Collection
 from fairagent.collection.config import CollectionFile
+from fairagent.collection.trec_fair.files import find_track_files
 from fairagent.evaluate.plan import Plan, SystemPlan
 from fairagent.settings import read_yaml, validate
 
@@ -93,14 +94,25 @@ def _judgments(path: Path) -> Record:
     """Hashes of what is judged by: the collection's settings, and each of its files but for the documents."""
     settings = validate(CollectionFile, read_yaml(path), str(path))
     root = path.parent / settings.root if settings.root else path.parent
-    paths = [block.path for block in (settings.topics, settings.qrels, *settings.groups) if block]
-    if isinstance(settings.population, str):
-        paths.append(settings.population)
     described = json.dumps(settings.model_dump(mode="json", exclude={"root", "documents"}), sort_keys=True)
     return {
         "settings": hashlib.sha256(described.encode()).hexdigest(),
-        **{name: _file_hash(root / name) for name in dict.fromkeys(paths)},
+        **{name: _file_hash(file) for name, file in _judged_by(settings, root).items()},
     }
+
+
+def _judged_by(settings: CollectionFile, root: Path) -> dict[str, Path]:
+    """The files of a collection but for the documents, by the names that a user knows them under."""
+    if settings.track:
+        if settings.track.folder is None:
+            return {}
+        files = find_track_files(root / settings.track.folder, settings.track.year, settings.track.split, corpus=False)
+        keywords = root / settings.track.keywords if settings.track.keywords else files.keywords
+        return {file.name: file for file in (files.topics, files.metadata, keywords) if file}
+    names = [block.path for block in (settings.topics, settings.qrels, *settings.groups) if block]
+    if isinstance(settings.population, str):
+        names.append(settings.population)
+    return {name: root / name for name in names}
 
 
 def _file_hash(path: Path) -> str:

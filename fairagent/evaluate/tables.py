@@ -18,7 +18,7 @@ ORACLE = "†"
 
 
 def mark(row: Comparison) -> str:
-    """ "+" or "-" for a system that is better or worse than the baseline (randomization test after Holm, p < .05)."""
+    """A + or - for a system that is better or worse than the baseline (randomization test after Holm, p < .05)."""
     if row.randomization_holm is None or row.randomization_holm >= SIGNIFICANT or not row.difference:
         return ""
     return "+" if row.difference > 0 else "-"

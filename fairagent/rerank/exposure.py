@@ -60,11 +60,16 @@ class ExposureReranker:
             # Summed anew: at the last rank it is exactly 0, and the last document is judged by what it is.
             left = weights[rank:].sum()
             masses = mass + weight * labeled + left
-            empty = masses == 0
-            share = (exposure + weight * kinds + left * target) / np.where(empty, 1, masses)[:, dimension_of]
-            # JSD = H((p + t) / 2) - H(p) / 2 - H(t) / 2; of no exposure at all that is ln 2 / 2, where ln 2 is meant.
-            divergence = _entropy((share + target) / 2) - (_entropy(share) + entropy) / 2
-            divergence += empty.sum(axis=1) * (np.log(2) / 2)
+            empty = masses == 0 if left == 0 else None
+            if empty is not None:
+                masses[empty] = 1
+            share = (exposure + weight * kinds + left * target) / masses[:, dimension_of]
+            # JSD = H((p + t) / 2) - H(p) / 2 - H(t) / 2, both of the first in one pass.
+            entropies = _entropy(np.concatenate(((share + target) / 2, share)))
+            divergence = entropies[: len(kinds)] - (entropies[len(kinds) :] + entropy) / 2
+            if empty is not None:
+                # No exposure at all would come out as ln 2 / 2; it is as far from the target as can be, ln 2.
+                divergence += empty.sum(axis=1) * (np.log(2) / 2)
             value = weight * heads / total - self.fairness * divergence
             value[spent] = -np.inf
             best = min(np.flatnonzero(value == value.max()).tolist(), key=lambda kind: queues[kind][0])
