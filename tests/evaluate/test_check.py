@@ -110,7 +110,8 @@ def test_a_collection_that_is_not_there(tmp_path: Path) -> None:
 
 
 def test_what_is_checked_becomes_a_plan(tmp_path: Path) -> None:
-    extra = "baseline: fair\ntopics: [T02, T19, T01]\nsettings: {depth: 50}\nexpected: {fair: {nDCG@20: 0.5, era: {AWRF@20: 1}}}\n"
+    extra = "baseline: fair\ntopics: [T02, T19, T01]\nsettings: {depth: 50}\n"
+    extra += "expected: {fair: {nDCG@20: 0.5, era: {AWRF@20: 1}}}\n"
     checked = check_experiment(words.write(tmp_path, words.EXPERIMENT + extra), environ={"FAIRAGENT_THRESHOLD": "0.25"})
     plan = checked.plan
     assert list(plan.systems) == ["fair", "plain", "random"]
@@ -119,7 +120,7 @@ def test_what_is_checked_becomes_a_plan(tmp_path: Path) -> None:
     assert checked.excluded == {"T19": "no relevant document"}
     assert plan.dimensions == ("gender", "era")
     assert plan.n == 20
-    assert [str(measure) for measure in plan.measures][0] == "nDCG(discount=log2-max2)@20"
+    assert plan.measures[0] == "nDCG(discount=log2-max2)@20"
     settings = plan.systems["plain"].settings
     assert (settings.depth, settings.threshold, settings.n, settings.dimensions) == (50, 0.25, 20, ("gender", "era"))
     assert plan.expected["fair"][""] == {"nDCG(discount=log2-max2)@20": 0.5}

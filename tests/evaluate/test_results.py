@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -63,7 +64,7 @@ def test_trec_runs_are_read_by_others_as_they_were_meant(folder: Path, run: Run)
 def test_scores_fall_strictly_even_as_32_bit_floats() -> None:
     scores = [1e9, 1e9, 5.0, 5.0 - 1e-12, 5.0, 0.0, 0.0, -1.0]
     written = [np.float32(score) for score in falling(scores)]
-    assert all(below < above for above, below in zip(written, written[1:], strict=False))
+    assert all(below < above for above, below in pairwise(written))
     assert written[0] == 1e9
     assert written[2] == 5
     assert list(falling([])) == []
