@@ -199,13 +199,13 @@ def test_a_lock_of_another_host_is_not_broken(tmp_path: Path) -> None:
 
 def test_a_failing_topic_is_left_out_for_all_systems(tmp_path: Path) -> None:
     file = words.write(tmp_path)
-    words.trouble["T03"] = lambda: DataError("the text is gone")
+    words.trouble["exposure T03"] = lambda: DataError("the text is gone")
     run = words.run(file, tmp_path / "run")
-    assert run.excluded == {"T19": "no relevant document", "T03": "plain failed: the text is gone"}
+    assert run.excluded == {"T19": "no relevant document", "T03": "fair failed: the text is gone"}
     assert {row.topics for row in run.comparisons if not row.dimension} == {18}
     assert not run.partial
     text = (tmp_path / "run" / "results.txt").read_text(encoding="utf-8")
-    assert "left out for all systems: topic T03, plain failed: the text is gone" in text
+    assert "left out for all systems: topic T03, fair failed: the text is gone" in text
     assert "left out for all systems: topic T19, no relevant document" in text
     for system in run.systems:
         assert "T03" not in (tmp_path / "run" / "runs" / f"{system}.txt").read_text(encoding="utf-8")

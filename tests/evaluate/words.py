@@ -83,7 +83,7 @@ def write(folder: Path, experiment: str = EXPERIMENT) -> Path:
 
 
 trouble: dict[str, Callable[[], Exception]] = {}
-"""Topic id -> the error that searching for it raises, for tests to set."""
+"""Topic id, or "order topic-id" for one system alone -> the error that searching raises, for tests to set."""
 
 
 @dataclass
@@ -92,11 +92,13 @@ class Words:
 
     texts: dict[str, Document]
     delay: float
+    order: str
 
     def search(self, query: Query, n: int) -> Ranking:
         time.sleep(self.delay)
-        if query.id in trouble:
-            raise trouble[query.id]()
+        for key in (query.id, f"{self.order} {query.id}"):
+            if key in trouble:
+                raise trouble[key]()
         ids = sorted(self.texts)
         scores = self.score(query, ids)
         order = sorted((i for i in range(len(ids)) if scores[i] > 0), key=lambda i: (-scores[i], ids[i]))[:n]
@@ -117,7 +119,7 @@ class WordsOptions(Options):
 
 def build(parts: Parts, options: WordsOptions) -> System:
     orders = {"plain": AsRetrieved(), "exposure": ExposureReranker(), "random": PlackettLuceReranker(1.0, parts.seed)}
-    engine = Words({document.id: document for document in parts.collection.documents()}, options.delay)
+    engine = Words({document.id: document for document in parts.collection.documents()}, options.delay, options.order)
     return baseline(parts, engine, orders[options.order], sees_groups=options.order == "exposure")
 
 
