@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from copy import copy
 
 from fairagent.errors import ModelError, UsageError
 from fairagent.llm.base import ModelReply, ModelRequest, estimate_tokens
@@ -40,8 +39,12 @@ class ScriptedModel:
         else:
             raise UsageError(f"the script of this model has {len(self._script)} replies; request {number} came")
         if isinstance(scripted, ModelError):
-            # A copy: whoever catches an error may add to it, and the script may hold it twice.
-            raise copy(scripted)
+            # A new one: whoever catches an error may add to it, and the script may hold it twice. Not `copy`: where a
+            # library has changed how errors are pickled (Dask brings one), a copy shares the original's contents.
+            kind = type(scripted)
+            error = kind.__new__(kind, *scripted.args)
+            error.__dict__.update(scripted.__dict__)
+            raise error
         if isinstance(scripted, ModelReply):
             return scripted
         read = estimate_tokens(*(text for _, text in request.messages))
