@@ -10,7 +10,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from fairagent.errors import BackendUnavailable, DataError, IndexMismatch, UsageError
+from fairagent.errors import BackendUnavailable, IndexMismatch, UsageError
 from fairagent.retrieve.clock import engine_time
 from fairagent.retrieve.dense_index import PROBE, VECTORS, DenseManifest, read_done, same_model
 from fairagent.retrieve.encoder import Embeddings, Encoder
@@ -93,7 +93,7 @@ class DenseRetriever:
 
         Raises DataError naming ids that are not in the index.
         """
-        numbers = self._numbers(ids)
+        numbers = self._ids.known(ids)
         text = str(query)
         if not len(ids) or not text.strip():
             return np.zeros(len(ids))
@@ -102,17 +102,9 @@ class DenseRetriever:
 
     def vectors(self, ids: Sequence[str]) -> Embeddings:
         """The embeddings of these documents, (n, d); DataError naming ids that are not in the index."""
-        return np.asarray(self._vectors[self._numbers(ids)])
+        return np.asarray(self._vectors[self._ids.known(ids)])
 
     def _scores(self, numbers: NDArray[np.intp], vector: Embeddings) -> FloatArray:
         # Row by row, so that a score does not depend on what else is scored.
         rows = self._vectors[numbers].astype(np.float64)
         return np.asarray((rows * vector.astype(np.float64)).sum(axis=1))
-
-    def _numbers(self, ids: Sequence[str]) -> NDArray[np.intp]:
-        numbers = self._ids.numbers(ids)
-        missing = [ids[i] for i in np.flatnonzero(numbers < 0).tolist()]
-        if missing:
-            shown = ", ".join(f"{id[:60]!r}" for id in missing[:5])
-            raise DataError(f"{len(missing)} document id(s) are not in the index: {shown}")
-        return numbers

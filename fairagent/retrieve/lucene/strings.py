@@ -89,6 +89,15 @@ class IdTable:
         # As signed numbers first: among unsigned ones -1 would be 4,294,967,295.
         return np.where(self._sorted[at] == wanted, self._order[at].astype(np.intp), -1)
 
+    def known(self, ids: Sequence[str]) -> NDArray[np.intp]:
+        """The numbers of the documents with these ids; raises DataError naming ids that are not there."""
+        numbers = self.numbers(ids)
+        missing = [ids[i] for i in np.flatnonzero(numbers < 0).tolist()]
+        if missing:
+            shown = ", ".join(f"{id[:60]!r}" for id in missing[:5])
+            raise DataError(f"{len(missing)} document id(s) are not in the index: {shown}")
+        return numbers
+
 
 def encode_id(id: str) -> bytes:
     """A document id as an index keeps it; raises DataError where it is empty, too long or no text."""
