@@ -117,7 +117,9 @@ class ReplyError(ModelError):
 
 
 class ReplyInvalid(ReplyError):
-    """The reply is not the JSON that was asked for."""
+    """The reply is not the JSON that was asked for; `final` says that the model has had its chances to mend it."""
+
+    final = False
 
 
 class ReplyRefused(ReplyError):
@@ -129,6 +131,7 @@ class ReplyTruncated(ReplyError):
 
 
 class BudgetExceeded(FairAgentError):
-    """Calls, tokens, money or time are used up."""
+    """Calls, tokens, money or time are used up; `usage` is what the attempts at this answer consumed before."""
 
     exit_code = 6
+    usage = Usage()

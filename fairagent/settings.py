@@ -76,7 +76,7 @@ class Reranking(Section):
 
 
 class ModelSettings(Section):
-    """The language model behind the refiner `llm`; the key comes from OPENAI_API_KEY and is no setting."""
+    """The language model behind all that asks one; the key comes from OPENAI_API_KEY and is no setting."""
 
     name: str = ""
     """The model's name at its server."""
@@ -88,8 +88,94 @@ class ModelSettings(Section):
     """The longest reply."""
     timeout: float = Field(60.0, gt=0)
     """Seconds that one attempt may take."""
+    deadline: float = Field(300.0, gt=0)
+    """Seconds after which a request is not tried again."""
+    log_prompts: bool = False
+    """Whether the debug logs of openai may hold what models are asked."""
     attempts: int = Field(5, ge=1)
     """How often a request is tried in all before it is given up."""
+
+
+class Price(Section):
+    """What a language model costs, in US dollars for a million tokens."""
+
+    input: float = Field(ge=0)
+    """For what it reads."""
+    output: float = Field(ge=0)
+    """For what it writes."""
+
+    def dollars(self, input_tokens: int, output_tokens: int) -> float:
+        """The cost of so many tokens.
+
+        >>> Price(input=2, output=10).dollars(1000, 100)
+        0.003
+        """
+        return (input_tokens * self.input + output_tokens * self.output) / 1e6
+
+
+class BudgetSettings(Section):
+    """The most that all calls of a run may take together; what is not set is not limited."""
+
+    calls: int | None = Field(None, ge=0)
+    """Requests that leave, failed ones included."""
+    tokens: int | None = Field(None, ge=0)
+    """Tokens read and written."""
+    dollars: float | None = Field(None, ge=0)
+    """US dollars; the model's price has to be known."""
+    seconds: float | None = Field(None, gt=0)
+    """From the beginning of the run; a call that has begun is waited for."""
+
+
+class Filtering(Section):
+    """What is taken out of the ranking before an answer is written from it."""
+
+    kind: Literal["none", "fair"] = "none"
+    """Nothing, or with FairFilter what would bring bias into an answer that does not need it (asks the model)."""
+    batch: int = Field(1, ge=1)
+    """Documents that are judged in one call; 1, the paper's, is the safest."""
+    workers: int = Field(8, ge=1)
+    """Calls at a time."""
+    utility: bool = True
+    """Whether a biased document stays if the answer needs it; no is the paper's variant "Prompt"."""
+    on_error: Literal["keep", "drop", "fail"] = "keep"
+    """What becomes of a document that the model gives no usable verdict on."""
+
+
+class ContextSettings(Section):
+    """The documents that an answer is written from."""
+
+    documents: int = Field(10, ge=1)
+    """How many of the ranking's first documents; the filter may take some of them out."""
+    order: Literal["rank", "reversed", "ends"] = "rank"
+    """llm: the best first, the best last, or the best at both ends. Their numbers are those of the rank order."""
+    tokens: int = Field(3000, ge=100, le=10_000)
+    """About how long all texts together may be; longer ones are cut, and none is left out."""
+
+
+class Answering(Section):
+    """Who writes the answer."""
+
+    kind: Literal["extractive", "llm"] = "extractive"
+    """The best sentences of the documents as they stand, or the language model."""
+    sentences: int = Field(10, ge=1)
+    """extractive: how many at most, one a document."""
+    length: int = Field(0, ge=0)
+    """llm: how many words at most; 0 is as many as the question needs."""
+    language: str = ""
+    """llm: the answer's language; empty is that of the question."""
+    citations: Literal["remove", "error"] = "remove"
+    """llm: what becomes of the citation of a document that there is not."""
+
+
+class AttributionSettings(Section):
+    """How it is found out which documents the answer rests on."""
+
+    kind: Literal["none", "citations", "nli", "judge", "embeddings"] = "citations"
+    """By the answer's citations, by entailment (a local model), by asking the model, or by likeness of sentences."""
+    encoder: str = ""
+    """nli, embeddings: the local model's folder or name; empty is the packaged one (embeddings)."""
+    threshold: float = Field(0.6, ge=-1, le=1)
+    """embeddings: how alike two sentences have to be (cosine)."""
 
 
 def _target(value: Any) -> Any:
@@ -135,17 +221,29 @@ class Settings(Section):
     """The weight of a rank: log2-max2 (TREC Fair), log2-plus1, uniform, geometric(p), step(k)."""
     candidates: Literal["best", "last", "union"] = "best"
     """Which lists the re-ranker sees: the last accepted one, the last one tried, or all accepted ones."""
-    refiner: Literal["feedback", "llm", "none"] = "feedback"
-    """Who proposes keywords for the under-exposed group."""
+    refiner: Literal["feedback", "llm", "grounded", "none"] = "feedback"
+    """Who proposes keywords for the under-exposed group: its documents, a language model, or a model shown them."""
     keyword_weight: float = Field(1.0, gt=0)
-    """llm: the weight of one proposed keyword, a word of the user's query being 1."""
+    """llm, grounded: the weight of one proposed keyword, a word of the user's query being 1."""
+    drift: float = Field(0.3, gt=0)
+    """llm, grounded: the most that the keywords of one refinement weigh together, the user's query being 1."""
     prompts: str = ""
-    """A folder of your own prompt templates; each file in it replaces the shipped one of that name."""
+    """Other prompt templates than the default: a shipped variant (few-shot, reasoning), or a folder of your own, in
+    which each file replaces the shipped one of that name."""
     retrieval: Retrieval = Retrieval()
     expansion: Expansion = Expansion()
     feedback: Feedback = Feedback()
     reranking: Reranking = Reranking()
+    filtering: Filtering = Filtering()
+    context: ContextSettings = ContextSettings()
+    answering: Answering = Answering()
+    attribution: AttributionSettings = AttributionSettings()
     model: ModelSettings = ModelSettings()
+    cache: str = ".fairagent/replies"
+    """The folder in which models' replies are kept, so that none is paid for twice; empty: they are not kept."""
+    budget: BudgetSettings = BudgetSettings()
+    prices: dict[str, Price] = Field(default={})
+    """Name of a language model -> its price."""
 
 
 S = TypeVar("S", bound=Section)

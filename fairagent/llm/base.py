@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Protocol, TypeVar
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
-from fairagent.errors import ModelError, ReplyInvalid
+from fairagent.errors import BudgetExceeded, ModelError, ReplyInvalid
 from fairagent.llm.reply import Reply, parse_reply
 from fairagent.types import Usage
 
 Message = tuple[str, str]
 """(role, text); the roles are "system" and "user"."""
 
-CORRECTIONS = 1
+CORRECTIONS = 2
 """How often a model may mend an invalid reply. A correction is a new request, not a retry."""
 
 
@@ -21,7 +22,9 @@ class ModelRequest:
     """One question to a model, complete in itself.
 
     `reply` is the form of the answer, None for free text. `temperature` None leaves it to the model's settings;
-    `max_tokens` (>= 1) cuts the answer shorter than these do; `seed` makes it repeatable where a server can.
+    `max_tokens` (>= 1) cuts the answer shorter than these do; `seed` makes it repeatable where a server can. `accept`
+    looks at a reply of the right form and raises ReplyInvalid where its content cannot be right. `whole` False: a reply
+    that was cut off at the limit will do, as in benchmarks that look at the first tokens alone.
     """
 
     messages: tuple[Message, ...]
@@ -29,14 +32,17 @@ class ModelRequest:
     temperature: float | None = None
     max_tokens: int | None = None
     seed: int | None = None
+    whole: bool = True
+    accept: Callable[[Any], None] | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class ModelReply:
     """A model's complete answer, and what it took.
 
-    `calls` are the requests that were sent for it, failed ones included (0 where none was). `estimated` says that
-    the server did not count the tokens. `finish` is the server's reason for ending, `seconds` the time including waits.
+    `calls` are the requests that were sent for it, failed ones included. `estimated` says that the server did not
+    count the tokens. `finish` is the server's reason for ending, `seconds` the time including waits, `cost` US dollars
+    (None where a price is not known), `notes` what had to be done to get it. `cached`: nothing was sent now.
     """
 
     text: str
@@ -47,11 +53,16 @@ class ModelReply:
     seconds: float = 0.0
     estimated: bool = False
     calls: int = 1
+    cost: float | None = None
+    notes: tuple[str, ...] = ()
+    cached: bool = False
 
     @property
     def usage(self) -> Usage:
-        """What the answer took; its cost is not known here."""
-        return Usage(self.calls, self.input_tokens, self.output_tokens, None if self.calls else 0.0, self.seconds)
+        """What the answer took."""
+        seconds = 0.0 if self.cached else self.seconds
+        took = Usage(self.calls, self.input_tokens, self.output_tokens, self.cost, seconds, self.estimated, self.notes)
+        return Usage(seconds=self.seconds, saved=took) if self.cached else took
 
 
 class Model(Protocol):
@@ -66,17 +77,46 @@ class Model(Protocol):
         ...
 
 
+@runtime_checkable
+class StreamingModel(Protocol):
+    """A model that can be heard while it answers."""
+
+    def stream(self, request: ModelRequest, on_text: Callable[[str], None]) -> ModelReply:
+        """As `Model.complete`, telling `on_text` the answer piece by piece; the pieces are the reply's text.
+
+        What fails after a piece was told is not tried again, and raises ModelError.
+        """
+        ...
+
+
 R = TypeVar("R", bound=Reply)
+
+
+def tell(model: Model, request: ModelRequest, on_text: Callable[[str], None]) -> ModelReply:
+    """The model's answer in free text, told to `on_text` piece by piece, or at once where `model` cannot stream.
+
+    Raises what `Model.complete` raises.
+    """
+    if isinstance(model, StreamingModel):
+        return model.stream(request, on_text)
+    reply = model.complete(request)
+    on_text(reply.text)
+    return reply
 
 
 def ask(model: Model, request: ModelRequest, reply: type[R]) -> tuple[R, Usage]:
     """The model's answer as a `reply`, and what it took.
 
-    The answer is always validated here, whatever the server promises. An invalid one may be corrected once: the
-    same request with the fault named, so that prompts do not grow. Raises ReplyInvalid with the last answer's
+    The answer is always validated here, whatever the server promises. An invalid one may be corrected twice: the
+    same request with the last fault named, so that prompts do not grow. Raises ReplyInvalid with the last answer's
     text where that fails as well, and what `Model.complete` raises; the error's `usage` counts all calls.
     """
-    request = replace(request, reply=reply)
+    found, answer = valid_reply(model, replace(request, reply=reply))
+    return found, answer.usage
+
+
+def valid_reply(model: Model, request: ModelRequest) -> tuple[Any, ModelReply]:
+    """What `request` asks for, and the model's answer that holds it, with all that was spent to get it; see `ask`."""
     spent = Usage()
     asked = request
     corrections = CORRECTIONS
@@ -84,14 +124,45 @@ def ask(model: Model, request: ModelRequest, reply: type[R]) -> tuple[R, Usage]:
         try:
             answer = model.complete(asked)
             spent = spent + answer.usage
-            return parse_reply(answer.text, reply), spent
-        except ModelError as error:
+            return read_reply(request, answer.text), answer if asked is request else _with(answer, spent)
+        except (ModelError, BudgetExceeded) as error:
             spent = spent + error.usage
-            if not corrections or not isinstance(error, ReplyInvalid):
-                error.usage = spent
+            error.usage = spent
+            if not isinstance(error, ReplyInvalid) or error.final:
+                raise
+            if not corrections:
+                error.final = True
                 raise
             corrections -= 1
             asked = _corrected(request, str(error))
+
+
+def _with(answer: ModelReply, spent: Usage) -> ModelReply:
+    """`answer` as the outcome of all that was spent on it."""
+    took = spent.whole
+    return replace(
+        answer,
+        calls=took.calls,
+        input_tokens=took.input_tokens,
+        output_tokens=took.output_tokens,
+        cost=took.cost,
+        seconds=took.seconds,
+        estimated=took.estimated,
+        notes=took.notes,
+        cached=False,
+    )
+
+
+def read_reply(request: ModelRequest, text: str) -> Any:
+    """`text` as the reply that `request` asks for; ReplyInvalid where it is none or is not accepted."""
+    assert request.reply is not None
+    reply = parse_reply(text, request.reply)
+    if request.accept is not None:
+        try:
+            request.accept(reply)
+        except ReplyInvalid as error:
+            raise ReplyInvalid(str(error), raw=error.raw or text) from None
+    return reply
 
 
 def _corrected(request: ModelRequest, fault: str) -> ModelRequest:

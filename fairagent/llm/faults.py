@@ -90,7 +90,9 @@ def read_error(body: object) -> tuple[str, str]:
             return read_error(body["error"])
         code, kind = str(body.get("code") or ""), str(body.get("type") or "")
         # Some providers name the fault in `type` alone.
-        return kind if kind in KNOWN_CODES and code not in KNOWN_CODES else code, str(body.get("message") or "")
+        # FastAPI's servers tell of a fault in `detail`.
+        said = body.get("message") or body.get("detail") or ""
+        return kind if kind in KNOWN_CODES and code not in KNOWN_CODES else code, str(said)
     return "", str(body or "")
 
 

@@ -5,39 +5,72 @@ from __future__ import annotations
 import logging
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from dataclasses import replace
-from time import perf_counter
 from typing import Any
 
-from fairagent.errors import ModelError, SettingsError
-from fairagent.llm.base import ModelReply, ModelRequest
+from fairagent.errors import BudgetExceeded, ModelError, ReplyTruncated, SettingsError, TransientModelError
+from fairagent.llm.base import ModelReply, ModelRequest, estimate_tokens
+from fairagent.llm.breaker import Breaker
+from fairagent.llm.budget import Budget
+from fairagent.llm.capabilities import Capabilities, json_schema
 from fairagent.llm.endpoint import Endpoint
 from fairagent.llm.faults import from_client
-from fairagent.llm.retry import Retry
+from fairagent.llm.retry import Allowance, Retry
+from fairagent.llm.secrets import keep_secret
+from fairagent.llm.stream import KIND, read_stream
 from fairagent.llm.wire import read_completion
-from fairagent.settings import ModelSettings
+from fairagent.settings import ModelSettings, Price
+from fairagent.types import Usage
 
 log = logging.getLogger(__name__)
+
+LONGER = 2
+"""By this factor a reply that was cut off may be longer at its second and last try."""
+CUT_OFF = f"cut off, asked again for up to {LONGER} times the tokens"
+
+
+class Line:
+    """What is known of one server and model: how it is, what it takes, and how many retries it may still be asked for.
+
+    Every OpenAIModel of the two shares it, whatever its other settings.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.breaker = Breaker(clock)
+        self.capabilities = Capabilities()
+        self.allowance = Allowance()
 
 
 class OpenAIModel:
     """A model behind a chat completion API, called through the `openai` package; threads may share it.
 
-    A JSON reply is asked for as such (`response_format`) until the server says that it cannot; from then on the
-    prompt alone asks. `sleep` waits between attempts and takes seconds.
+    A JSON reply is asked for in the strictest form that the server takes (`Capabilities`). `budget` is asked before
+    every request that leaves. `price` turns tokens into dollars; without it costs are not known. `sleep` waits between
+    attempts and takes seconds, `clock` tells them.
     """
 
     def __init__(
-        self, settings: ModelSettings, endpoint: Endpoint, sleep: Callable[[float], None] = time.sleep
+        self,
+        settings: ModelSettings,
+        endpoint: Endpoint,
+        budget: Budget | None = None,
+        price: Price | None = None,
+        sleep: Callable[[float], None] = time.sleep,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         # Here and not above: openai takes a third of a second to load, and most runs need no model.
         import openai
 
         self.settings = settings
         self.endpoint = endpoint
-        self._retry = Retry(settings.attempts, sleep)
-        self._json_object = True
+        self.line = Line(clock)
+        self._budget = budget or Budget()
+        self._price = price
+        self._clock = clock
+        self._retry = Retry(settings.attempts, settings.deadline, sleep, clock)
+        keep_secret(endpoint, settings.log_prompts)
         self._client = openai.OpenAI(
             api_key=endpoint.key.get_secret_value() or "no-key",
             base_url=endpoint.base_url,
@@ -50,7 +83,10 @@ class OpenAIModel:
         cls,
         settings: ModelSettings,
         environ: Mapping[str, str] = os.environ,
+        budget: Budget | None = None,
+        price: Price | None = None,
         sleep: Callable[[float], None] = time.sleep,
+        clock: Callable[[], float] = time.monotonic,
     ) -> OpenAIModel:
         """The model that the settings name, with the key OPENAI_API_KEY; nothing is called yet.
 
@@ -62,7 +98,7 @@ class OpenAIModel:
                 "no language model is named: set `model: {name: ...}` in the settings file, FAIRAGENT_MODEL__NAME in "
                 'the environment, or model={"name": ...} in the call'
             )
-        return cls(settings, endpoint, sleep)
+        return cls(settings, endpoint, budget, price, sleep, clock)
 
     def __repr__(self) -> str:
         return f"OpenAIModel({self.settings.name!r} at {self.endpoint.host})"
@@ -71,69 +107,223 @@ class OpenAIModel:
         """Close the connections."""
         self._client.close()
 
-    def payload(self, request: ModelRequest) -> dict[str, Any]:
-        """The request as it goes over the wire: everything that may change the reply, and no secret."""
+    def identity(self, request: ModelRequest) -> dict[str, Any]:
+        """Everything that may change the reply, as plain values without a secret: what is asked of whom.
+
+        What the server was found to refuse is left out: that is its nature, not the request's.
+        """
+        wanted: dict[str, Any] = {"server": self.endpoint.base_url, **self._wanted(request, 1)}
+        if request.reply is not None:
+            wanted["reply"] = json_schema(request.reply)
+        if not request.whole:
+            wanted["whole"] = False
+        return wanted
+
+    def payload(self, request: ModelRequest, longer: int = 1, streamed: bool = False) -> dict[str, Any]:
+        """The body of the request as this server takes it; `longer` multiplies the longest reply."""
+        stream = {"stream": True, "stream_options": {"include_usage": True}} if streamed else {}
+        return self.line.capabilities.shape(self._wanted(request, longer) | stream, request.reply)
+
+    def complete(self, request: ModelRequest) -> ModelReply:
+        """The model's answer; see `Model.complete`. Raises BudgetExceeded as well."""
+        return self._run(_Call(self, request))
+
+    def stream(self, request: ModelRequest, on_text: Callable[[str], None]) -> ModelReply:
+        """The model's answer, told piece by piece; see `StreamingModel.stream`. Raises BudgetExceeded as well.
+
+        Until the first piece was told, what fails is tried again as in `complete`.
+        """
+        return self._run(_Call(self, request, on_text))
+
+    def _run(self, call: _Call) -> ModelReply:
+        started = self._clock()
+
+        def took(input_tokens: int, output_tokens: int) -> dict[str, Any]:
+            read, written = call.spent.input_tokens + input_tokens, call.spent.output_tokens + output_tokens
+            return {
+                "calls": call.sent,
+                "input_tokens": read,
+                "output_tokens": written,
+                "cost": self.cost(read, written),
+                "seconds": self._clock() - started,
+                "notes": call.noted(),
+            }
+
+        try:
+            reply = self._retry.run(call.attempt, self.line.allowance)
+        except (ModelError, BudgetExceeded) as error:
+            error.usage = replace(error.usage, **took(error.usage.input_tokens, error.usage.output_tokens))
+            raise
+        return replace(reply, **took(reply.input_tokens, reply.output_tokens))
+
+    def _wanted(self, request: ModelRequest, longer: int) -> dict[str, Any]:
         settings = self.settings
         temperature = settings.temperature if request.temperature is None else request.temperature
-        payload: dict[str, Any] = {
+        wanted: dict[str, Any] = {
             "model": settings.name,
             "messages": [{"role": role, "content": text} for role, text in request.messages],
             "temperature": temperature,
-            "max_tokens": min(settings.max_tokens, request.max_tokens or settings.max_tokens),
+            "max_tokens": min(settings.max_tokens, request.max_tokens or settings.max_tokens) * longer,
         }
         if request.seed is not None:
-            payload["seed"] = request.seed
-        if request.reply is not None and self._json_object:
-            payload["response_format"] = {"type": "json_object"}
-        return payload
+            wanted["seed"] = request.seed
+        return wanted
 
-    def complete(self, request: ModelRequest) -> ModelReply:
-        """The model's answer; see `Model.complete`."""
-        started = perf_counter()
-        calls = 0
+    def cost(self, input_tokens: int, output_tokens: int) -> float | None:
+        """US dollars for so many tokens; None where the price is not known."""
+        if not input_tokens and not output_tokens:
+            return 0.0
+        return self._price.dollars(input_tokens, output_tokens) if self._price else None
 
-        def attempt() -> ModelReply:
-            nonlocal calls
-            calls += 1
+    def _post(self, payload: dict[str, Any], call: _Call) -> ModelReply:
+        """One request, if the budget has room for it."""
+        texts = [message["content"] for message in payload["messages"]]
+        longest = payload.get("max_tokens") or payload["max_completion_tokens"]
+        # An estimate may be too low by half where the text is no English prose; usage then settles it.
+        read = estimate_tokens(*texts)
+        with self._budget.reserve(read + longest, self.cost(read, longest) or 0.0) as held:
+            call.sent += 1
             try:
-                return self._post(request)
-            except _NoJsonObject:
-                log.info("%s: no response_format json_object; the prompt alone asks for JSON from now on", self)
-                self._json_object = False
-            calls += 1
-            return self._post(request)
+                reply = self._send(payload, call)
+            except ModelError as error:
+                used = error.usage
+                tokens = used.input_tokens + used.output_tokens
+                held.settle(tokens, self.cost(used.input_tokens, used.output_tokens) or 0.0)
+                raise
+            except BaseException:
+                # A listener that has gone; what was written for it is paid for.
+                if call.heard:
+                    written = estimate_tokens(call.heard)
+                    held.settle(read + written, self.cost(read, written) or 0.0)
+                raise
+            cost = self.cost(reply.input_tokens, reply.output_tokens) or 0.0
+            held.settle(reply.input_tokens + reply.output_tokens, cost)
+            return reply
 
-        try:
-            reply = self._retry.run(attempt)
-        except ModelError as error:
-            error.usage = replace(error.usage, calls=calls, seconds=perf_counter() - started)
-            raise
-        return replace(reply, calls=calls, seconds=perf_counter() - started)
-
-    def _post(self, request: ModelRequest) -> ModelReply:
+    def _send(self, payload: dict[str, Any], call: _Call) -> ModelReply:
         import openai
 
-        payload = self.payload(request)
         try:
             raw = self._client.chat.completions.with_raw_response.create(**payload)
         except openai.OpenAIError as error:
             status = getattr(error, "status_code", None)
             log.info("%s: %s, status %s", self, type(error).__name__, status)
             fault = from_client(error, self.endpoint, self.settings.name)
-            if status in (400, 422) and "response_format" in payload and _about_the_form(error):
-                fault = _NoJsonObject(str(fault))
+            if isinstance(error, openai.APIStatusError) and status in (400, 422, 500, 501):
+                fault = _Refused(fault, self.endpoint.hide(error.response.text))
         else:
             response = raw.http_response
-            content_type = response.headers.get("content-type", "")
-            return read_completion(response.text, content_type, request, self.endpoint, self.settings.name)
+            return self._hear(response, call) if "stream" in payload else self._read(response, call)
         # Out of the handler, so that the client's error, which knows the key, is not its context.
         raise fault
 
+    def _read(self, response: Any, call: _Call) -> ModelReply:
+        """The reply that came as a whole."""
+        content_type = response.headers.get("content-type", "")
+        reply = read_completion(response.text, content_type, call.request, self.endpoint, self.settings.name)
+        call.tell(reply.text)
+        return reply
 
-class _NoJsonObject(ModelError):
-    """The server does not take `response_format`."""
+    def _hear(self, response: Any, call: _Call) -> ModelReply:
+        """The reply that comes as a stream, told as it comes, or as a whole all the same."""
+        import httpx
+
+        end = self._clock() + self.settings.deadline
+
+        def lines() -> Iterator[str]:
+            for line in response.iter_lines():
+                if self._clock() > end:
+                    raise TransientModelError(f"{self.endpoint.host} did not finish in time (model.deadline)")
+                yield line
+
+        fault: ModelError
+        try:
+            with closing(response):
+                if KIND not in response.headers.get("content-type", ""):
+                    response.read()
+                    return self._read(response, call)
+                return read_stream(lines(), call.request, self.endpoint, self.settings.name, call.tell)
+        except httpx.HTTPError as error:
+            fault = TransientModelError(f"the answer of {self.endpoint.host} broke off ({type(error).__name__})")
+        except TransientModelError as error:
+            fault = error
+        if call.heard:
+            read = estimate_tokens(*(text for _, text in call.request.messages))
+            fault = ModelError(f"{fault}; it is not asked for again, since part of it was shown")
+            fault.usage = Usage(1, read, estimate_tokens(call.heard), estimated=True)
+        raise fault
 
 
-def _about_the_form(error: Exception) -> bool:
-    said = str(error).lower()
-    return any(word in said for word in ("response_format", "response format", "json_object", "json mode"))
+class _Refused(ModelError):
+    """The server did not accept the request; `said` is what it said, `fault` what that is if nothing can be done."""
+
+    def __init__(self, fault: ModelError, said: str) -> None:
+        super().__init__(str(fault))
+        self.fault = fault
+        self.said = said
+
+
+class _Call:
+    """One `complete`: counts the requests that leave and the tokens of a reply that was cut off, and keeps notes.
+
+    Or one `stream`, where there is an `on_text`; `heard` is what that was told so far.
+    """
+
+    def __init__(self, model: OpenAIModel, request: ModelRequest, on_text: Callable[[str], None] | None = None) -> None:
+        self.request = request
+        self.sent = 0
+        self.spent = Usage()
+        self.heard = ""
+        self._model = model
+        self._on_text = on_text
+        self._tries = 0
+        self._longer = 1
+        self._cut_off: ReplyTruncated | None = None
+
+    def attempt(self) -> ModelReply:
+        """One try: a request, and again where the server could not take its form or cut the reply off."""
+        kind = (self.request.reply is not None, self.request.seed is not None, self._on_text is not None)
+        # All of it is one turn, so that of many threads one finds out what the server cannot take.
+        return self._model.line.breaker.run(self._ask, kind)
+
+    def tell(self, piece: str) -> None:
+        """Tell whoever listens the next piece of the answer."""
+        if self._on_text:
+            self.heard += piece
+            self._on_text(piece)
+
+    def _ask(self) -> ModelReply:
+        self._tries += 1
+        model = self._model
+        while True:
+            payload = model.payload(self.request, self._longer, self._on_text is not None)
+            fault: ModelError
+            note: str | None
+            try:
+                return model._post(payload, self)
+            except _Refused as refused:
+                fault = refused.fault
+                note = model.line.capabilities.learn(payload, refused.said)
+            except ReplyTruncated as error:
+                fault, note = error, None
+                if self._longer == 1 and not self.heard:
+                    self._longer, self._cut_off, self.spent = LONGER, error, error.usage
+                    note = CUT_OFF
+            except BudgetExceeded:
+                if self._cut_off is None:
+                    raise
+                # No room for the longer try: the first one is what there is.
+                fault, note, self._cut_off, self.spent = self._cut_off, None, None, Usage()
+            if note is None:
+                # Out of the handlers: what the server said in full must not be its context.
+                raise fault
+            log.info("%s: %s", model, note)
+
+    def noted(self) -> tuple[str, ...]:
+        """What was not as it should be: of this call, and of every call to this server."""
+        retries = max(0, self._tries - 1)
+        return (
+            *([f"{retries} retr{'y' if retries == 1 else 'ies'}"] if retries else []),
+            *([CUT_OFF] if self._cut_off else []),
+            *self._model.line.capabilities.lacks(self.request),
+        )

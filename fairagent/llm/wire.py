@@ -56,7 +56,7 @@ def read_completion(body: str, content_type: str, request: ModelRequest, endpoin
     text, refusal = choice.message.content or "", choice.message.refusal or ""
     reply = _counted(completion, text, choice.finish_reason or "stop", request, model)
     fault: ReplyError
-    if choice.finish_reason == "length":
+    if choice.finish_reason == "length" and request.whole:
         fault = ReplyTruncated(
             f"{reply.model} was cut off after {reply.output_tokens} tokens; raise model.max_tokens in the settings, "
             "and max_tokens in the prompt template where it is lower",

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from fairagent.llm.budget import Budget
 from fairagent.llm.openai import OpenAIModel
-from fairagent.settings import ModelSettings
+from fairagent.settings import ModelSettings, Price
 
 from .server import Server
 
@@ -43,9 +44,10 @@ def slept() -> list[float]:
 def make_model(server: Server, slept: list[float]) -> Iterator[MakeModel]:
     made = []
 
-    def make(**settings: object) -> OpenAIModel:
-        values = {"name": "tiny", "base_url": server.url, **settings}
-        made.append(OpenAIModel.from_settings(ModelSettings(**values), {"OPENAI_API_KEY": CANARY}, slept.append))
+    def make(budget: Budget | None = None, price: Price | None = None, **settings: object) -> OpenAIModel:
+        values = ModelSettings(**{"name": "tiny", "base_url": server.url, **settings})
+        key = {"OPENAI_API_KEY": CANARY}
+        made.append(OpenAIModel.from_settings(values, key, budget, price, sleep=slept.append))
         return made[-1]
 
     yield make

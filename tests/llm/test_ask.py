@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -97,13 +98,36 @@ def test_one_correction_repeats_the_prompt_and_names_the_fault(bad):
     assert user[1].startswith("Is it fair?\n\nYour previous reply could not be used: ")
 
 
-def test_two_invalid_replies_are_an_error_with_text_and_usage():
-    model = ScriptedModel([ModelReply("first", 5, 3), ModelReply("second" * 1000, 6, 4), GOOD])
+def test_three_invalid_replies_are_an_error_with_text_and_usage():
+    model = ScriptedModel(
+        [ModelReply("first", 5, 3), ModelReply("second", 6, 4), ModelReply("third" * 1000, 6, 4), GOOD]
+    )
     with pytest.raises(ReplyInvalid) as caught:
         ask(model, ASKED, Verdict)
-    assert len(model.requests) == 2
-    assert caught.value.raw == ("second" * 1000)[:2000]
-    assert caught.value.usage == Usage(2, 11, 7, None, 0.0)
+    assert len(model.requests) == 3
+    assert caught.value.raw == ("third" * 1000)[:2000]
+    assert caught.value.usage == Usage(3, 17, 11, None, 0.0)
+
+
+def test_corrections_do_not_grow():
+    model = ScriptedModel(["first", "second " * 500, GOOD])
+    ask(model, ASKED, Verdict)
+    sizes = [len(request.messages[-1][1]) for request in model.requests]
+    assert sizes[0] < sizes[1] == sizes[2]
+
+
+def test_a_reply_of_the_right_form_may_still_be_refused():
+    def fair(verdict):
+        if not verdict.fair:
+            raise ReplyInvalid("fair: expected true")
+
+    unfair = json.dumps({"word": "a", "fair": False})
+    model = ScriptedModel([unfair, GOOD])
+    assert ask(model, replace(ASKED, accept=fair), Verdict)[0].fair
+    assert "fair: expected true" in model.requests[1].messages[-1][1]
+    with pytest.raises(ReplyInvalid) as caught:
+        ask(ScriptedModel([unfair] * 3), replace(ASKED, accept=fair), Verdict)
+    assert caught.value.raw == unfair
 
 
 def test_a_correction_does_not_hold_the_bad_reply():

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import traceback
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import pytest
 
@@ -66,7 +67,19 @@ def test_what_goes_over_the_wire(server, make_model):
             "temperature": 0.0,
             "max_tokens": 20,
             "seed": 3,
-            "response_format": {"type": "json_object"},
+            "response_format": {
+                "type": "json_schema",
+                "json_schema": {
+                    "name": "Colors",
+                    "strict": True,
+                    "schema": {
+                        "type": "object",
+                        "properties": {"colors": {"type": "array", "items": {"type": "string"}}},
+                        "required": ["colors"],
+                        "additionalProperties": False,
+                    },
+                },
+            },
         },
         {"model": "tiny", "messages": messages, "temperature": 0.7, "max_tokens": 50},
     ]
@@ -161,6 +174,7 @@ def test_error_bodies_of_other_servers(server, make_model):
         Answer([{"error": {"code": 401, "message": "no such key", "status": "UNAUTHENTICATED"}}], 401),
         Answer("<html>Forbidden</html>", 403, content_type="text/html"),
         Answer("", 401),
+        Answer({"detail": "Not authenticated"}, 401),
     ]
     said = []
     for _ in server.script:
@@ -173,6 +187,7 @@ def test_error_bodies_of_other_servers(server, make_model):
         "answered 401: no such key",
         "answered 403: (a web page)",
         "answered 401: no explanation",
+        "answered 401: Not authenticated",
     ]
 
 
@@ -200,8 +215,8 @@ ODD_SUCCESSES = [
     (completion(" \n"), ReplyInvalid, "empty reply", 1),
     (completion(None, refusal="I cannot."), ReplyRefused, "declined to answer: I cannot.", 1),
     (completion("red", finish="content_filter"), ReplyRefused, "(content filter)", 1),
-    (completion('{"colors": ["red"]}', finish="length"), ReplyTruncated, "after 7 tokens; raise model.max_tokens", 1),
-    (completion(None, finish="length"), ReplyTruncated, "cut off", 1),
+    (completion('{"colors": ["red"]}', finish="length"), ReplyTruncated, "after 7 tokens; raise model.max_tokens", 2),
+    (completion(None, finish="length"), ReplyTruncated, "cut off", 2),
 ]
 
 
@@ -217,12 +232,24 @@ def test_odd_successes(server, make_model, answer, kind, words, requests):
 
 
 def test_refused_and_truncated_replies_are_paid_for(server, make_model):
-    server.script = [error(500), completion("red, gre", finish="length")]
+    server.script = [error(500), completion("red, gre", finish="length"), completion("red, green, bl", finish="length")]
     with pytest.raises(ReplyTruncated) as caught:
         make_model().complete(ASKED)
     usage = caught.value.usage
-    assert (usage.calls, usage.input_tokens, usage.output_tokens, usage.cost) == (2, 11, 7, None)
-    assert caught.value.raw == "red, gre"
+    assert (usage.calls, usage.input_tokens, usage.output_tokens, usage.cost) == (3, 22, 14, None)
+    assert usage.notes == ("1 retry", "cut off, asked again for up to 2 times the tokens")
+    assert caught.value.raw == "red, green, bl"
+
+
+def test_who_asks_for_the_first_tokens_alone_gets_them(server, make_model):
+    server.script = [completion("red, gre", finish="length"), completion(None, finish="length")]
+    model, first = make_model(), replace(ASKED, max_tokens=7, whole=False)
+    reply = model.complete(first)
+    assert (reply.text, reply.finish, reply.calls, reply.notes) == ("red, gre", "length", 1, ())
+    with pytest.raises(ReplyInvalid, match="empty reply"):
+        model.complete(first)
+    # What is kept of it is no reply to those who need a whole one.
+    assert model.identity(first) != model.identity(replace(first, whole=True))
 
 
 @pytest.mark.parametrize("usage", [None, {}, {"prompt_tokens": None}, {"prompt_tokens": -1, "completion_tokens": 1}, 7])
@@ -258,11 +285,18 @@ def test_nobody_there(make_model, slept):
 
 @pytest.mark.parametrize("status", [400, 422])
 def test_a_server_without_json_mode_is_remembered(server, make_model, slept, status):
-    server.script = [error(status, "response_format of type 'json_object' is not supported"), GOOD]
+    server.script = [
+        error(status, "response_format of type 'json_schema' is not supported"),
+        error(status, "response_format of type 'json_object' is not supported"),
+        GOOD,
+    ]
     model = make_model()
-    assert model.complete(COLORS).calls == 2
+    first = model.complete(COLORS)
+    assert first.calls == 3
+    assert first.notes == ("no response_format json_schema", "no response_format json_object")
     assert model.complete(COLORS).calls == 1
-    assert ["response_format" in request for request in server.requests] == [True, False, False]
+    forms = [request.get("response_format", {}).get("type") for request in server.requests]
+    assert forms == ["json_schema", "json_object", None, None]
     assert slept == []
 
 
@@ -295,12 +329,12 @@ def test_an_invalid_reply_is_corrected(server, make_model):
 
 
 def test_threads_share_a_model(server, make_model):
-    server.script = [error(400, "response_format is unavailable"), GOOD]
+    server.script = [error(400, "response_format is unavailable")] * 2 + [GOOD]
     model = make_model()
     with ThreadPoolExecutor(8) as threads:
         replies = list(threads.map(model.complete, [COLORS] * 24))
     assert {reply.text for reply in replies} == {'{"colors": ["red", "blue"]}'}
-    assert sum(reply.calls for reply in replies) == len(server.requests) == 25
+    assert sum(reply.calls for reply in replies) == len(server.requests) == 26
     assert "response_format" not in model.payload(COLORS)
 
 
@@ -310,19 +344,22 @@ def test_the_key_is_shown_nowhere(server, make_model, caplog, slept):
     server.script = [
         error(500, echo),
         completion(f'{{"colors": ["{CANARY}"]}}'),
-        error(401, echo),
         error(400, echo),
-        in_body(message=echo),
         completion(None, refusal=echo),
         completion(echo, finish="length"),
-        Answer(echo, content_type="text/plain"),
+        completion(echo, finish="length"),
         error(429, echo, retry_after="900"),
     ]
+    fatal = [error(401, echo), in_body(message=echo), Answer(echo, content_type="text/plain")]
     model = make_model()
     colors, _ = ask(model, ASKED, Colors)
     assert colors.colors == ["***"]
     shown = [repr(model), repr(model.endpoint), json.dumps(model.payload(COLORS)), repr(vars(model))]
-    for _ in server.script[2:]:
+    models = [model] * 4
+    for answer in fatal:
+        server.script.append(answer)
+        models.append(make_model())
+    for model in models:
         with pytest.raises(ModelError) as caught:
             model.complete(ASKED)
         shown += ["".join(traceback.format_exception(caught.value)), repr(vars(caught.value)), repr(caught.value)]

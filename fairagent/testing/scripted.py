@@ -1,4 +1,4 @@
-"""Stand-ins for tests without a network: shipped, because whoever builds on fairagent needs them too."""
+"""A model that answers from a script."""
 
 from __future__ import annotations
 

@@ -1,0 +1,109 @@
+"""One endpoint's state of health, shared by all threads that call it."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Hashable
+from collections.abc import Set as AbstractSet
+from typing import TypeVar
+
+from fairagent.errors import FatalModelError, ModelError, TransientModelError
+
+MOST_FAILURES = 5
+"""Transient failures in a row after which the endpoint is left alone."""
+PAUSE = 30.0
+"""Seconds that it is left alone."""
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+class Breaker:
+    """Keeps requests from a server that cannot answer them.
+
+    * Until the server has answered a kind of request once, one request of it at a time: a wrong key costs one request,
+      not one a thread, and what a server cannot take is found out once.
+    * A FatalModelError stays: every later call raises it without a request.
+    * After 5 transient failures in a row it opens: for 30 s calls fail at once, then one request tries the server.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._changed = threading.Condition()
+        self._answered: set[Hashable] = set()
+        self._trying = False
+        self._failures = 0
+        self._open_until = 0.0
+        self._fatal: str | None = None
+
+    def run(self, request: Callable[[], T], kind: Hashable = None) -> T:
+        """The result of `request`, which is of this `kind`, or what it raises; TransientModelError while it is open.
+
+        A transient error that opens it, or comes while it is open, says by `retry_after` when to come back.
+        """
+        alone = self._enter(kind)
+        try:
+            result = request()
+        except FatalModelError as error:
+            self._leave(alone, fatal=str(error))
+            raise
+        except TransientModelError as error:
+            pause = self._leave(alone, failed=True)
+            if pause:
+                error.retry_after = max(error.retry_after or 0.0, pause)
+            raise
+        except ModelError:
+            # The server answered, though not as hoped.
+            self._leave(alone, answered={kind})
+            raise
+        except BaseException:
+            # Nothing left for the server: a budget that is used up, Ctrl-C.
+            self._leave(alone)
+            raise
+        self._leave(alone, answered={kind})
+        return result
+
+    def _enter(self, kind: Hashable) -> bool:
+        """Whether the request has to be the only one of those that try the server; waits for its turn."""
+        with self._changed:
+            while True:
+                if self._fatal is not None:
+                    raise FatalModelError(self._fatal)
+                if pause := self._pause():
+                    message = f"the server failed {self._failures} times in a row and is left alone for {pause:.0f} s"
+                    raise TransientModelError(message, retry_after=pause)
+                if kind in self._answered:
+                    return False
+                if not self._trying:
+                    self._trying = True
+                    return True
+                self._changed.wait()
+
+    def _leave(
+        self, alone: bool, answered: AbstractSet[Hashable] = frozenset(), failed: bool = False, fatal: str | None = None
+    ) -> float:
+        """Take note of what became of a request; the seconds for which the server is to be left alone."""
+        with self._changed:
+            if alone:
+                self._trying = False
+            if fatal is not None:
+                self._fatal = fatal
+            elif failed:
+                self._failures += 1
+                # Requests that were on their way when it opened do not lengthen the pause.
+                if self._failures == MOST_FAILURES or (alone and self._failures > MOST_FAILURES):
+                    log.info("%d failures in a row: no request for %.0f s", self._failures, PAUSE)
+                    self._open_until = self._clock() + PAUSE
+                    self._answered.clear()
+            elif answered:
+                self._failures, self._open_until = 0, 0.0
+                self._answered |= answered
+            self._changed.notify_all()
+            return self._pause()
+
+    def _pause(self) -> float:
+        # Not a rounding error more than PAUSE, which a caller may just be willing to wait.
+        return min(max(self._open_until - self._clock(), 0.0), PAUSE) if self._open_until else 0.0

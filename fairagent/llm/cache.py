@@ -1,0 +1,202 @@
+"""Replies of language models, kept between runs so that none is paid for twice."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sqlite3
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import diskcache
+from pydantic import TypeAdapter, ValidationError
+
+from fairagent.errors import BackendUnavailable, SettingsError
+from fairagent.llm.base import ModelReply
+from fairagent.llm.disk import TextDisk
+
+FORMAT = "1"
+"""Of the rows; a database of another format is moved aside."""
+FORMAT_KEY = "format"
+DATABASE = "cache.db"
+OURS = ("cache.db", ".")
+"""How the names of files begin that may be in the folder."""
+LONGEST_WAIT = 10.0
+"""Seconds that another process may keep the database locked."""
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+_ROW = TypeAdapter(ModelReply)
+
+
+class ReplyCache:
+    """Replies by the hash of their requests, in a folder of its own that only its owner can read.
+
+    Nothing is ever thrown out. A damaged database is moved aside, and a new one begun. Where it cannot be written any
+    more (full disk, read-only), that is said once, and replies are not kept. Threads and processes may share it.
+
+    Raises SettingsError where the folder holds something else, BackendUnavailable where it cannot be used.
+    """
+
+    def __init__(self, folder: Path | str) -> None:
+        self.folder = Path(folder)
+        self._lock = threading.Lock()
+        self._said = False
+        try:
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if foreign := sorted(path.name for path in self.folder.iterdir() if not path.name.startswith(OURS)):
+                raise SettingsError(
+                    f"cache: {self.folder} holds other things ({foreign[0]}); name a folder that is the cache's alone"
+                )
+            with suppress(PermissionError):
+                self.folder.chmod(0o700)
+            self._rows = self._open()
+        except (OSError, sqlite3.Error, diskcache.Timeout) as error:
+            raise BackendUnavailable(
+                f"the cache of replies cannot be made in {self.folder} ({_reason(error)}); name another folder with "
+                "`cache:` in the settings, or none with `cache: ''`"
+            ) from None
+
+    def get(self, key: str) -> ModelReply | None:
+        """The reply that is kept under `key`, marked as `cached`; None where there is none that can be read."""
+        text = self._try(lambda rows: rows.get(key))
+        if text is None:
+            return None
+        try:
+            reply = _ROW.validate_json(text)
+        except ValidationError:
+            log.warning("a row of the cache in %s is not one of fairagent's; it is ignored", self.folder)
+            return None
+        return replace(reply, cached=True)
+
+    def put(self, key: str, reply: ModelReply) -> None:
+        """Keep `reply`; a cache that cannot take it loses no reply that was paid for."""
+        text = json.dumps(asdict(reply))
+        # Without diskcache's own `retry`, which would try for ever on a database that cannot be written.
+        self._try(lambda rows: rows.set(key, text))
+
+    def clear(self) -> int:
+        """Forget every reply; how many there were."""
+        kept = sum(1 for _ in self._replies())
+        self._try(lambda rows: rows.clear() and rows.set(FORMAT_KEY, FORMAT))
+        return kept
+
+    def stats(self) -> CacheStats:
+        """What the cache holds."""
+        found: Counter[str] = Counter()
+        calls = tokens = 0
+        cost = 0.0
+        for reply in self._replies():
+            found[reply.model] += 1
+            calls += reply.calls
+            tokens += reply.input_tokens + reply.output_tokens
+            cost += reply.cost or 0.0
+        size = sum(path.stat().st_size for path in self.folder.glob("cache.db*"))
+        return CacheStats(str(self.folder), sum(found.values()), size, calls, tokens, cost, dict(found))
+
+    def close(self) -> None:
+        """Close the database."""
+        self._rows.close()
+
+    def _replies(self) -> Iterator[ModelReply]:
+        for key in self._try(lambda rows: list(rows.iterkeys())) or ():
+            if key and key != FORMAT_KEY and (reply := self.get(key)):
+                yield reply
+
+    def _try(self, work: Callable[[Any], T]) -> T | None:
+        """What `work` makes of the database, or of a new one if it is damaged; None where that cannot be."""
+        for attempt in (1, 2):
+            rows = self._rows
+            try:
+                return work(rows)
+            except (sqlite3.Error, OSError, diskcache.Timeout) as error:
+                if attempt == 2 or not _damaged(error) or not self._replaced(rows, error):
+                    self._warn(error)
+                    break
+        return None
+
+    def _warn(self, error: Exception) -> None:
+        if not self._said:
+            self._said = True
+            log.warning("the cache in %s cannot be used (%s); replies are not kept", self.folder, _reason(error))
+
+    def _open(self) -> Any:
+        try:
+            return self._connect()
+        except (sqlite3.Error, TypeError) as error:
+            if not _damaged(error):
+                raise
+            self._move_aside(error)
+            return self._connect()
+
+    def _connect(self) -> Any:
+        rows = diskcache.Cache(
+            str(self.folder), timeout=LONGEST_WAIT, disk=TextDisk, eviction_policy="none", cull_limit=0, statistics=0
+        )
+        written = rows.get(FORMAT_KEY)
+        if written is None:
+            rows.set(FORMAT_KEY, FORMAT)
+        elif written != FORMAT:
+            rows.close()
+            raise sqlite3.DatabaseError(f"format {written[:9]!r}; this version of fairagent writes {FORMAT!r}")
+        self._inode = (self.folder / DATABASE).stat().st_ino
+        return rows
+
+    def _replaced(self, damaged: Any, error: Exception) -> bool:
+        """Whether there is another database in the place of a `damaged` one."""
+        with self._lock:
+            # Another thread, or another process, may have done it in the meantime.
+            if self._rows is damaged:
+                try:
+                    with suppress(sqlite3.Error):
+                        damaged.close()
+                    if (self.folder / DATABASE).stat().st_ino == self._inode:
+                        self._move_aside(error)
+                    self._rows = self._connect()
+                except (sqlite3.Error, OSError, diskcache.Timeout):
+                    return False
+        return True
+
+    def _move_aside(self, error: Exception) -> None:
+        moment = time.strftime("%Y%m%d-%H%M%S")
+        names = (f"{self.folder.name}.bad-{moment}{more}" for more in ("", *(f"-{n}" for n in range(2, 100))))
+        aside = next(path for name in names if not (path := self.folder.with_name(name)).exists())
+        self.folder.rename(aside)
+        self.folder.mkdir(mode=0o700)
+        log.warning("the cache in %s is damaged (%s); it was moved to %s, a new one begun", self.folder, error, aside)
+
+
+@dataclass(frozen=True, slots=True)
+class CacheStats:
+    """How many replies there are, of which models, how many bytes they take, and what they took when they were paid."""
+
+    folder: str
+    replies: int
+    bytes: int
+    calls: int
+    tokens: int
+    dollars: float
+    models: dict[str, int]
+
+
+def _damaged(error: Exception) -> bool:
+    """Whether the file is at fault, and not the disk, the rights or another process."""
+    if isinstance(error, TypeError):
+        # Settings in the file that this version of diskcache does not know.
+        return True
+    if isinstance(error, sqlite3.OperationalError):
+        return "no such" in str(error) or "has no column" in str(error)
+    return isinstance(error, sqlite3.DatabaseError)
+
+
+def _reason(error: Exception) -> str:
+    """What went wrong, in words; diskcache says nothing at all where it cannot begin to write."""
+    return str(error) or "it cannot be written: read-only, or locked by another process"

@@ -1,0 +1,130 @@
+"""The one door: what was asked before comes from the cache, all else from the model, and everything is counted."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Protocol
+from weakref import WeakValueDictionary
+
+from fairagent.errors import BudgetExceeded, ModelError, ReplyInvalid
+from fairagent.llm.base import ModelReply, ModelRequest, read_reply, tell, valid_reply
+from fairagent.llm.cache import ReplyCache
+from fairagent.types import Usage
+
+FORMAT = 1
+"""Of the keys: what was kept under another format is never found."""
+
+
+class Identified(Protocol):
+    """A `Model` that can say what its reply to a request depends on."""
+
+    def complete(self, request: ModelRequest) -> ModelReply:
+        """See `Model.complete`."""
+        ...
+
+    def identity(self, request: ModelRequest) -> dict[str, Any]:
+        """Everything that may change the reply, as plain values without a secret."""
+        ...
+
+    def cost(self, input_tokens: int, output_tokens: int) -> float | None:
+        """US dollars for so many tokens; None where the price is not known."""
+        ...
+
+
+class Tally:
+    """What all models of a run took together; `usage.saved` is what the cache saved."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.usage = Usage()
+
+    def add(self, usage: Usage) -> None:
+        """Count `usage`."""
+        with self._lock:
+            self.usage = self.usage + usage
+
+
+class Door:
+    """A `Model` before `model`: with a cache, it asks nothing twice. Threads may share it.
+
+    Only complete replies of the form that was asked for are kept: no error, refusal, truncated or invalid one. Of
+    several threads that ask the same at once, one asks the model.
+    """
+
+    def __init__(self, model: Identified, cache: ReplyCache | None, tally: Tally) -> None:
+        self.model = model
+        self._cache = cache
+        self._tally = tally
+        self._lock = threading.Lock()
+        self._flights: WeakValueDictionary[str, _Flight] = WeakValueDictionary()
+
+    def complete(self, request: ModelRequest) -> ModelReply:
+        """The model's answer; see `Model.complete`."""
+        return self._counted(request, lambda: self._ask(request))
+
+    def stream(self, request: ModelRequest, on_text: Callable[[str], None]) -> ModelReply:
+        """The model's answer in free text, told piece by piece, one from the cache at once; see `StreamingModel`."""
+        reply = self._counted(request, lambda: tell(self.model, request, on_text))
+        if reply.cached:
+            on_text(reply.text)
+        return reply
+
+    def _counted(self, request: ModelRequest, ask: Callable[[], ModelReply]) -> ModelReply:
+        try:
+            reply = ask() if self._cache is None else self._ask_once(request, self._cache, ask)
+        except (ModelError, BudgetExceeded) as error:
+            self._tally.add(error.usage)
+            raise
+        self._tally.add(reply.usage)
+        return reply
+
+    def key(self, request: ModelRequest) -> str:
+        """SHA-256 (hex) of everything that the reply depends on."""
+        told = {"format": FORMAT, **self.model.identity(request)}
+        canonical = json.dumps(told, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        return hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()
+
+    def _ask(self, request: ModelRequest) -> ModelReply:
+        """The model's answer; one that is to have a form has it: invalid ones are corrected on this side of the cache.
+
+        So a reply that took corrections is kept under the first request, and nobody asks that again.
+        """
+        return self.model.complete(request) if request.reply is None else valid_reply(self.model, request)[1]
+
+    def _ask_once(self, request: ModelRequest, cache: ReplyCache, ask: Callable[[], ModelReply]) -> ModelReply:
+        started = time.perf_counter()
+        key = self.key(request)
+        with self._lock:
+            flight = self._flights.setdefault(key, _Flight())
+        with flight.lock:
+            kept = cache.get(key)
+            if kept is not None and _fits(request, kept):
+                # At today's price: what was paid then may have been another, or not known.
+                cost = self.model.cost(kept.input_tokens, kept.output_tokens)
+                return replace(kept, cost=cost, seconds=time.perf_counter() - started)
+            reply = ask()
+            cache.put(key, reply)
+            return reply
+
+
+class _Flight:
+    """A question that is being asked."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+
+
+def _fits(request: ModelRequest, reply: ModelReply) -> bool:
+    """Whether a kept reply is still one to this request: rows can be tampered with, and `accept` may have changed."""
+    if request.reply is None:
+        return bool(reply.text.strip())
+    try:
+        read_reply(request, reply.text)
+    except ReplyInvalid:
+        return False
+    return True

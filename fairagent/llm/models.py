@@ -1,0 +1,87 @@
+"""The models of a whole run: one connection to each, one budget and one cache for all of them."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+
+from fairagent.errors import SettingsError
+from fairagent.llm.budget import Budget
+from fairagent.llm.cache import ReplyCache
+from fairagent.llm.door import Door, Tally
+from fairagent.llm.openai import Line, OpenAIModel
+from fairagent.settings import BudgetSettings, ModelSettings, Price, Settings
+from fairagent.types import Usage
+
+
+class Models:
+    """Opens models by their settings; threads may share it.
+
+    `cache` is the folder of the replies that were paid for before, "" for none. `limits` hold for all models
+    together, `prices` are those of the models by name. Nothing is called and no folder made before a model is opened.
+    """
+
+    def __init__(
+        self,
+        cache: Path | str = "",
+        limits: BudgetSettings | None = None,
+        prices: Mapping[str, Price] | None = None,
+        environ: Mapping[str, str] = os.environ,
+    ) -> None:
+        self.budget = Budget(limits)
+        self._folder = cache
+        self._prices = prices or {}
+        self._environ = environ
+        self._lock = threading.Lock()
+        self._cache: ReplyCache | None = None
+        self._asked: dict[ModelSettings, OpenAIModel] = {}
+        self._opened: dict[ModelSettings, Door] = {}
+        self._lines: dict[tuple[str, str], Line] = {}
+        self._tally = Tally()
+
+    @classmethod
+    def of(cls, settings: Settings, environ: Mapping[str, str] = os.environ) -> Models:
+        """With the cache, the budget and the prices of the settings."""
+        return cls(settings.cache, settings.budget, settings.prices, environ)
+
+    def open(self, settings: ModelSettings) -> Door:
+        """The model that the settings name, the same one for the same settings.
+
+        Raises SettingsError without a name, or without a price where dollars are limited; BackendUnavailable without
+        a key, or where the cache's folder cannot be used.
+        """
+        with self._lock:
+            if settings not in self._opened:
+                price = self._prices.get(settings.name)
+                if price is None and self.budget.limits.dollars is not None and settings.name:
+                    raise SettingsError(
+                        f"budget.dollars limits what {settings.name!r} may cost, and its price is not known: add "
+                        f"`prices: {{{settings.name}: {{input: ..., output: ...}}}}`, in dollars for a million tokens"
+                    )
+                model = OpenAIModel.from_settings(settings, self._environ, self.budget, price)
+                # One server is one server, whatever else the settings of those who call it.
+                model.line = self._lines.setdefault((model.endpoint.base_url, settings.name), model.line)
+                self._asked[settings] = model
+                self._opened[settings] = Door(model, self._replies(), self._tally)
+            return self._opened[settings]
+
+    @property
+    def usage(self) -> Usage:
+        """What was paid so far; `saved` is what the cache saved."""
+        return self._tally.usage
+
+    def close(self) -> None:
+        """Close all connections, and the cache."""
+        with self._lock:
+            for model in self._asked.values():
+                model.close()
+            if self._cache:
+                self._cache.close()
+            self._asked, self._opened, self._cache = {}, {}, None
+
+    def _replies(self) -> ReplyCache | None:
+        if self._folder and self._cache is None:
+            self._cache = ReplyCache(self._folder)
+        return self._cache

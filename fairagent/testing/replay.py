@@ -1,0 +1,86 @@
+"""A model that was asked once and is heard again: its replies on file."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import defaultdict
+from dataclasses import asdict
+from pathlib import Path
+
+from fairagent.errors import DataError, Fault, UsageError
+from fairagent.llm.base import Model, ModelReply, ModelRequest
+
+
+class ReplayModel:
+    """A `Model` that gives the replies in a file which `ReplayModel.record` wrote; nothing is sent anywhere.
+
+    A request that was made several times gets its replies in their order, and the last one from then on. One that was
+    not recorded raises UsageError.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from fairagent.testing import ScriptedModel
+    >>> request = ModelRequest((("user", "Which color?"),))
+    >>> with TemporaryDirectory() as folder:
+    ...     recorder = ReplayModel.record(ScriptedModel(["red"]), f"{folder}/colors.jsonl")
+    ...     _ = recorder.complete(request)
+    ...     ReplayModel(f"{folder}/colors.jsonl").complete(request).text
+    'red'
+    """
+
+    def __init__(self, path: Path | str) -> None:
+        self._path = Path(path)
+        self._replies: dict[str, list[ModelReply]] = defaultdict(list)
+        self._lock = threading.Lock()
+        for number, line in enumerate(self._path.read_text(encoding="utf-8").splitlines(), 1):
+            try:
+                record = json.loads(line)
+                reply = ModelReply(**{**record["reply"], "notes": tuple(record["reply"]["notes"])})
+                self._replies[_key(record["request"])].append(reply)
+            except (ValueError, KeyError, TypeError) as error:
+                fault = Fault(self._path, number, f"not a recorded reply ({error}); record it again")
+                raise DataError("a recording of a model's replies cannot be read", [fault]) from None
+
+    @staticmethod
+    def record(model: Model, path: Path | str) -> Model:
+        """`model`, with every request and its reply added to the file at `path`; errors are not recorded."""
+        return _Recorder(model, Path(path))
+
+    def complete(self, request: ModelRequest) -> ModelReply:
+        """The recorded reply, with what it took when it was recorded."""
+        asked = _plain(request)
+        with self._lock:
+            replies = self._replies.get(_key(asked))
+            if replies:
+                return replies.pop(0) if len(replies) > 1 else replies[0]
+        start = request.messages[-1][1][:80] if request.messages else ""
+        raise UsageError(f"{self._path} holds no reply to this request ({start!r} ...); record it again")
+
+
+class _Recorder:
+    def __init__(self, model: Model, path: Path) -> None:
+        self._model = model
+        self._path = path
+        self._lock = threading.Lock()
+
+    def complete(self, request: ModelRequest) -> ModelReply:
+        reply = self._model.complete(request)
+        line = json.dumps({"request": _plain(request), "reply": asdict(reply)})
+        with self._lock, self._path.open("a", encoding="utf-8") as file:
+            file.write(f"{line}\n")
+        return reply
+
+
+def _plain(request: ModelRequest) -> dict[str, object]:
+    """What is asked, as JSON has it."""
+    return {
+        "messages": [list(message) for message in request.messages],
+        "reply": request.reply and request.reply.model_json_schema(),
+        "temperature": request.temperature,
+        "max_tokens": request.max_tokens,
+        "seed": request.seed,
+    }
+
+
+def _key(plain: dict[str, object]) -> str:
+    return json.dumps(plain, sort_keys=True)

@@ -1,0 +1,110 @@
+"""`fairagent cache`, and what the other commands say of replies that are kept and of budgets."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fairagent.testing import LoopbackServer, completion
+
+from .conftest import Call, Small
+
+EXPERIMENT = """\
+name: kept
+collection: {collection}
+prices: {{tiny: {{input: 1, output: 10}}}}
+settings: {{index: '{index}', depth: 30, target: estimated, expansion: {{documents: 0}}, model: {{name: tiny}}}}
+systems:
+  BM25: {{system: bm25}}
+  agent: {{refiner: llm, iterations: 1}}
+"""
+
+
+@pytest.fixture
+def server(call: Call, monkeypatch: pytest.MonkeyPatch) -> Iterator[LoopbackServer]:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    with LoopbackServer([completion('{"keywords": ["she", "her"]}', usage=(500, 20))]) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        yield server
+
+
+def searching(call: Call, small: Small, *more: str):
+    asked = ("--set", "refiner=llm", "--set", "model.name=tiny", "--set", "iterations=1", "--set", "target=uniform")
+    return call("search", "lawyer", "--dimension", "gender", *small.options, *asked, *more)
+
+
+def test_a_second_search_asks_nothing_and_stats_tell(call: Call, small: Small, server: LoopbackServer) -> None:
+    first = searching(call, small)
+    assert first.exit_code == 0, first.stderr
+    assert "1 model call" in first.stdout
+    second = searching(call, small)
+    assert second.exit_code == 0
+    assert len(server.requests) == 1
+    assert Path(".fairagent/replies/cache.db").is_file()
+
+    told = call("cache", "stats")
+    assert told.exit_code == 0, told.stderr
+    assert ".fairagent/replies: 1 replies" in told.stdout
+    assert "tiny-2026: 1" in told.stdout
+    assert "they took 1 calls, 520 tokens" in told.stdout
+    record = json.loads(call("cache", "stats", "--json").stdout)
+    assert (record["replies"], record["tokens"], record["models"]) == (1, 520, {"tiny-2026": 1})
+
+
+def test_clear(call: Call, small: Small, server: LoopbackServer) -> None:
+    searching(call, small)
+    # Nobody there to say yes.
+    assert call("cache", "clear").exit_code == 1
+    assert json.loads(call("cache", "stats", "--json").stdout)["replies"] == 1
+    assert "1 replies deleted from .fairagent/replies" in call("cache", "clear", "--yes").stdout
+    searching(call, small)
+    assert len(server.requests) == 2
+
+
+def test_nothing_kept(call: Call) -> None:
+    assert ".fairagent/replies: 0 replies" in call("cache", "stats").stdout
+    assert "no replies are kept in .fairagent/replies" in call("cache", "clear").stdout
+    assert not Path(".fairagent").exists()
+    none = call("cache", "stats", "--set", "cache=''")
+    assert none.exit_code == 2
+    assert "`cache` is empty in the settings" in none.stderr
+    Path("mine").mkdir()
+    Path("mine/thesis.txt").write_text("", encoding="utf-8")
+    for command in ("stats", "clear"):
+        wrong = call("cache", command, "--set", "cache=mine")
+        assert wrong.exit_code == 2
+        assert "mine holds other things (thesis.txt)" in wrong.stderr
+
+
+def test_a_search_beyond_its_budget_ends_with_6(call: Call, small: Small, server: LoopbackServer) -> None:
+    result = searching(call, small, "--set", "budget.calls=0")
+    assert result.exit_code == 6
+    assert "fairagent: the budget of 0 calls is used up" in result.stderr
+    assert server.requests == []
+    unpriced = searching(call, small, "--set", "budget.dollars=1")
+    assert unpriced.exit_code == 2
+    assert "its price is not known: add `prices: {tiny:" in unpriced.stderr
+
+
+def test_evaluate_says_what_was_paid_and_what_was_saved(call: Call, small: Small, server: LoopbackServer) -> None:
+    Path("kept.yaml").write_text(EXPERIMENT.format(collection=small.file, index=small.index), encoding="utf-8")
+    first = call("evaluate", "kept.yaml")
+    assert first.exit_code == 0, first.stderr
+    asked = len(server.requests)
+    assert asked
+    paid = f"{asked} call{'s' * (asked != 1)}, {520 * asked:,} tokens, ${asked * 0.0007:.4f}"
+    assert f"paid now: {paid}\n" in first.stdout
+    again = call("evaluate", "kept.yaml", "--run", "again")
+    assert f"paid now: 0 calls; the cache saved {paid}\n" in again.stdout
+    assert len(server.requests) == asked
+    for name in ("results.csv", "results.txt"):
+        assert Path("again", name).read_bytes() == Path("runs/kept", name).read_bytes()
+    record = json.loads(call("evaluate", "kept.yaml", "--run", "third", "--json").stdout)
+    assert record["paid"] == {"calls": 0, "input_tokens": 0, "output_tokens": 0, "cost": 0.0}
+    assert record["saved"]["calls"] == asked
+    assert record["saved"]["cost"] == pytest.approx(asked * 0.0007)
+    # A run that is whole asks nobody anything.
+    assert "paid now" not in call("evaluate", "kept.yaml").stdout

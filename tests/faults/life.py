@@ -1,0 +1,129 @@
+"""A small experiment with a language model, and the program to run and kill: what test_run_life.py plays with.
+
+The texts and topics are those of tests/evaluate/words.py, searched with the real engine.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import random
+import subprocess
+import sys
+import threading
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from evaluate import words
+
+from fairagent.evaluate.check import check_experiment
+from fairagent.evaluate.crew import Crew
+from fairagent.evaluate.experiment import build_indexes
+from fairagent.testing import Answer, LoopbackServer, completion
+
+EXPERIMENT = """\
+name: life
+collection: collection.yaml
+topics: 10
+seed: 7
+prices: {{tiny: {{input: 0.1, output: 0.3}}}}
+settings: {{index: '{index}', expansion: {{documents: 0}}, target: uniform, model: {{name: tiny}}}}
+systems:
+  plain: {{system: bm25}}
+  asked: {{refiner: llm, iterations: 3}}
+  asked more: {{refiner: llm, iterations: 4, drift: 2}}
+  asked warmly: {{refiner: llm, iterations: 3, model: {{temperature: 0.9}}}}
+"""
+
+PROGRAM = """\
+import os, signal
+from fairagent.llm.budget import Budget
+
+reserve, left = Budget.reserve, int(os.environ["KILL_AT"])
+
+def counted(self, *arguments):
+    global left
+    left -= 1
+    if left == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return reserve(self, *arguments)
+
+Budget.reserve = counted
+from fairagent.cli import main
+main()
+"""
+"""The program, which dies when it is about to send its n-th request."""
+
+
+def write(folder: Path) -> Path:
+    """Write collection, experiment and index; return the experiment's file."""
+    file = words.write(folder, EXPERIMENT.format(index=folder / "index"))
+    build_indexes(check_experiment(file, environ={"OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}))
+    return file
+
+
+class Moody:
+    """A model that says something else each time that it is asked the same, as real ones do. Threads may ask it."""
+
+    def __init__(self, answer: Callable[[str], Answer] | None = None) -> None:
+        self._asked: Counter[str] = Counter()
+        self._lock = threading.Lock()
+        self._answer = answer or (lambda text: completion(text, usage=(400, 30)))
+
+    def __call__(self, request: dict[str, object]) -> Answer:
+        body = json.dumps(request, sort_keys=True)
+        with self._lock:
+            self._asked[body] += 1
+            times = self._asked[body]
+        chance = random.Random(hashlib.sha256(f"{times} {body}".encode()).hexdigest())
+        return self._answer(json.dumps({"keywords": [chance.choice(["she", "he"]), *chance.sample(words.SUBJECTS, 2)]}))
+
+
+def paid_twice(server: LoopbackServer) -> list[str]:
+    """The requests that the server has answered more than once."""
+    asked = Counter(json.dumps(request, sort_keys=True) for request in server.requests)
+    return [body for body, times in asked.items() if times > 1]
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    """All that a run wrote, but for how long it took and the order in which it came."""
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.name not in ("timings.csv", "journal.jsonl")
+    }
+
+
+def finish(process: subprocess.Popen[str]) -> tuple[int, str]:
+    """The exit code of the process when it is done, and what it complained of."""
+    _, said = process.communicate(timeout=120)
+    return process.returncode, said
+
+
+def start(*arguments: str, folder: Path, server: LoopbackServer, kill_at: int = 0) -> subprocess.Popen[str]:
+    """`fairagent` in a process of its own that works in `folder` and asks `server`."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("FAIRAGENT_", "OPENAI_"))}
+    environment = {"OPENAI_BASE_URL": server.url, "KILL_AT": str(kill_at), "NO_PROXY": "127.0.0.1"}
+    folder.mkdir(exist_ok=True)
+    return subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, *arguments],
+        cwd=folder,
+        env={**kept, "PYTHONPATH": os.pathsep.join(sys.path), **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Shuffled(Crew):
+    """A crew that does its jobs in another order."""
+
+    def for_each(self, jobs, keep) -> None:
+        mixed = list(jobs)
+        random.Random(3).shuffle(mixed)
+        Crew.for_each(self, mixed, keep)

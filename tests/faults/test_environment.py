@@ -1,0 +1,168 @@
+"""Cases 41 to 44 of docs/reliability.md: what is not installed, not set, or set by someone else; and the key."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fairagent import BackendUnavailable, UsageError, build_index, load_collection, open_agent
+from fairagent.cli.checks import check_java, check_proxies
+from fairagent.settings import load_settings
+from fairagent.testing import LoopbackServer, completion, error
+
+from . import life
+from .test_bad_input import write
+
+CANARY = "sk-canary-0123456789abcdef"
+
+
+@pytest.fixture(autouse=True)
+def own_surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in list(os.environ):
+        if name.startswith(("FAIRAGENT_", "OPENAI_")) or name.lower().endswith("_proxy"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+
+
+@pytest.fixture
+def server() -> Iterator[LoopbackServer]:
+    with LoopbackServer() as server:
+        yield server
+
+
+def test_41_no_java_no_index(tmp_path: Path) -> None:
+    file = write(tmp_path / "files")
+    with pytest.raises(BackendUnavailable, match=r"no index at .*none; build it with `fairagent index`"):
+        open_agent(file, tmp_path / "none")
+    found = check_java({"JAVA_HOME": str(tmp_path)})
+    assert found.status == "problem"
+    assert "unset it" in found.fix
+
+
+def test_41_without_java_everything_that_needs_none_works(tmp_path: Path) -> None:
+    """Targets, measures and evaluation of run files; `doctor` says what is missing and ends with 3."""
+    file = write(tmp_path / "files")
+    code = (
+        "import sys; from fairagent import load_collection; from fairagent.measures import ndcg;"
+        "print(len(load_collection(sys.argv[1]).topics)); import numpy as np;"
+        "from fairagent.cli import main; sys.argv = ['fairagent', 'doctor']; main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(file)],
+        env={**os.environ, "JAVA_HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+    )
+    assert done.stdout.startswith("2\n"), done.stderr
+    assert done.returncode == 3
+    assert "is not a Java installation" in " ".join(done.stdout.split())
+
+
+def test_42_without_optional_packages_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    for missing in ("sentence_transformers", "distributed", "ir_datasets"):
+        monkeypatch.setitem(sys.modules, missing, None)
+    from fairagent.collection.trec_fair.load import load_track_from_ir_datasets
+    from fairagent.evaluate.crew import dask
+    from fairagent.retrieve.encoder import SentenceEncoder
+
+    with pytest.raises(BackendUnavailable, match=r"fairagent\[dense\]"):
+        SentenceEncoder("all-MiniLM-L6-v2").encode(["a"])
+    with pytest.raises(BackendUnavailable, match=r"fairagent\[dask\]"), dask("local"):
+        pass
+    with pytest.raises(BackendUnavailable, match=r"fairagent\[trec\]"):
+        load_track_from_ir_datasets(2022, "eval")
+
+
+def test_42_without_a_key_the_agent_works_and_the_model_says_what_to_set(tmp_path: Path) -> None:
+    file = write(tmp_path / "files")
+    build_index(load_collection(file), tmp_path / "index")
+    assert len(open_agent(file, tmp_path / "index", n=3).search("law").hits) == 3
+    with pytest.raises(BackendUnavailable, match="set OPENAI_API_KEY"):
+        open_agent(file, tmp_path / "index", refiner="llm", model={"name": "m"})
+
+
+def test_43_the_key_is_in_nothing_that_is_written(
+    server: LoopbackServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Not in what is printed, logged (DEBUG), kept, traced or shown; the server echoes it wherever it can."""
+    file = life.write(tmp_path / "files")
+    spoken = json.dumps({"keywords": ["she", CANARY]})
+    server.script = [error(500, f"bad key {CANARY}"), error(400, f"response_format unsupported, {CANARY}")]
+    server.script += [completion(spoken)] * 5 + [error(400, f"no, {CANARY}"), completion(spoken)]
+    monkeypatch.setenv("OPENAI_API_KEY", CANARY)
+    monkeypatch.setenv("OPENAI_BASE_URL", server.url.replace("http://", f"http://me:{CANARY}@"))
+    monkeypatch.chdir(tmp_path)
+    caplog.set_level(logging.DEBUG)
+    from typer.testing import CliRunner
+
+    from fairagent.cli import app
+
+    done = CliRunner().invoke(app, ["evaluate", str(file), "--workers", "2"])
+    assert done.exit_code == 7, done.output
+    assert server.keys[0] == f"Bearer {CANARY}"
+    written = [path for path in tmp_path.rglob("*") if path.is_file()]
+    names = {path.name for path in written}
+    assert {"run.json", "journal.jsonl", "report.html", "results.csv", "cache.db"} <= names
+    for path in written:
+        assert CANARY.encode() not in path.read_bytes(), path
+    assert "fairagent" in caplog.text
+    assert CANARY not in caplog.text + done.output
+    assert "Request options" not in caplog.text
+
+
+def test_43_prompts_are_logged_only_if_asked_for(
+    server: LoopbackServer, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from fairagent.llm import ModelRequest
+    from fairagent.llm.openai import OpenAIModel
+
+    caplog.set_level(logging.DEBUG)
+    server.script = [completion("yes")]
+    for wanted in (False, True):
+        caplog.clear()
+        settings = load_settings(None, {"model": {"name": "m", "base_url": server.url, "log_prompts": wanted}}, {})
+        model = OpenAIModel.from_settings(settings.model, {"OPENAI_API_KEY": CANARY})
+        model.complete(ModelRequest((("user", "Is the moon a lantern?"),)))
+        model.close()
+        assert ("Is the moon a lantern?" in caplog.text) == wanted
+        assert CANARY not in caplog.text
+
+
+def test_44_what_the_shell_has_set_is_shown_and_recorded_by_its_host(
+    server: LoopbackServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from fairagent.cli.checks import check_model
+
+    address = "https://me:canary@models.example.org/v1?key=canary"
+    (_, found) = check_model(load_settings(environ={}), {"OPENAI_BASE_URL": address})
+    assert (found.status, found.found) == ("note", "models.example.org (OPENAI_BASE_URL)")
+    assert "proxy.example.org:3128" in check_proxies({"HTTPS_PROXY": "http://u:p@proxy.example.org:3128"}).found
+    with pytest.raises(UsageError, match="no address of a server"):
+        open_agent(*_indexed(tmp_path), refiner="llm", model={"name": "m", "base_url": "ftp://x"})
+    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+    server.script = [completion('{"keywords": ["she"]}')]
+    file = life.write(tmp_path / "files")
+    from typer.testing import CliRunner
+
+    from fairagent.cli import app
+
+    monkeypatch.chdir(tmp_path)
+    assert CliRunner().invoke(app, ["evaluate", str(file)]).exit_code == 0
+    (head,) = tmp_path.rglob("run.json")
+    models = json.loads(head.read_text(encoding="utf-8"))["provenance"]["models"]
+    assert {model["server"] for model in models.values()} == {server.url.removeprefix("http://").removesuffix("/v1")}
+
+
+def _indexed(folder: Path) -> tuple[Path, Path]:
+    file = write(folder / "tiny")
+    build_index(load_collection(file), folder / "tiny-index")
+    return file, folder / "tiny-index"

@@ -1,0 +1,603 @@
+"""What a model's server does wrong, and what happens then; each test is named after its case in the list."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from scripted import Engine, agent
+
+from fairagent.errors import (
+    BudgetExceeded,
+    FatalModelError,
+    ModelError,
+    ReplyRefused,
+    ReplyTruncated,
+    SettingsError,
+    TransientModelError,
+)
+from fairagent.llm import ModelReply, ModelRequest, Reply, ask
+from fairagent.llm.budget import Budget
+from fairagent.llm.models import Models
+from fairagent.llm.openai import OpenAIModel
+from fairagent.prompts import Prompts
+from fairagent.refine.llm import LlmRefiner
+from fairagent.settings import BudgetSettings, ModelSettings, Price
+from fairagent.testing import Answer, LoopbackServer, completion, error
+
+CANARY = "sk-canary-0123456789abcdef"
+ASKED = ModelRequest((("system", "Name colors."), ("user", "Two, please, as JSON.")))
+PRICE = Price(input=1000.0, output=10000.0)
+THREADS = 8
+
+
+class Colors(Reply):
+    colors: list[str]
+
+
+FORMED = ModelRequest(ASKED.messages, Colors)
+TEXT = '{"colors": ["red", "blue"]}'
+GOOD = completion(TEXT)
+
+
+class Clock:
+    """Time that passes only while somebody sleeps, and for a frozen one not even then."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+        self.waits: list[float] = []
+        self.frozen = False
+        self._lock = threading.Lock()
+
+    def __call__(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        with self._lock:
+            self.waits.append(seconds)
+            self.now += 0.0 if self.frozen else seconds
+
+
+@pytest.fixture(autouse=True)
+def _own_surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy", "OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def server() -> Iterator[LoopbackServer]:
+    with LoopbackServer() as server:
+        yield server
+
+
+MakeModel = Callable[..., OpenAIModel]
+
+
+@pytest.fixture
+def make_model(server: LoopbackServer, clock: Clock) -> Iterator[MakeModel]:
+    made = []
+
+    def make(budget: Budget | None = None, price: Price | None = None, **settings: Any) -> OpenAIModel:
+        values = ModelSettings(**{"name": "tiny", "base_url": server.url, **settings})
+        environ = {"OPENAI_API_KEY": CANARY}
+        made.append(OpenAIModel.from_settings(values, environ, budget, price, sleep=clock.sleep, clock=clock))
+        return made[-1]
+
+    yield make
+    for model in made:
+        model.close()
+
+
+def at_once(model: OpenAIModel, request: ModelRequest = ASKED, calls: int = THREADS) -> list[ModelReply | ModelError]:
+    """What `calls` calls come to that begin together, each in its own thread."""
+    together = threading.Barrier(calls)
+
+    def call(_: int) -> ModelReply | ModelError:
+        together.wait()
+        try:
+            return model.complete(request)
+        except ModelError as fault:
+            return fault
+
+    with ThreadPoolExecutor(calls) as threads:
+        return list(threads.map(call, range(calls)))
+
+
+# --- the server is busy, broken or closed to us -------------------------------------------------------------------
+
+
+def test_01_retry_after_is_waited_for(server, make_model, clock):
+    server.script = [error(429, "slow down", retry_after="2"), GOOD]
+    reply = make_model().complete(ASKED)
+    assert reply.text == TEXT
+    assert clock.waits == [2.0]
+    assert len(server.requests) == 2
+    assert reply.usage.calls == 2
+    assert reply.usage.notes == ("1 retry",)
+
+
+def test_02_no_quota_is_not_asked_for_again(server, make_model, clock):
+    server.script = [GOOD, error(429, "You exceeded your current quota", "insufficient_quota", retry_after="1")]
+    model = make_model()
+    assert model.complete(ASKED).text == TEXT
+    for _ in range(2):
+        with pytest.raises(FatalModelError, match="quota") as caught:
+            model.complete(ASKED)
+        assert caught.value.exit_code == 5
+    assert len(server.requests) == 2
+    assert clock.waits == []
+
+
+def test_03_exactly_so_many_attempts(server, make_model, clock):
+    server.script = [error(500, "boom")]
+    for _ in range(2):
+        with pytest.raises(TransientModelError, match="500: boom") as caught:
+            make_model(attempts=4).complete(ASKED)
+        assert caught.value.usage.calls == 4
+    assert len(server.requests) == 8
+    assert len(set(clock.waits)) == 6
+
+
+def test_04_a_wrong_key_costs_one_request_in_the_whole_run(server, make_model, caplog):
+    caplog.set_level(logging.DEBUG)
+    server.script = [Answer(error(401, f"Incorrect API key: {CANARY}").body, 401, delay=0.1)]
+    model = make_model()
+    faults = [*at_once(model), *at_once(model)]
+    assert {type(fault) for fault in faults} == {FatalModelError}
+    assert len(server.requests) == 1
+    assert sum(fault.usage.calls for fault in faults) == 1
+    assert len({str(fault) for fault in faults}) == 1
+    assert "OPENAI_API_KEY" in str(faults[0])
+    assert CANARY not in "".join(map(repr, faults)) + caplog.text
+
+
+def test_04_and_not_one_for_each_of_its_settings(server):
+    server.script = [error(401, "Incorrect API key")]
+    models = Models(environ={"OPENAI_API_KEY": CANARY})
+    for temperature in (0.0, 0.5):
+        model = models.open(ModelSettings(name="tiny", base_url=server.url, temperature=temperature))
+        with pytest.raises(FatalModelError):
+            model.complete(ASKED)
+    models.close()
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("given", ["3600", "Tue, 01 Jan 2999 00:00:00 GMT"])
+def test_05_a_long_wait_is_not_begun(server, make_model, clock, given):
+    server.script = [error(503, retry_after=given)]
+    with pytest.raises(TransientModelError):
+        make_model().complete(ASKED)
+    assert clock.waits == []
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("given", ["nan", "inf", "-1", "soon", "Mon, 99 Foo 2026 00:00:00 GMT"])
+def test_05_a_wait_that_is_none_is_ours(server, make_model, clock, given):
+    server.script = [error(503, retry_after=given), GOOD]
+    make_model().complete(ASKED)
+    (wait,) = clock.waits
+    assert 0 <= wait <= 0.5
+
+
+def test_05_the_deadline_bounds_all_waits(server, make_model, clock):
+    server.script = [error(503, retry_after="20")]
+    begun = clock.now
+    with pytest.raises(TransientModelError):
+        make_model(deadline=50).complete(ASKED)
+    assert len(server.requests) == 3
+    assert clock.now - begun == 40
+
+
+BROKEN = {"slow": Answer(GOOD.body, delay=0.5), "reset": Answer(hang_up=True), "cut": Answer(GOOD.body, cut=5)}
+
+
+@pytest.mark.parametrize("fault", BROKEN.values(), ids=BROKEN)
+def test_06_what_broke_off_is_counted_and_charged_once(server, make_model, fault):
+    longest = 20
+    # Room for one call and its successor's reservation (the two texts are 9 tokens), and not for a second charge.
+    budget = Budget(BudgetSettings(calls=3, tokens=18 + 9 + longest))
+    model = make_model(budget, PRICE, timeout=0.2, max_tokens=longest)
+    server.script = [fault, GOOD]
+    usage = model.complete(ASKED).usage
+    assert (usage.calls, usage.input_tokens, usage.output_tokens) == (2, 11, 7)
+    assert usage.cost == pytest.approx(0.011 + 0.07)
+    assert model.complete(ASKED).usage.calls == 1
+    with pytest.raises(BudgetExceeded):
+        model.complete(ASKED)
+    assert len(server.requests) == 3
+
+
+# --- what the server cannot take ----------------------------------------------------------------------------------
+
+
+def picky(*refusals: tuple[Callable[[dict[str, Any]], bool], Answer]) -> Callable[[dict[str, Any]], Answer]:
+    """A server that gives the first refusal which fits the request, and else a good reply."""
+
+    def answer(request: dict[str, Any]) -> Answer:
+        return next((refusal for fits, refusal in refusals if fits(request)), GOOD)
+
+    return answer
+
+
+def form(request: dict[str, Any]) -> str:
+    return request.get("response_format", {}).get("type", "text")
+
+
+def no_schema(request: dict[str, Any]) -> bool:
+    return form(request) == "json_schema"
+
+
+def no_form(request: dict[str, Any]) -> bool:
+    return form(request) != "text"
+
+
+SCHEMA_REFUSALS = [
+    error(400, "Invalid parameter: 'response_format' of type 'json_schema' is not supported with this model."),
+    error(400, "'response_format.type' must be one of 'text', 'json_object'", param="response_format"),
+    error(400, "This response_format type is unavailable now", "invalid_request_error"),
+    error(400, "Invalid schema for response_format 'Colors': keyword not permitted", param="response_format"),
+    error(422, "body.response_format.type: Input should be 'text' or 'json_object'"),
+    Answer({"detail": [{"loc": ["body", "response_format"], "msg": "extra fields not permitted"}]}, 422),
+    error(500, "structured output (json_schema) is not implemented"),
+]
+
+
+@pytest.mark.parametrize("refusal", SCHEMA_REFUSALS, ids=lambda refusal: f"{refusal.status}")
+def test_07_one_rung_down_and_remembered(server, make_model, clock, refusal):
+    server.script = picky((no_schema, refusal))
+    model = make_model()
+    first, usage = ask(model, ASKED, Colors)
+    second, later = ask(model, ASKED, Colors)
+    assert first == second == Colors(colors=["red", "blue"])
+    assert [form(request) for request in server.requests] == ["json_schema", "json_object", "json_object"]
+    assert (usage.calls, later.calls) == (2, 1)
+    # Whoever reads a run later sees how each of its replies was asked for.
+    assert usage.notes == later.notes == ("no response_format json_schema",)
+    assert clock.waits == []
+
+
+def test_07_two_rungs_down(server, make_model):
+    server.script = picky((no_form, error(400, "response_format is not supported")))
+    model = make_model()
+    assert ask(model, ASKED, Colors)[0].colors == ["red", "blue"]
+    ask(model, ASKED, Colors)
+    assert [form(request) for request in server.requests] == ["json_schema", "json_object", "text", "text"]
+
+
+def test_07_threads_find_it_out_once(server, make_model):
+    server.script = picky((no_form, Answer(error(400, "response_format is not supported").body, 400, delay=0.05)))
+    model = make_model()
+    replies = at_once(model, FORMED)
+    assert {reply.text for reply in replies} == {TEXT}
+    forms = [form(request) for request in server.requests]
+    assert sorted(forms) == ["json_object", "json_schema", *["text"] * THREADS]
+
+
+def test_07_threads_find_it_out_once_after_free_text(server, make_model):
+    server.script = picky((no_form, Answer(error(400, "response_format is not supported").body, 400, delay=0.05)))
+    model = make_model()
+    model.complete(ASKED)
+    at_once(model, FORMED)
+    assert len(server.requests) == 1 + 2 + THREADS
+
+
+def test_07_the_schema_is_one_that_strict_servers_take(server, make_model):
+    server.script = [GOOD]
+    make_model().complete(FORMED)
+    asked = server.requests[0]["response_format"]
+    assert asked == {
+        "type": "json_schema",
+        "json_schema": {
+            "name": "Colors",
+            "strict": True,
+            "schema": {
+                "type": "object",
+                "properties": {"colors": {"type": "array", "items": {"type": "string"}}},
+                "required": ["colors"],
+                "additionalProperties": False,
+            },
+        },
+    }
+
+
+def test_07_a_server_that_ignores_the_form_is_checked_all_the_same(server, make_model):
+    server.script = [completion("Red and blue, of course."), completion(f"Sorry! {TEXT}")]
+    colors, usage = ask(make_model(), ASKED, Colors)
+    assert colors.colors == ["red", "blue"]
+    assert usage.calls == 2
+
+
+PARAMETER_REFUSALS = {
+    "temperature": error(
+        400,
+        "Unsupported value: 'temperature' does not support 0.3 with this model. Only the default (1) is supported.",
+        "unsupported_value",
+        "temperature",
+    ),
+    "max_tokens": error(
+        400,
+        "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
+        "unsupported_parameter",
+        "max_tokens",
+    ),
+    "seed": error(422, "seed: Extra inputs are not permitted"),
+}
+INSTEAD = {
+    "temperature": ({}, "no temperature"),
+    "max_tokens": ({"max_completion_tokens": 400}, "max_completion_tokens in place of max_tokens"),
+    "seed": ({}, "no seed"),
+}
+
+
+@pytest.mark.parametrize("name", PARAMETER_REFUSALS)
+def test_08_a_parameter_is_dropped_once_and_the_real_ones_are_noted(server, make_model, name):
+    server.script = picky((lambda request: name in request, PARAMETER_REFUSALS[name]))
+    model = make_model()
+    request = ModelRequest(ASKED.messages, seed=7)
+    usages = [model.complete(request).usage for _ in range(2)]
+    assert [usage.calls for usage in usages] == [2, 1]
+    instead, note = INSTEAD[name]
+    assert [usage.notes for usage in usages] == [(note,)] * 2
+    given = server.requests[0]
+    assert server.requests[1] == server.requests[2] == {k: v for k, v in given.items() if k != name} | instead
+    assert server.requests[2] == model.payload(request)
+
+
+def test_08_all_of_them_at_once_and_by_many_threads(server, make_model):
+    refusals = [((lambda request, name=name: name in request), refusal) for name, refusal in PARAMETER_REFUSALS.items()]
+    server.script = picky(*refusals, (no_form, SCHEMA_REFUSALS[0]))
+    model = make_model()
+    replies = at_once(model, ModelRequest(ASKED.messages, Colors, seed=7))
+    assert {reply.text for reply in replies} == {TEXT}
+    assert len(server.requests) == 5 + THREADS
+    assert set(server.requests[-1]) == {"model", "messages", "max_completion_tokens"}
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "max_tokens is too large: 400. This model supports at most 100 completion tokens.",
+        "This model's maximum context length is 10 tokens. You asked for 400 (max_tokens) and 20 in the messages.",
+        "temperature: Input should be less than or equal to 0.2",
+    ],
+)
+def test_08_a_value_out_of_range_is_the_user_s_to_mend(server, make_model, message):
+    server.script = [error(400, message, "invalid_value"), GOOD]
+    model = make_model()
+    with pytest.raises(ModelError, match="answered 400") as caught:
+        model.complete(ASKED)
+    assert type(caught.value) is ModelError
+    assert caught.value.usage.calls == 1
+    assert set(model.payload(ASKED)) == {"model", "messages", "temperature", "max_tokens"}
+
+
+# --- odd successes ------------------------------------------------------------------------------------------------
+
+
+def test_09_a_web_page_is_no_api(server, make_model):
+    page = "<!doctype html><html><body>Sign in</body></html>"
+    server.script = [Answer(page, content_type="text/html; charset=utf-8")]
+    with pytest.raises(ModelError, match=r"not a chat completion API \(got text/html\); check model.base_url"):
+        make_model().complete(ASKED)
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "requests"),
+    [
+        ({"error": {"message": "busy", "code": 503}}, TransientModelError, 2),
+        ({"error": {"message": "busy", "code": "rate_limit_exceeded"}}, TransientModelError, 2),
+        ({"error": {"message": "no"}}, FatalModelError, 1),
+        ({"error": "no"}, FatalModelError, 1),
+        ({"choices": []}, FatalModelError, 1),
+        ({"choices": [{"message": {"content": None}, "finish_reason": "stop"}]}, ModelError, 1),
+    ],
+)
+def test_10_an_odd_success_is_a_typed_error(server, make_model, body, kind, requests):
+    server.script = [Answer(body)]
+    with pytest.raises(kind) as caught:
+        make_model(attempts=2).complete(ASKED)
+    assert isinstance(caught.value, kind)
+    assert len(server.requests) == requests
+
+
+CUT = completion('{"colors": ["red"]}', finish="length", usage=(11, 30))
+
+
+def test_11_a_reply_that_was_cut_off_is_asked_for_once_more(server, make_model):
+    server.script = [CUT, GOOD]
+    reply = make_model(price=PRICE, max_tokens=30).complete(FORMED)
+    assert [request["max_tokens"] for request in server.requests] == [30, 60]
+    assert reply.text == TEXT
+    usage = reply.usage
+    assert (usage.calls, usage.input_tokens, usage.output_tokens) == (2, 22, 37)
+    assert usage.cost == pytest.approx(0.022 + 0.37)
+    assert any("cut off" in note for note in usage.notes)
+
+
+def test_11_twice_cut_off_is_an_error_though_it_is_json(server, make_model):
+    server.script = [CUT, CUT, GOOD]
+    with pytest.raises(ReplyTruncated, match="cut off after 30 tokens") as caught:
+        ask(make_model(), ASKED, Colors)
+    assert len(server.requests) == 2
+    assert caught.value.usage.output_tokens == 60
+
+
+def test_11_without_budget_for_more_it_stays_an_error(server, make_model):
+    server.script = [CUT, GOOD]
+    with pytest.raises(ReplyTruncated) as caught:
+        make_model(Budget(BudgetSettings(calls=1))).complete(FORMED)
+    assert len(server.requests) == 1
+    usage = caught.value.usage
+    assert (usage.calls, usage.output_tokens, usage.notes) == (1, 30, ())
+
+
+@pytest.mark.parametrize("finish", ["length", "content_filter"])
+def test_11_and_12_are_not_kept(server, tmp_path, finish):
+    models = Models(tmp_path / "cache", environ={"OPENAI_API_KEY": CANARY})
+    model = models.open(ModelSettings(name="tiny", base_url=server.url))
+    server.script = [completion(TEXT, finish=finish)]
+    with pytest.raises((ReplyTruncated, ReplyRefused)):
+        ask(model, ASKED, Colors)
+    sent = len(server.requests)
+    assert sent == (2 if finish == "length" else 1)
+    server.script = [GOOD]
+    assert [ask(model, ASKED, Colors)[1].calls for _ in range(2)] == [1, 0]
+    assert len(server.requests) == sent + 1
+    models.close()
+
+
+REFUSALS = {
+    "refusal": completion(None, refusal="I cannot help with that."),
+    "filter": completion("", finish="content_filter"),
+    "status": error(400, "The prompt was filtered", "content_filter"),
+}
+
+
+@pytest.mark.parametrize("answer", REFUSALS.values(), ids=REFUSALS)
+def test_12_a_refusal_ends_the_refinement_and_not_the_search(server, make_model, answer):
+    server.script = [answer]
+    refiner = LlmRefiner(make_model(), Prompts())
+    result = agent(Engine({"q": "m1 m2 m3 m4 f1 f2"}), refiner).search("q")
+    assert result.trace.stopped.startswith("refused: ")
+    assert len(result.ranking) == 4
+    # Not corrected, not repeated, and not to be taken for a reply.
+    assert len(server.requests) == 1
+    assert result.trace.usage.calls == 1
+    with pytest.raises(ReplyRefused):
+        refiner.model.complete(ASKED)
+
+
+@pytest.mark.parametrize("sent", [None, {}, {"prompt_tokens": None, "completion_tokens": 3}])
+def test_13_tokens_that_nobody_counted_are_estimated_and_flagged(server, make_model, sent):
+    # 12 + 21 bytes asked and 27 answered, four to a token
+    read, written = 9, 7
+    server.script = [completion(TEXT, usage=sent)]
+    budget = Budget(BudgetSettings(tokens=2 * (read + written) + read + 20 - 1))
+    model = make_model(budget, PRICE, max_tokens=20)
+    for _ in range(2):
+        usage = model.complete(ASKED).usage
+        assert (usage.input_tokens, usage.output_tokens, usage.estimated) == (read, written, True)
+        assert usage.cost == pytest.approx(0.009 + 0.07)
+    with pytest.raises(BudgetExceeded, match="tokens"):
+        model.complete(ASKED)
+
+
+def test_13_dollars_cannot_be_limited_without_a_price(server):
+    named = ModelSettings(name="tiny", base_url=server.url)
+    with pytest.raises(SettingsError, match="price is not known"):
+        Models(limits=BudgetSettings(dollars=1.0), environ={"OPENAI_API_KEY": CANARY}).open(named)
+    assert server.requests == []
+
+
+def test_13_counted_tokens_are_not_flagged(server, make_model):
+    server.script = [GOOD]
+    usage = make_model().complete(ASKED).usage
+    assert (usage.estimated, usage.cost) == (False, None)
+
+
+# --- the breaker --------------------------------------------------------------------------------------------------
+
+BUSY = Answer(error(503, "busy").body, 503, delay=0.02)
+
+
+def test_14_the_breaker_opens_probes_once_and_recovers(server, make_model, clock):
+    healthy = threading.Event()
+    healthy.set()
+    server.script = lambda _: GOOD if healthy.is_set() else BUSY
+    model = make_model()
+    model.complete(ASKED)
+    healthy.clear()
+    clock.frozen = True
+    server.requests.clear()
+
+    assert {type(fault) for fault in at_once(model)} == {TransientModelError}
+    assert len(server.requests) <= 5 + THREADS
+    sent = len(server.requests)
+    with pytest.raises(TransientModelError):
+        model.complete(ASKED)
+    assert len(server.requests) == sent
+
+    clock.now += 30
+    assert {type(fault) for fault in at_once(model)} == {TransientModelError}
+    assert len(server.requests) == sent + 1
+
+    clock.now += 30
+    healthy.set()
+    replies = at_once(model)
+    assert {reply.text for reply in replies} == {TEXT}
+    assert len(server.requests) == sent + 1 + THREADS
+
+
+def test_14_while_it_is_open_calls_wait_for_it_rather_than_fail(server, make_model, clock):
+    down_until = clock.now + 25
+    server.script = lambda _: GOOD if clock.now >= down_until else BUSY
+    replies = at_once(make_model(attempts=8, deadline=10_000), calls=16)
+    assert [fault for fault in replies if isinstance(fault, ModelError)] == []
+    assert len(server.requests) <= 5 + 16
+    assert max(clock.waits) <= 30
+
+
+def test_14_good_answers_in_between_keep_it_closed(server, make_model):
+    server.script = [*[BUSY, BUSY, BUSY, BUSY, GOOD] * 4]
+    model = make_model()
+    for _ in range(2):
+        assert model.complete(ASKED).usage.calls == 5
+    assert len(server.requests) == 10
+
+
+def test_14_few_retries_for_many_failures(server, make_model, clock):
+    """Every third request fails, so the breaker never opens; what is repeated stays below the allowance."""
+    rate = iter(range(10_000))
+    lock = threading.Lock()
+
+    def answer(_: dict[str, Any]) -> Answer:
+        with lock:
+            return GOOD if next(rate) % 3 else BUSY
+
+    server.script = answer
+    model = make_model()
+    calls = 100
+    for _ in range(calls):
+        try:
+            model.complete(ASKED)
+        except TransientModelError:
+            continue
+    retries = len(server.requests) - calls
+    assert 0.2 * calls <= retries <= 0.2 * calls + 10
+
+
+def test_14_no_thread_is_left_behind(server, make_model):
+    """A call that ends without a request (no budget) leaves its turn to the next."""
+    server.script = [GOOD]
+    model = make_model(Budget(BudgetSettings(calls=0)))
+
+    def call(_: int) -> None:
+        with pytest.raises(BudgetExceeded):
+            model.complete(ASKED)
+
+    with ThreadPoolExecutor(THREADS) as threads:
+        list(threads.map(call, range(THREADS)))
+    assert server.requests == []
+
+
+def test_the_log_names_neither_prompt_nor_key(server, make_model, caplog):
+    caplog.set_level(logging.DEBUG, "fairagent")
+    server.script = [error(500, "boom"), *[error(400, "response_format is not supported")] * 2, GOOD]
+    make_model().complete(FORMED)
+    own = [record.getMessage() for record in caplog.records if record.name.startswith("fairagent")]
+    assert own
+    assert "Two, please" not in json.dumps(own)
+    assert CANARY not in json.dumps(own)

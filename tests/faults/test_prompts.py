@@ -1,0 +1,222 @@
+"""Cases 25 to 27: a template that is wrong, hostile or changed is refused with its file, before anything is paid."""
+
+from __future__ import annotations
+
+import os
+import time
+import tracemalloc
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fairagent.errors import DataError, PromptError, UsageError
+from fairagent.evaluate.check import check_experiment
+from fairagent.evaluate.crew import threads
+from fairagent.evaluate.experiment import run_experiment
+from fairagent.evaluate.run import Run
+from fairagent.prompts import Prompts
+from fairagent.testing import LoopbackServer
+
+from . import life
+
+EXPERIMENT = """\
+name: prompts
+collection: collection.yaml
+topics: 2
+settings: {{index: '{index}', expansion: {{documents: 0}}, target: uniform, model: {{name: tiny}}}}
+systems:
+  default: {{refiner: llm, iterations: 2}}
+  mine: {{refiner: llm, iterations: 2, prompts: mine}}
+"""
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a collection and its index."""
+    return life.write(tmp_path_factory.mktemp("prompts")).parent
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[LoopbackServer]:
+    for name in os.environ:
+        if name.startswith(("FAIRAGENT_", "OPENAI_")):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    with LoopbackServer(['{"keywords": ["she"]}']) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        yield server
+
+
+@pytest.fixture
+def file(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An experiment whose second system has templates of its own, in a folder beside it."""
+    for path in made.iterdir():
+        (tmp_path / path.name).symlink_to(path)
+    file = tmp_path / "compare.yaml"
+    file.write_text(EXPERIMENT.format(index=made / "index"), encoding="utf-8")
+    (tmp_path / "mine").mkdir()
+    # Not where the program is called, but beside the file.
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    return file
+
+
+def template(id: str = "refine_query") -> str:
+    return Prompts()[id].path.read_text(encoding="utf-8")
+
+
+def write(file: Path, text: str, id: str = "refine_query") -> Path:
+    path = file.parent / "mine" / f"{id}.j2"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def run(file: Path, folder: Path, *, new: bool = False) -> Run:
+    with threads(1) as crew:
+        return run_experiment(check_experiment(file), folder, crew, new)
+
+
+# --- 25: faults ------------------------------------------------------------------------------------------------
+
+
+def test_25_all_faults_of_all_templates_come_with_file_and_line_before_anything_is_paid(
+    file: Path, server: LoopbackServer
+) -> None:
+    shipped = template()
+    last = shipped.count("\n")
+    refine = write(file, f"{shipped}{{{{ qeury }}}}\n{{% if query %}}\n")
+    unclosed = write(file, template("answer") + "{{ query }\n", "answer")
+    headless = write(file, "Find keywords.", "utility_filter")
+    unused = write(file, template("attribute").replace("{{ answer|tojson }}", ""), "attribute")
+    misspelt = write(file, template("fairness_filter"), "fairnes_filter")
+    with pytest.raises(PromptError) as caught:
+        check_experiment(file)
+    found = str(caught.value)
+    for words in (
+        f"{refine}:{last + 2}: Unexpected end of template",
+        f"{unclosed}:{template('answer').count(chr(10)) + 1}: unexpected '}}'",
+        f"{headless}:1: no head",
+        f"{unused}:5: required variable 'answer' is never used",
+        f"{misspelt}: replaces no shipped template; did you mean fairness_filter.j2?",
+    ):
+        assert words in found
+    assert caught.value.exit_code == 4
+    assert server.requests == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("{{ group|tojson }}", "", "required variable 'group' is never used"),
+        ("{{ group|tojson }}", "{{ group|tojson }}{{ groups }}", "unknown variable 'groups'; the head declares"),
+        ("optional: [keywords, tried]", "optional: [keywords, tried, mood]", "will not be given: mood"),
+        ("reply: Keywords", "reply: text", "reply is 'text', but has to be Keywords"),
+        ("version: 2", "version: two", "version: Input should be a valid integer"),
+        ("{{ tried|tojson }}", "{{ tried.last.word }}", "[user] cannot be rendered"),
+        ("[user]", "[human]", "unknown section [human]"),
+    ],
+)
+def test_25_one_fault_at_a_time(file: Path, server: LoopbackServer, old: str, new: str, words: str) -> None:
+    assert old in template()
+    path = write(file, template().replace(old, new, 1))
+    with pytest.raises(PromptError) as caught:
+        check_experiment(file)
+    assert words in str(caught.value)
+    assert str(path) in str(caught.value)
+    assert server.requests == []
+
+
+# --- 26: hostile templates -------------------------------------------------------------------------------------
+
+HOSTILE = [
+    "{{ ''.__class__ }}",
+    "{{ query.__class__.__mro__[1].__subclasses__() }}",
+    "{{ 'x' * 10**9 }}",
+    "{{ 'x'|center(1000000000) }}",
+    "{% include '/etc/passwd' %}",
+    "{% import 'os' as os %}{{ os.system('true') }}",
+    "{{ lipsum.__globals__ }}",
+    "{{ self._TemplateReference__context }}",
+    "{{ cycler.__init__.__globals__ }}",
+    "{% for i in range(1000000000) %}x{% endfor %}",
+    "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}",
+    "{% for a in query %}" * 15 + "{{ query }}" + "{% endfor %}" * 15,
+    "{{ query" + "|tojson" * 200 + " }}",
+    "{{ query" + "|join('xxxxxxxxxxxxxxxx')" * 20 + " }}",
+    "{{ " + "(" * 5000 + ")" * 5000 + " }}",
+    "x" * 40_000,
+]
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
+def test_26_a_hostile_template_is_refused_within_a_second(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "refine_query.j2"
+    path.write_text(f"{template()}\n{text}\n", encoding="utf-8")
+    Prompts()
+    started = time.perf_counter()
+    with pytest.raises(PromptError) as caught:
+        Prompts(tmp_path)
+    assert time.perf_counter() - started < 1
+    assert all(fault.path == path for fault in caught.value.faults)
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
+def test_26_and_within_50_mb(tmp_path: Path, text: str) -> None:
+    (tmp_path / "refine_query.j2").write_text(f"{template()}\n{text}\n", encoding="utf-8")
+    tracemalloc.start()
+    try:
+        with pytest.raises(PromptError):
+            Prompts(tmp_path)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 50e6
+
+
+def test_26_a_prompt_has_at_most_64_kb(tmp_path: Path) -> None:
+    (tmp_path / "refine_query.j2").write_text(template(), encoding="utf-8")
+    values = {"dimension": "gender", "group": "female", "share": "1%", "target": "2%"}
+    with pytest.raises(PromptError, match=r"longer than 6(4 kB|5536 characters)"):
+        Prompts(tmp_path).render("refine_query", query="x" * 70_000, **values)
+
+
+# --- 27: edited between two runs -------------------------------------------------------------------------------
+
+
+def test_27_an_edited_template_refuses_to_go_on_and_names_its_file(
+    file: Path, server: LoopbackServer, tmp_path: Path
+) -> None:
+    write(file, template().replace("Answer with one", "Reply with one"))
+    folder = tmp_path / "run"
+    run(file, folder)
+    asked = len(server.requests)
+    prompts = {request["messages"][1]["content"].count("Reply with one") for request in server.requests}
+    assert prompts == {0, 1}
+
+    write(file, template().replace("Answer with one", "Please reply with one"))
+    with pytest.raises((DataError, UsageError)) as caught:
+        run(file, folder)
+    assert "systems.mine.prompts.refine_query.j2" in str(caught.value)
+    assert "systems.default" not in str(caught.value)
+    assert "--new" in str(caught.value)
+    assert len(server.requests) == asked
+
+    run(file, folder, new=True)
+    assert any("Please reply" in request["messages"][1]["content"] for request in server.requests[asked:])
+
+
+def test_27_a_template_that_the_system_does_not_ask_with_may_change(
+    file: Path, server: LoopbackServer, tmp_path: Path
+) -> None:
+    write(file, template())
+    folder = tmp_path / "run"
+    run(file, folder)
+    asked = len(server.requests)
+    write(file, template("answer").replace("Write plain", "Write short"), "answer")
+    run(file, folder)
+    # And the same words in another folder are the same templates.
+    (file.parent / "mine").rename(file.parent / "yours")
+    file.write_text(file.read_text(encoding="utf-8").replace("prompts: mine", "prompts: yours"), encoding="utf-8")
+    run(file, folder)
+    assert len(server.requests) == asked

@@ -1,0 +1,152 @@
+"""Budgets: whatever the threads do, no limit is passed, and none is given up while it can be kept."""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from fairagent.errors import BudgetExceeded
+from fairagent.llm.base import ModelRequest
+from fairagent.llm.budget import Budget
+from fairagent.settings import BudgetSettings, Price
+
+from .server import completion
+
+ASKED = ModelRequest((("user", "x" * 400),))
+
+
+def budget(**limits: float) -> Budget:
+    return Budget(BudgetSettings(**limits))
+
+
+def test_without_limits_everything_goes() -> None:
+    free = Budget()
+    for _ in range(1000):
+        with free.reserve(10**9, 10.0**9):
+            pass
+
+
+@pytest.mark.parametrize("limit", ["calls", "tokens", "dollars"])
+def test_nothing_is_a_limit_too(limit: str) -> None:
+    with pytest.raises(BudgetExceeded, match=f"the budget of 0 {limit} is used up"):
+        budget(**{limit: 0}).reserve(1, 0.1)
+
+
+def test_calls_are_counted_even_if_they_fail() -> None:
+    two = budget(calls=2)
+    for _ in range(2):
+        with pytest.raises(ZeroDivisionError), two.reserve(5, 0.0):
+            raise ZeroDivisionError
+    with pytest.raises(BudgetExceeded, match=r"2 calls is used up \(2 were made\); what is done is kept: repeat the"):
+        two.reserve(5, 0.0)
+
+
+def test_what_was_not_used_is_given_back() -> None:
+    tokens = budget(tokens=100)
+    with tokens.reserve(90, 0.0) as held:
+        held.settle(20, 0.0)
+    with tokens.reserve(80, 0.0):
+        pass
+    with tokens.reserve(80, 0.0) as held:
+        held.settle(60, 0.0)
+        held.settle(60, 0.0)
+    with pytest.raises(BudgetExceeded, match=r"100 tokens is used up \(80 are used, the next call may take 21\)"):
+        tokens.reserve(21, 0.0)
+    with tokens.reserve(20, 0.0):
+        pass
+
+
+def test_a_reservation_is_waited_for_and_not_taken_for_spent() -> None:
+    dollars = budget(dollars=1.0)
+    held = dollars.reserve(1, 0.9)
+    entered = threading.Event()
+
+    def second() -> None:
+        with dollars.reserve(1, 0.5):
+            entered.set()
+
+    thread = threading.Thread(target=second)
+    thread.start()
+    assert not entered.wait(0.05)
+    held.settle(1, 0.3)
+    assert entered.wait(5)
+    thread.join()
+
+
+def test_rounding_holds_nobody_up() -> None:
+    dollars = budget(dollars=0.3)
+    for amount in (0.1, 0.2, 0.3):
+        held = [dollars.reserve(1, amount / 3) for _ in range(3)]
+        for one in held:
+            one.settle(1, 0.0)
+    with dollars.reserve(1, 0.3):
+        pass
+
+
+def test_seconds_end_it() -> None:
+    now = [100.0]
+    seconds = Budget(BudgetSettings(seconds=60), clock=lambda: now[0])
+    with seconds.reserve(1, 0.0):
+        now[0] = 159.9
+    with seconds.reserve(1, 0.0):
+        now[0] = 160.0
+    with pytest.raises(BudgetExceeded, match=r"60 seconds is used up \(60 have gone by\)"):
+        seconds.reserve(1, 0.0)
+
+
+@pytest.mark.parametrize("limit", ["calls", "tokens", "dollars"])
+def test_sixteen_threads_never_pass_it(limit: str) -> None:
+    """Each request reserves 100 tokens and $0.01 and takes half of them; the most in the air at once is watched."""
+    limits = {"calls": 40, "tokens": 2000, "dollars": 0.2}
+    limited = budget(**{limit: limits[limit]})
+    lock = threading.Lock()
+    taken = {"calls": 0, "tokens": 0, "dollars": 0.0}
+
+    def work(_: int) -> None:
+        while True:
+            with limited.reserve(100, 0.01) as held:
+                with lock:
+                    for name, most in (("calls", 1), ("tokens", 100), ("dollars", 0.01)):
+                        taken[name] += most
+                    assert taken[limit] <= limits[limit] * (1 + 1e-9)
+                time.sleep(0.0005)
+                with lock:
+                    taken["tokens"] -= 50
+                    taken["dollars"] -= 0.005
+                held.settle(50, 0.005)
+
+    with ThreadPoolExecutor(16) as pool:
+        errors = [future.exception() for future in [pool.submit(work, n) for n in range(16)]]
+    assert all(isinstance(error, BudgetExceeded) for error in errors)
+    # What is left is less than one more request may take.
+    assert taken[limit] > limits[limit] - {"calls": 1, "tokens": 100, "dollars": 0.0100001}[limit]
+
+
+def test_at_most_so_many_requests_leave(server, make_model) -> None:
+    server.script = [completion("fine")]
+    limited = budget(calls=40)
+    model = make_model(budget=limited)
+
+    def work(_: int) -> None:
+        while True:
+            model.complete(ASKED)
+
+    with ThreadPoolExecutor(16) as pool:
+        errors = [future.exception() for future in [pool.submit(work, n) for n in range(16)]]
+    assert all(isinstance(error, BudgetExceeded) for error in errors)
+    assert len(server.requests) == 40
+
+
+def test_an_answer_is_settled_with_what_it_took(server, make_model) -> None:
+    server.script = [completion("fine", usage=(100, 10))]
+    price = Price(input=1000, output=10_000)
+    # Reserved for a call: 100 tokens in, 50 out: $0.6; taken: $0.2.
+    model = make_model(budget=budget(dollars=1.0), price=price, max_tokens=50)
+    costs = [model.complete(ASKED).cost for _ in range(3)]
+    assert costs == [0.2] * 3
+    with pytest.raises(BudgetExceeded, match=r"1 dollars is used up \(0\.6 are used, the next call may take 0\.6\)"):
+        model.complete(ASKED)
+    assert len(server.requests) == 3

@@ -1,0 +1,149 @@
+"""The models of a run: one door, one budget, one cache and one breaker for all that call them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fairagent.errors import BackendUnavailable, BudgetExceeded, FatalModelError, SettingsError
+from fairagent.llm.base import ModelRequest
+from fairagent.llm.models import Models
+from fairagent.settings import BudgetSettings, ModelSettings, Price, Settings
+
+from .conftest import CANARY
+from .server import completion, error
+
+ASKED = ModelRequest((("user", "A color, please."),))
+KEY = {"OPENAI_API_KEY": CANARY}
+PRICES = {"tiny": Price(input=2, output=10)}
+
+
+def named(server, **more: object) -> ModelSettings:
+    return ModelSettings(**{"name": "tiny", "base_url": server.url, **more})
+
+
+def test_the_same_settings_open_the_same_model(server, tmp_path: Path) -> None:
+    models = Models(tmp_path / "cache", environ=KEY)
+    one = models.open(named(server))
+    assert models.open(named(server)) is one
+    assert models.open(named(server, temperature=1.0)) is not one
+    models.close()
+
+
+def test_nothing_is_made_before_a_model_is_opened(tmp_path: Path) -> None:
+    Models(tmp_path / "cache", environ={}).close()
+    assert not (tmp_path / "cache").exists()
+    with pytest.raises(BackendUnavailable, match="OPENAI_API_KEY"):
+        Models(tmp_path / "cache", environ={}).open(ModelSettings(name="gpt-x"))
+    assert not (tmp_path / "cache").exists()
+
+
+def test_systems_share_replies_whatever_their_patience(server, tmp_path: Path) -> None:
+    server.script = [completion("red"), completion("blue")]
+    models = Models(tmp_path / "cache", prices=PRICES, environ=KEY)
+    assert models.open(named(server)).complete(ASKED).text == "red"
+    assert models.open(named(server, timeout=5, attempts=2, deadline=7)).complete(ASKED).text == "red"
+    assert models.open(named(server, temperature=0.9)).complete(ASKED).text == "blue"
+    assert len(server.requests) == 2
+    paid = models.usage
+    assert (paid.calls, paid.input_tokens, paid.output_tokens) == (2, 22, 14)
+    assert paid.cost == pytest.approx((22 * 2 + 14 * 10) / 1e6)
+    assert paid.saved
+    assert (paid.saved.calls, paid.saved.cost) == (1, pytest.approx((11 * 2 + 7 * 10) / 1e6))
+    models.close()
+
+
+def test_the_next_run_asks_nothing_and_another_server_is_another(server, tmp_path: Path) -> None:
+    server.script = [completion("red")]
+    for _ in range(2):
+        models = Models(tmp_path / "cache", environ=KEY)
+        assert models.open(named(server)).complete(ASKED).text == "red"
+        models.close()
+    assert len(server.requests) == 1
+    # The key and the user in the address are no part of the request.
+    other = Models(tmp_path / "cache", environ={"OPENAI_API_KEY": "sk-another-key-0123"})
+    url = server.url.replace("http://", "http://me:secret@")
+    assert other.open(named(server, base_url=url)).complete(ASKED).cached
+    elsewhere = other.open(named(server, base_url=server.url.replace("127.0.0.1", "localhost")))
+    assert not elsewhere.complete(ASKED).cached
+    other.close()
+    held = (tmp_path / "cache" / "cache.db").read_bytes()
+    assert CANARY.encode() not in held
+    assert b"secret" not in held
+
+
+def test_the_price_of_today_counts(server, tmp_path: Path) -> None:
+    server.script = [completion("red")]
+    for prices, cost in (({}, None), (PRICES, 0.000092), ({"tiny": Price(input=0, output=0)}, 0.0)):
+        models = Models(tmp_path / "cache", prices=prices, environ=KEY)
+        whole = models.open(named(server)).complete(ASKED).usage.whole
+        assert whole.cost == (None if cost is None else pytest.approx(cost))
+        assert whole.calls == 1
+        models.close()
+    assert len(server.requests) == 1
+
+
+def test_a_budget_is_one_for_all(server) -> None:
+    server.script = [completion("red")]
+    models = Models("", BudgetSettings(calls=3), environ=KEY)
+    for temperature in (0.1, 0.2, 0.3):
+        models.open(named(server, temperature=temperature)).complete(ASKED)
+    with pytest.raises(BudgetExceeded):
+        models.open(named(server)).complete(ASKED)
+    assert len(server.requests) == 3
+    models.close()
+
+
+def test_what_is_kept_takes_nothing_of_the_budget(server, tmp_path: Path) -> None:
+    server.script = [completion("red")]
+    first = Models(tmp_path / "cache", environ=KEY)
+    first.open(named(server)).complete(ASKED)
+    first.close()
+    none = Models(tmp_path / "cache", BudgetSettings(calls=0), environ=KEY)
+    assert none.open(named(server)).complete(ASKED).text == "red"
+    with pytest.raises(BudgetExceeded, match="0 calls"):
+        none.open(named(server)).complete(ModelRequest((("user", "Another."),)))
+    assert len(server.requests) == 1
+    none.close()
+
+
+def test_dollars_need_a_price_before_anything_is_called(server) -> None:
+    limits = BudgetSettings(dollars=1)
+    with pytest.raises(SettingsError, match=r"budget\.dollars limits what 'tiny' may cost, and its price is not known"):
+        Models("", limits, environ=KEY).open(named(server))
+    models = Models("", limits, PRICES, KEY)
+    models.open(named(server))
+    models.close()
+    assert server.requests == []
+
+
+def test_a_wrong_key_is_one_request_for_all_systems(server) -> None:
+    server.script = [error(401, code="invalid_api_key")]
+    models = Models("", environ=KEY)
+    for temperature in (0.1, 0.2, 0.3):
+        with pytest.raises(FatalModelError):
+            models.open(named(server, temperature=temperature)).complete(ASKED)
+    assert len(server.requests) == 1
+    assert models.usage.calls == 1
+    models.close()
+
+
+def test_settings_say_it_all(server, tmp_path: Path) -> None:
+    settings = Settings(cache=str(tmp_path / "here"), budget={"calls": 1}, prices={"tiny": {"input": 2, "output": 10}})
+    server.script = [completion("red")]
+    models = Models.of(settings, KEY)
+    assert models.open(named(server)).complete(ASKED).cost == pytest.approx(0.000092)
+    assert (tmp_path / "here" / "cache.db").is_file()
+    models.close()
+
+
+def test_calls_before_the_end_of_a_budget_are_counted(server) -> None:
+    server.script = [error(500), error(500)]
+    models = Models("", BudgetSettings(calls=1), environ=KEY)
+    model = models.open(named(server))
+    model.model._retry = type(model.model._retry)(sleep=lambda _: None)  # type: ignore[attr-defined]
+    with pytest.raises(BudgetExceeded):
+        model.complete(ASKED)
+    assert models.usage.calls == len(server.requests) == 1
+    models.close()
