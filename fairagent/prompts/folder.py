@@ -1,40 +1,47 @@
-"""All templates: those that are shipped, replaced file by file by those of a user's folder."""
+"""All templates: those that are shipped, replaced file by file by those of a variant or of a user's folder."""
 
 from __future__ import annotations
 
 import difflib
+from collections.abc import Mapping
 from pathlib import Path
 
 from fairagent.errors import Fault, PromptError, SettingsError
 from fairagent.llm.base import Message
 from fairagent.prompts.prompt import Prompt, read_prompt
+from fairagent.prompts.specimens import SPECIMENS
 
 _PACKAGE = Path(__file__).resolve().parents[1]
+
+REASONED = {"Keywords": "ReasonedKeywords"}
+"""Replies that a replacement may ask for in place of the shipped template's."""
 
 
 class Prompts:
     """The prompt templates of a run, by id: `Prompts()["refine_query"]`.
 
-    All are read and checked at once. A file `<id>.j2` in `folder` replaces the shipped template of that id; it may
-    use the same variables, has to use those that the shipped one requires, and asks for the same reply.
+    `source` is "" for the default, the name of a shipped variant ("few-shot"), or a folder ("./few-shot" for one of
+    that name). A file `<id>.j2` in it replaces the default template of that id; it may use the same variables, has to
+    use those that the default requires, and asks for the same reply, or for that with the reasoning before it.
 
-    Raises SettingsError where `folder` is none, PromptError naming every fault of every file.
+    All are read and checked at once, and replacements are filled with examples of what they will be given.
+    Raises SettingsError where there is no such folder, PromptError naming every fault of every file.
     """
 
-    def __init__(self, folder: Path | str = "") -> None:
+    def __init__(self, source: Path | str = "") -> None:
         faults: list[Fault] = []
         shipped = {path.stem: read_prompt(path, faults) for path in _templates_in(shipped_folder())}
         self._prompts = {id: prompt for id, prompt in shipped.items() if prompt}
         # What the code passes, whatever a replacement makes of it.
         self._accepted = {id: prompt.variables for id, prompt in self._prompts.items()}
-        if str(folder):
-            for path in _own_templates(Path(folder)):
-                if path.stem in shipped:
-                    self._replace(path, faults)
-                else:
-                    near = difflib.get_close_matches(path.stem, shipped, n=1)
-                    hint = f"did you mean {near[0]}.j2?" if near else f"there are: {', '.join(shipped)}"
-                    faults.append(Fault(path, None, f"replaces no shipped template; {hint}"))
+        self.folder = folder_of(source)
+        for path in _own_templates(self.folder) if self.folder else ():
+            if path.stem in shipped:
+                self._replace(path, faults)
+            else:
+                near = difflib.get_close_matches(path.stem, shipped, n=1)
+                hint = f"did you mean {near[0]}.j2?" if near else f"there are: {', '.join(shipped)}"
+                faults.append(Fault(path, None, f"replaces no shipped template; {hint}"))
         if faults:
             raise PromptError(f"prompt templates: {len(faults)} fault{'s' * (len(faults) != 1)}", faults)
 
@@ -69,15 +76,29 @@ class Prompts:
         shipped = self._prompts.get(path.stem)
         if prompt is None or shipped is None:
             return
+        before = len(faults)
         more = prompt.variables - shipped.variables
         less = set(shipped.head.variables.required) - set(prompt.head.variables.required)
         if more:
             faults.append(Fault(path, None, f"variables that it will not be given: {', '.join(sorted(more))}"))
         if less:
             faults.append(Fault(path, None, f"variables that it has to require: {', '.join(sorted(less))}"))
-        if prompt.head.reply != shipped.head.reply:
-            faults.append(Fault(path, None, f"reply is {prompt.head.reply!r}, but has to be {shipped.head.reply!r}"))
+        replies = [shipped.head.reply, *filter(None, [REASONED.get(shipped.head.reply)])]
+        if prompt.head.reply not in replies:
+            faults.append(Fault(path, None, f"reply is {prompt.head.reply!r}, but has to be {' or '.join(replies)}"))
+        if len(faults) == before:
+            _try_out(prompt, SPECIMENS[path.stem], faults)
         self._prompts[path.stem] = prompt
+
+
+def _try_out(prompt: Prompt, values: Mapping[str, object], faults: list[Fault]) -> None:
+    """Fill a template with an example, and once more without the optional values; adds why it cannot be."""
+    for given in (values, {**values, **dict.fromkeys(prompt.head.variables.optional)}):
+        try:
+            prompt.render(given)
+        except PromptError as error:
+            faults.extend(error.faults)
+            return
 
 
 def shipped_folder() -> Path:
@@ -88,13 +109,31 @@ def shipped_folder() -> Path:
     raise PromptError("the shipped prompt templates are missing from this installation; install fairagent again")
 
 
+def variants() -> tuple[str, ...]:
+    """The names of the shipped variants, in order."""
+    return tuple(sorted(path.name for path in (shipped_folder() / "variants").glob("*") if path.is_dir()))
+
+
+def folder_of(source: Path | str) -> Path | None:
+    """The folder of the variant or the folder that `source` names; None for the default templates."""
+    if str(source) in variants():
+        return shipped_folder() / "variants" / str(source)
+    return Path(source) if str(source) else None
+
+
+def source_beside(source: str, folder: Path) -> str:
+    """`source` with a relative folder taken from `folder`: for files that name the templates of their own folder."""
+    return source if not source or source in variants() else str((folder / source).absolute())
+
+
 def _templates_in(folder: Path) -> list[Path]:
     return sorted(folder.glob("*.j2"))
 
 
 def _own_templates(folder: Path) -> list[Path]:
     if not folder.is_dir():
-        raise SettingsError(f"prompts: there is no folder {folder}")
+        known = f"; shipped variants: {', '.join(variants())}" if len(folder.parts) == 1 else ""
+        raise SettingsError(f"prompts: there is no folder {folder}{known}")
     found = _templates_in(folder)
     if not found:
         raise SettingsError(f"prompts: the folder {folder} holds no template (*.j2)")

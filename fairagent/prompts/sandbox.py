@@ -23,6 +23,12 @@ LARGEST = 64 * 1024
 MOST_STEPS = 100_000
 """A turn of a loop takes as many steps as the loop has parts; a rendering may take so many."""
 
+DEEPEST = 25
+"""Levels of loops, conditions, filters and brackets within each other; a document in a list takes about seven."""
+
+MOST_LOOPS = 100
+"""Jinja takes a second to compile a thousand of them."""
+
 _ALLOWED = (
     *(nodes.Template, nodes.Output, nodes.TemplateData, nodes.For, nodes.If),
     *(nodes.Name, nodes.Const, nodes.Getattr, nodes.Getitem, nodes.Slice, nodes.Filter, nodes.Test),
@@ -88,7 +94,8 @@ class _Steps:
 
 
 def _environment() -> _Sandbox:
-    sandbox = _Sandbox(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, cache_size=0)
+    # Not optimized: to look for constants in a long chain of filters takes the optimizer minutes.
+    sandbox = _Sandbox(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, cache_size=0, optimized=False)
     sandbox.globals = {}
     plain = {name: FILTERS[name] for name in ("default", "first", "last", "length", "lower", "trim", "upper")}
     own = {"join": _join, "tojson": _to_json}
@@ -111,11 +118,15 @@ def compile_template(text: str, line: int, name: str) -> tuple[Template, dict[st
     try:
         # Empty lines before it make Jinja's line numbers those of the file.
         tree = _SANDBOX.parse("\n" * (line - 1) + text)
+        _check_depth(tree, line)
         for node in tree.find_all(nodes.Node):
             _check(node)
-        undeclared = meta.find_undeclared_variables(tree)
+        undeclared = _undeclared(tree)
         used = {node.name: node.lineno for node in reversed(list(tree.find_all(nodes.Name))) if node.name in undeclared}
-        for loop in list(tree.find_all(nodes.For)):
+        loops = list(tree.find_all(nodes.For))
+        if len(loops) > MOST_LOOPS:
+            raise TemplateFault(f"more than {MOST_LOOPS} loops", loops[MOST_LOOPS].lineno)
+        for loop in loops:
             parts = nodes.Const(sum(1 for _ in loop.find_all(nodes.Node)))
             loop.iter = nodes.Filter(loop.iter, "_counted", [parts], [], None, None, lineno=loop.lineno)
             loop.iter.set_environment(_SANDBOX)
@@ -139,6 +150,22 @@ def render_template(template: Template, variables: Mapping[str, object]) -> str:
     except (TemplateError, TypeError, ValueError, RecursionError) as error:
         raise TemplateFault(str(error), _line(error, template.filename)) from None
     return b"".join(chunks).decode().strip("\n")
+
+
+def _check_depth(tree: nodes.Template, line: int) -> None:
+    level: list[nodes.Node] = [tree]
+    for _ in range(DEEPEST):
+        level = [child for node in level for child in node.iter_child_nodes()]
+    if level:
+        raise TemplateFault(f"more than {DEEPEST} levels of loops, conditions and filters", level[0].lineno or line)
+
+
+def _undeclared(tree: nodes.Template) -> set[str]:
+    """As `meta.find_undeclared_variables`, without its optimizer."""
+    tracker = meta.TrackingCodeGenerator(_SANDBOX)
+    tracker.optimizer = None
+    tracker.visit(tree)
+    return tracker.undeclared_identifiers
 
 
 def _check(node: nodes.Node) -> None:

@@ -7,8 +7,26 @@ from dataclasses import dataclass
 import numpy as np
 
 from fairagent.refine.base import RefineState
-from fairagent.retrieve.relevance_model import TermSource, relevance_model, share_out, top_terms
+from fairagent.retrieve.relevance_model import TermSource, relevance_model, share_out, top_words
 from fairagent.types import Refinement
+
+
+@dataclass(frozen=True, slots=True)
+class GroupWord:
+    """A word that sets a group's documents apart, its score, and how many documents hold it: read, and in the list."""
+
+    text: str
+    score: float
+    in_group: int
+    in_list: int
+
+
+@dataclass(frozen=True, slots=True)
+class Feedback:
+    """The words of a group, best first, and the ids of its documents that were read for them."""
+
+    words: tuple[GroupWord, ...]
+    documents: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,24 +49,36 @@ class FeedbackRefiner:
 
     def refine(self, state: RefineState) -> Refinement:
         """Keywords for `state.group`; none, and why, where the list holds no document of it."""
+        found = self.read(state)
+        if not found.documents:
+            return Refinement((), "feedback", f"no document of {state.group} among the {len(state.ranking)} retrieved")
+        size = len(self.source.analyze(state.query.text)) * self.weight
+        note = "" if found.words else f"no new word sets the documents of {state.group} apart"
+        return Refinement(share_out([(word.text, word.score) for word in found.words], size), "feedback", note)
+
+    def read(self, state: RefineState) -> Feedback:
+        """What the first documents of `state.group` say."""
         labels = state.exposure.labels
         share = state.memberships[state.group.dimension][:, 1 + labels.index(state.group.label)]
         of_group = np.flatnonzero(share > 0)[: self.documents]
         if not len(of_group):
-            return Refinement((), "feedback", f"no document of {state.group} among the {len(share)} retrieved")
+            return Feedback((), ())
         postings = self.source.postings(state.ranking.ids)
         scores = state.ranking.scores
         weights = np.zeros(len(share))
         weights[of_group] = scores[of_group] * share[of_group]
         group_model = relevance_model(postings, weights)
         list_model = relevance_model(postings, scores)
-        holders = np.bincount(postings.term[weights[postings.row] > 0], minlength=len(postings.vocabulary))
+        size = len(postings.vocabulary)
+        holders = np.bincount(postings.term[weights[postings.row] > 0], minlength=size)
         common = np.flatnonzero(holders >= self.support)
-        divergence = np.zeros(len(postings.vocabulary))
+        divergence = np.zeros(size)
         divergence[common] = group_model[common] * np.log(group_model[common] / list_model[common])
         # Where the group is in all documents alike, only rounding tells the two models apart.
         divergence[divergence < 1e-12] = 0
-        found = top_terms(self.source, postings, divergence, self.terms, self.max_share, state.tried)
-        size = len(self.source.analyze(state.query.text)) * self.weight
-        note = "" if found else f"no new word sets the documents of {state.group} apart"
-        return Refinement(share_out(found, size), "feedback", note)
+        in_list = np.bincount(postings.term, minlength=size)
+        words = tuple(
+            GroupWord(word, float(divergence[place]), int(holders[place]), int(in_list[place]))
+            for word, place in top_words(self.source, postings, divergence, self.terms, self.max_share, state.tried)
+        )
+        return Feedback(words, tuple(state.ranking.ids[row] for row in of_group))

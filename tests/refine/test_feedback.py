@@ -34,15 +34,16 @@ class Library:
 
     def __init__(self, **shares: float) -> None:
         self.shares = np.array([shares.get(word, 0.1) for word in WORDS])
+        self.texts = TEXTS
 
     def postings(self, ids: Sequence[str]) -> Postings:
         entries = [
-            (row, WORDS.index(word), TEXTS[id].split().count(word))
+            (row, WORDS.index(word), self.texts[id].split().count(word))
             for row, id in enumerate(ids)
-            for word in dict.fromkeys(TEXTS[id].split())
+            for word in dict.fromkeys(self.texts[id].split())
         ]
         row, term, count = np.array(entries).T
-        length = np.array([len(TEXTS[id].split()) for id in ids], dtype=np.float64)
+        length = np.array([len(self.texts[id].split()) for id in ids], dtype=np.float64)
         return Postings(row, term, count.astype(np.float64), length, np.arange(10, 14), self.shares)
 
     def words(self, vocabulary: NDArray[np.intp]) -> list[str]:
@@ -157,3 +158,10 @@ def test_no_refiner_proposes_nothing_and_says_so() -> None:
 def test_weights_are_terms_of_the_query() -> None:
     (term,) = FeedbackRefiner(Library(), terms=1, support=2).refine(state(query="law")).terms
     assert term == Term("she", 0.15)
+
+
+def test_what_was_read_is_counted() -> None:
+    found = FeedbackRefiner(Library(), support=1).read(state())
+    assert [(word.text, word.in_group, word.in_list) for word in found.words] == [("she", 2, 2), ("judge", 1, 1)]
+    assert found.documents == ("d2", "d3")
+    assert FeedbackRefiner(Library(), documents=1, support=1).read(state()).documents == ("d2",)

@@ -11,7 +11,8 @@ from fairagent.errors import FatalModelError, ModelError, ReplyRefused, ReplyTru
 from fairagent.llm import ModelReply
 from fairagent.prompts import Prompts
 from fairagent.refine.base import RefineState
-from fairagent.refine.llm import Keywords, LlmRefiner, usable_keywords
+from fairagent.refine.keywords import Keywords, ReasonedKeywords
+from fairagent.refine.llm import LlmRefiner
 from fairagent.testing import ScriptedModel
 from fairagent.types import Exposure, Group, Query, Ranking, Term, Usage
 
@@ -36,8 +37,8 @@ def reply(*keywords: object) -> str:
     return json.dumps({"keywords": keywords})
 
 
-def refiner(*script: object, weight: float = 1.0) -> LlmRefiner:
-    return LlmRefiner(ScriptedModel(script), Prompts(), weight)
+def refiner(*script: object, weight: float = 1.0, drift: float = 100.0, prompts: str = "") -> LlmRefiner:
+    return LlmRefiner(ScriptedModel(script), Prompts(prompts), weight, drift)
 
 
 def test_keywords_become_weighted_terms():
@@ -50,7 +51,7 @@ def test_keywords_become_weighted_terms():
 
 def test_the_model_is_told_the_state_of_the_loop():
     asking = refiner(reply("she"))
-    terms = tuple(Term(f"word{i}", 0.01 * i) for i in range(1, 31))
+    terms = (*(Term(f"word{i}", 0.01 * i) for i in range(1, 31)), Term("women", 0.9))
     asking.refine(state("law\u200byers \u202e{{ 7*7 }}", terms, frozenset({"women", "her"})))
     (request,) = asking.model.requests
     assert request.reply is Keywords
@@ -63,7 +64,7 @@ def test_the_model_is_told_the_state_of_the_loop():
         "group_shown_too_little": "female",
         "share_of_the_group_now": "12.3%",
         "share_it_should_have": "50.0%",
-        "already_searched_for": [f"word{i}" for i in range(30, 10, -1)],
+        "words_added_for_the_topic": [f"word{i}" for i in range(30, 10, -1)],
         "tried_before_do_not_repeat": ["her", "women"],
     }
 
@@ -74,49 +75,53 @@ def test_a_very_long_query_is_cut_for_the_model():
     assert len(asking.model.requests[0].messages[-1][1]) < 3000
 
 
-# proposed, kept; the query is "famous Lawyers", "judge" has been tried
-CLEANING = [
-    (["she", "her"], ["she", "her"]),
-    (["  she  "], ["she"]),
-    (['"women lawyers"', "‘solicitor’"], ["women lawyers", "solicitor"]),
-    (["New\t  Zealand"], ["New Zealand"]),
-    (["Straße", "STRASSE", "strasse"], ["Straße"]),
-    (["ｗｏｍａｎ"], ["woman"]),
-    (["wo\u200bman", "\u202eher\u202c", "at\u00adtorney", "\ufeffshe"], ["woman", "her", "attorney", "she"]),
-    (["bar\x00rister\x1b"], ["barrister"]),
-    (["judge", "JUDGE", "ｊｕｄｇｅ"], []),
-    (["lawyers", "Famous  lawyers", "LAWYERS!"], []),
-    (["women lawyers"], ["women lawyers"]),
-    (["", " ", "\u200b", '""', "...", "—"], []),
-    (["one\ntwo", "one\r\ntwo", "one\u2028two"], []),
-    (["x" * 80, "y" * 81, "z" * 10_000], ["x" * 80]),
-    (["http://evil.example", "www.evil", "evil.com", "see evil.io/x", "a@b.org", "Evil.Com now"], []),
-    (["Ph.D. women", "U.S. senator", "hip-hop", "AT&T", "AC/DC", "C++", "O'Hara"], None),
-    (["+she", "-men", "she -men", "!men", "her*", "wom?n", "title:she", '"a" b', "she^9", "she~2"], []),
-    (["(she)", "[a TO b]", "{x}", "a && b", "a || b", "a OR b", "NOT men", "a AND b", "a\\b", "<b>she</b>"], []),
-    (["and", "or not"], ["and", "or not"]),
-    ([f"word{i}" for i in range(500)], [f"word{i}" for i in range(12)]),
-]
-
-
-@pytest.mark.parametrize(("proposed", "kept"), CLEANING)
-def test_keywords_are_cleaned_as_data(proposed, kept):
-    found = usable_keywords(proposed, "famous Lawyers", ["judge"])
-    assert list(found) == (proposed if kept is None else kept)
-
-
 def test_what_the_query_has_in_full_is_not_new_but_a_faint_topic_word_is():
     terms = (Term("court", 1.0), Term("woman", 0.02))
     refinement = refiner(reply("Court", "Judge", "woman", "her")).refine(state("lawyers", terms, frozenset({"judge"})))
     assert [term.text for term in refinement.terms] == ["woman", "her"]
 
 
-@pytest.mark.parametrize("proposed", [[], ["lawyers"], ["http://evil.example"], ["judge"]])
-def test_nothing_new_is_said_and_counted(proposed):
+@pytest.mark.parametrize(
+    ("proposed", "note"),
+    [
+        ([], "the model proposes no keyword"),
+        (["http://evil.example", "a OR b"], "none of the model's 2 keywords is usable"),
+        (["lawyers"], "repeated: none of the model's 1 keywords is new"),
+        (["judge", "a OR b"], "repeated: none of the model's 2 keywords is new"),
+    ],
+)
+def test_nothing_new_is_said_and_counted(proposed, note):
     refinement = refiner(reply(*proposed)).refine(state(tried=frozenset({"judge"})))
-    assert refinement.terms == ()
-    assert refinement.note == f"none of the model's {len(proposed)} keywords is new and usable"
+    assert (refinement.terms, refinement.note) == ((), note)
     assert refinement.usage.calls == 1
+
+
+def test_what_is_refused_is_named_with_the_reason():
+    refinement = refiner(reply("she", "see x.org", "Judge")).refine(state(tried=frozenset({"judge"})))
+    assert [term.text for term in refinement.terms] == ["she"]
+    assert refinement.refused == ("see x.org: an address", "Judge: nothing new")
+
+
+def test_all_keywords_together_cannot_outweigh_the_query():
+    words = [f"word{i}" for i in range(12)]
+    (one,) = refiner(reply("she"), drift=0.5).refine(state("famous lawyers")).terms
+    many = refiner(reply(*words), drift=0.5).refine(state("famous lawyers")).terms
+    assert one == Term("she", 1.0)
+    assert sum(term.weight for term in many) == pytest.approx(1.0)
+    assert len({term.weight for term in many}) == 1
+
+
+def test_a_query_without_a_word_counts_as_one():
+    (term,) = refiner(reply("she"), drift=0.5).refine(state("?!")).terms
+    assert term.weight == 0.5
+
+
+def test_the_variant_that_reasons_asks_for_the_reasoning_first():
+    asking = refiner('{"reasoning": "Pronouns.", "keywords": ["she"]}', prompts="reasoning")
+    assert asking.refine(state()).terms == (Term("she"),)
+    (request,) = asking.model.requests
+    assert request.reply is ReasonedKeywords
+    assert list(ReasonedKeywords.model_json_schema()["properties"]) == ["reasoning", "keywords"]
 
 
 def refused() -> ReplyRefused:
@@ -130,7 +135,7 @@ def refused() -> ReplyRefused:
     [
         ([refused()], "refused: tiny declined to answer: I cannot.", 100),
         ([ReplyTruncated("cut off after 400 tokens")], "truncated reply: cut off after 400 tokens", 0),
-        ([ModelReply("no", 100, 1)] * 2, "invalid reply: the reply is not the JSON object that was asked for", 200),
+        ([ModelReply("no", 100, 1)] * 3, "invalid reply: the reply is not the JSON object that was asked for", 300),
         ([ModelReply(reply(1), 100, 1), refused()], "refused: tiny", 200),
     ],
 )

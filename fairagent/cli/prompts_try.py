@@ -1,0 +1,191 @@
+"""`fairagent prompts try`: a template on a real search, shown, and if asked for, sent."""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fairagent.cli.options import AsJson, Assignments, CollectionFile, IndexFolder, SettingsFile, settings_of
+from fairagent.cli.search import Dimensions, Topic, asked, check_asked
+from fairagent.cli.terminal import console
+from fairagent.errors import ReplyError, UsageError
+
+if TYPE_CHECKING:
+    from fairagent.cli.trial import Asked, Heard, Trial
+    from fairagent.collection import Collection
+    from fairagent.prompts import Prompts
+    from fairagent.settings import Settings
+    from fairagent.types import Query
+
+Name = Annotated[str, typer.Argument(metavar="NAME", help="A template, e.g. refine_query.", show_default=False)]
+Source = Annotated[
+    str | None, typer.Option("--prompts", metavar="DIR", help="A folder or a shipped variant. (default: settings')")
+]
+
+
+def try_prompt(
+    name: Name,
+    query: Annotated[str | None, typer.Option("--query", "-q", metavar="TEXT", help="What to search for.")] = None,
+    topic: Topic = None,
+    group: Annotated[
+        str | None, typer.Option("--group", metavar="LABEL", help="Refine for it. (default: the most under-exposed)")
+    ] = None,
+    dimension: Dimensions = None,
+    documents: Annotated[
+        int, typer.Option("--documents", min=1, metavar="N", help="How many documents a template that reads some gets.")
+    ] = 3,
+    answer: Annotated[
+        str, typer.Option("--answer", metavar="TEXT", help="For the template attribute: the answer to attribute.")
+    ] = "",
+    send: Annotated[bool, typer.Option("--send", help="Ask the model, and show what comes of its reply.")] = False,
+    source: Source = None,
+    collection: CollectionFile = None,
+    index: IndexFolder = None,
+    settings: SettingsFile = None,
+    assignments: Assignments = None,
+    as_json: AsJson = False,
+) -> None:
+    """Fill a template from a real search, and show what the model would be asked.
+
+    For the refining templates the first turn of the loop is run on the index; the others get the first documents. With
+    --send the model is asked, and its reply is shown with what the index and the loop do with it.
+    """
+    from fairagent.assemble import collection_path
+    from fairagent.cli.trial import Listening
+    from fairagent.collection import load_collection
+    from fairagent.llm.base import estimate_tokens
+    from fairagent.llm.models import Models
+    from fairagent.prompts import Prompts
+    from fairagent.report.record import to_json
+
+    chosen = settings_of(
+        settings,
+        assignments,
+        prompts=source,
+        collection=collection,
+        index=index,
+        dimensions=dimension or None,
+        iterations=1,
+        threshold=0.0,
+    )
+    check_asked(query, topic)
+    prompts = Prompts(chosen.prompts)
+    id = known(name, prompts)
+    loaded = load_collection(collection_path("", chosen))
+    trial = _trial(id, prompts, loaded, chosen, asked(query, topic, loaded), group, documents, answer)
+    shown = trial.show()
+    tokens = estimate_tokens(*(text for _, text in shown.messages))
+    longest = min(prompts[id].head.max_tokens or chosen.model.max_tokens, chosen.model.max_tokens)
+    out = console()
+    if not as_json:
+        _print_asked(shown)
+        if shown.messages:
+            out.print(f"about {tokens:,} tokens (one for every 4 bytes), and at most {longest:,} for the reply")
+    heard = None
+    if send and shown.messages:
+        models = Models.of(chosen)
+        model = Listening(models.open(chosen.model))
+        try:
+            heard = trial.send(model)
+        except ReplyError:
+            if not as_json:
+                _print_texts(model.texts)
+            raise
+        finally:
+            models.close()
+    if as_json:
+        typer.echo(to_json(_record(id, prompts, shown, tokens, heard)))
+    elif heard:
+        _print_heard(heard)
+
+
+def known(name: str, used: Prompts) -> str:
+    """`name`, if there is such a template; UsageError with the nearest one else."""
+    id = name.removesuffix(".j2")
+    if id in used.ids:
+        return id
+    near = difflib.get_close_matches(id, used.ids, n=1)
+    hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(used.ids)}"
+    raise UsageError(f"no prompt template {name!r}; {hint}")
+
+
+def _trial(
+    id: str,
+    prompts: Prompts,
+    collection: Collection,
+    settings: Settings,
+    query: Query,
+    group: str | None,
+    documents: int,
+    answer: str,
+) -> Trial:
+    from fairagent.agent import FairAgent
+    from fairagent.assemble import index_folder, make_reranker, open_retriever
+    from fairagent.cli.trial import REFINERS, ReadingTrial, RefiningTrial, group_named
+    from fairagent.refine.none import NoRefiner
+
+    aim = group_named(group, collection, settings) if group is not None else None
+    retriever = open_retriever(collection, index_folder(collection, settings), settings)
+    if id not in REFINERS:
+        return ReadingTrial(prompts, id, retriever, query, documents, answer)
+    agent = FairAgent(collection, retriever, NoRefiner(), make_reranker(settings, retriever), settings)
+    return RefiningTrial(agent, retriever, settings.model_copy(update={"refiner": REFINERS[id]}), query, aim)
+
+
+def _print_asked(shown: Asked) -> None:
+    out = console()
+    out.print(shown.about, markup=False, soft_wrap=True)
+    for role, text in shown.messages:
+        out.rule(role, style="dim")
+        out.print(text, markup=False, soft_wrap=True)
+    if shown.messages:
+        out.rule(style="dim")
+
+
+def _print_texts(texts: list[str] | tuple[str, ...]) -> None:
+    out = console()
+    for text in texts:
+        out.rule("reply", style="dim")
+        out.print(text, markup=False, soft_wrap=True)
+    out.rule(style="dim")
+
+
+def _print_heard(heard: Heard) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    from fairagent.report.story import usage_text
+
+    _print_texts(heard.texts)
+    out = console()
+    if heard.rows:
+        table = Table.grid(padding=(0, 2))
+        for what, found, becomes in heard.rows:
+            table.add_row(Text(what), Text(found, justify="right"), Text(becomes))
+        out.print(table)
+    if heard.end:
+        out.print(heard.end, markup=False, soft_wrap=True)
+    cached = ", from the cache" if heard.usage.saved else ""
+    out.print(usage_text(heard.usage.whole) + cached, markup=False)
+
+
+def _record(id: str, prompts: Prompts, shown: Asked, tokens: int, heard: Heard | None) -> dict[str, object]:
+    prompt = prompts[id]
+    reply = heard and {
+        "texts": list(heard.texts),
+        "rows": [{"what": what, "found": found, "becomes": becomes} for what, found, becomes in heard.rows],
+        "end": heard.end,
+        "calls": heard.usage.whole.calls,
+        "input_tokens": heard.usage.whole.input_tokens,
+        "output_tokens": heard.usage.whole.output_tokens,
+        "cost": heard.usage.whole.cost,
+    }
+    return {
+        "template": {"id": id, "version": prompt.head.version, "file": str(prompt.path), "sha256": prompt.sha256},
+        "about": shown.about,
+        "messages": [{"role": role, "text": text} for role, text in shown.messages],
+        "tokens": tokens,
+        "reply": reply,
+    }

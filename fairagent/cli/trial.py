@@ -1,0 +1,195 @@
+"""Trying a prompt template out on a real search: what the model is asked, what it says, and what comes of that."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from fairagent.agent import FairAgent
+from fairagent.assemble import asking_refiner
+from fairagent.collection import Collection
+from fairagent.errors import ReplyError, UsageError
+from fairagent.exposure import dimensions_of, total_gap
+from fairagent.filter.pages import Page, as_data, call_ids, page_of, query_as_data
+from fairagent.filter.verdicts import Verdicts, ask_verdicts, reason_text
+from fairagent.llm import Model, ModelReply, ModelRequest
+from fairagent.llm.base import Message
+from fairagent.prompts import Prompts
+from fairagent.refine.asking import PROMPTS
+from fairagent.refine.base import RefineState
+from fairagent.refine.grounded import GroundedRefiner
+from fairagent.refine.llm import LlmRefiner
+from fairagent.retrieve.base import texts_for
+from fairagent.retrieve.rm3 import Engine
+from fairagent.settings import Settings
+from fairagent.types import Group, Query, Refinement, Usage
+
+REFINERS = {prompt: refiner for refiner, prompt in PROMPTS.items()}
+"""Template's id -> the refiner that asks with it."""
+
+ANSWER = "Nothing is known about this."
+"""The answer that `attribute` is tried with where none is given."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a template becomes for one search; `about` says what it was filled with.
+
+    Without messages the model would not be asked, and `about` says why.
+    """
+
+    messages: tuple[Message, ...]
+    about: str
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What came of sending it: the model's texts, rows of (what, count or verdict, what becomes of it), the end."""
+
+    texts: tuple[str, ...]
+    rows: tuple[tuple[str, str, str], ...]
+    end: str
+    usage: Usage
+
+
+class Listening:
+    """A model that keeps what it says, usable or not."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.texts: list[str] = []
+
+    def complete(self, request: ModelRequest) -> ModelReply:
+        """The model's answer."""
+        try:
+            reply = self.model.complete(request)
+        except ReplyError as error:
+            self.texts += filter(None, [error.raw])
+            raise
+        self.texts.append(reply.text)
+        return reply
+
+
+class _Silent:
+    """Stands where no model is asked."""
+
+    def complete(self, request: ModelRequest) -> ModelReply:
+        raise UsageError("a template that is only shown asks no model")
+
+
+class _Watching:
+    """A refiner that takes down what the loop tells it, and asks `refiner` about `group` rather than the loop's."""
+
+    def __init__(self, group: Group | None, refiner: LlmRefiner | GroundedRefiner | None = None) -> None:
+        self.group = group
+        self.refiner = refiner
+        self.state: RefineState | None = None
+        self.refinement = Refinement((), "none")
+
+    def refine(self, state: RefineState) -> Refinement:
+        self.state = replace(state, group=self.group or state.group)
+        if self.refiner:
+            self.refinement = self.refiner.refine(self.state)
+        return self.refinement
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RefiningTrial:
+    """One turn of the loop; `agent` is one that makes a single refinement, with any refiner."""
+
+    agent: FairAgent
+    retriever: Engine
+    settings: Settings
+    query: Query
+    group: Group | None
+
+    def show(self) -> Asked:
+        """The first refinement's messages."""
+        watching = _Watching(self.group)
+        stopped = replace(self.agent, refiner=watching).search(self.query).trace.stopped
+        state = watching.state
+        if state is None:
+            return Asked((), f"the loop would not ask: {stopped}")
+        place = state.exposure.labels.index(state.group.label)
+        share, target = state.exposure.shares[place], state.exposure.target[place]
+        about = f"{self.query.text!r} aims at {state.group}: {share:.1%} of the exposure, target {target:.1%}"
+        return Asked(asking_refiner(_Silent(), self.settings, self.retriever).messages(state), about)
+
+    def send(self, model: Listening) -> Heard:
+        """What the model proposes, and what the index and the loop do with it."""
+        watching = _Watching(self.group, asking_refiner(model, self.settings, self.retriever))
+        trace = replace(self.agent, refiner=watching).search(self.query).trace
+        step, state, refinement = trace.steps[-1], watching.state, watching.refinement
+        assert state is not None
+        frequency = self.retriever.document_frequency
+        rows = [(term.text, f"{frequency(term.text):,}", f"added, weight {term.weight:.3g}") for term in step.added]
+        rows += [(word, "0", "dropped: not in the index") for word in step.dropped]
+        for refused in refinement.refused:
+            word, _, reason = refused.rpartition(": ")
+            rows.append((word, "", f"refused: {reason}"))
+        if step.added:
+            kept = "accepted" if step.accepted else "discarded"
+            end = f"the gap is {step.gap:.4f}, was {total_gap(state.exposures):.4f}: {kept}"
+        else:
+            end = f"the loop stops: {trace.stopped}"
+        return Heard(tuple(model.texts), tuple(rows), end, refinement.usage)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReadingTrial:
+    """A template that is given documents: the first `count` that the engine finds."""
+
+    prompts: Prompts
+    name: str
+    retriever: Engine
+    query: Query
+    count: int
+    answer: str
+
+    def show(self) -> Asked:
+        """The messages with these documents."""
+        found = self.retriever.search(self.query, self.count)
+        if not len(found):
+            return Asked((), f"{self.query.text!r} finds no document")
+        about = f"{self.query.text!r} and the first documents: {', '.join(found.ids)}"
+        pages = self._pages()
+        if self.name == "answer":
+            shown = [{"number": n, "title": page.title, "text": page.text} for n, page in enumerate(pages, start=1)]
+            return Asked(self.prompts.render(self.name, query=query_as_data(self.query.text), documents=shown), about)
+        given = self._given()
+        ids = call_ids(self.name, tuple(given.values()), pages)
+        return Asked(self.prompts.render(self.name, documents=as_data(ids, pages), **given), about)
+
+    def send(self, model: Listening) -> Heard:
+        """The model's answer or verdicts; raises ReplyInvalid where these are none."""
+        most = self.prompts[self.name].head.max_tokens
+        if self.prompts[self.name].head.reply != Verdicts.__name__:
+            reply = model.complete(ModelRequest(self.show().messages, max_tokens=most))
+            return Heard(tuple(model.texts), (), "", reply.usage)
+        pages = self._pages()
+        verdicts, usage = ask_verdicts(model, self.prompts, self.name, pages, **self._given())
+        rows = [
+            (page.title or page.id, "pass" if verdict.passed else "fail", reason_text(verdict.reason))
+            for page, verdict in zip(pages, verdicts, strict=True)
+        ]
+        return Heard(tuple(model.texts), tuple(rows), "", usage)
+
+    def _pages(self) -> list[Page]:
+        ids = self.retriever.search(self.query, self.count).ids
+        return [page_of(document) for document in texts_for(self.query, ids, self.retriever)]
+
+    def _given(self) -> dict[str, str]:
+        given = {"query": query_as_data(self.query.text)}
+        return given | {"answer": self.answer or ANSWER} if self.name == "attribute" else given
+
+
+Trial = RefiningTrial | ReadingTrial
+
+
+def group_named(label: str, collection: Collection, settings: Settings) -> Group:
+    """The group of this label, in the first of the settings' dimensions that has it; UsageError where none has."""
+    dimensions = dimensions_of(collection, settings)
+    for dimension in dimensions:
+        if label in collection.groups.labels(dimension):
+            return Group(dimension, label)
+    known = "; ".join(f"{name}: {', '.join(collection.groups.labels(name))}" for name in dimensions)
+    raise UsageError(f"no group {label!r}; there are: {known}")

@@ -1,0 +1,58 @@
+"""What each template is given, by an example: so that one which cannot be filled is found before anything is paid."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+_REFINING: Mapping[str, object] = {
+    "query": "famous lawyers",
+    "dimension": "gender",
+    "group": "female",
+    "share": "12.0%",
+    "target": "49.5%",
+    "keywords": ["court", "bar"],
+    "tried": ["she"],
+}
+_DOCUMENTS = [
+    {"id": "3f0c9a5be1d2", "title": "Agnes Hale", "text": 'Agnes Hale, "the first",\nwas a lawyer.'},
+    {"id": "b7716e04c8aa", "title": "", "text": "A court in the north."},
+]
+
+_NUMBERED = [
+    {"number": number, "title": document["title"], "text": document["text"]}
+    for number, document in enumerate(_DOCUMENTS, start=1)
+]
+_QUESTION = "Who was the first lawyer?"
+
+SPECIMENS: Mapping[str, Mapping[str, object]] = {
+    "refine_query": _REFINING,
+    "refine_query_grounded": {
+        **_REFINING,
+        "words": [{"word": "barrister", "of_group": 14, "of_all": 31}, {"word": "her", "of_group": 40, "of_all": 66}],
+        "titles": ["Agnes Hale"],
+        "of_group": 50,
+        "of_list": 500,
+    },
+    "fairness_filter": {"query": "famous lawyers", "documents": _DOCUMENTS},
+    "utility_filter": {"query": "famous lawyers", "documents": _DOCUMENTS},
+    "answer": {
+        "query": _QUESTION,
+        "documents": _NUMBERED,
+        "language": "German",
+        "length": 100,
+    },
+    "attribute": {
+        "query": _QUESTION,
+        "answer": "Agnes Hale was the first lawyer.",
+        "documents": _DOCUMENTS,
+    },
+    "ask": {"query": _QUESTION, "documents": _NUMBERED, "brief": True},
+    "judge_accuracy": {
+        "query": _QUESTION,
+        "answer": "It was Hale.",
+        "expected": "Agnes Hale",
+        "alternatives": ["A. Hale"],
+    },
+    "judge_agreement": {"query": "Do you agree?", "answer": "Not at all."},
+}
+"""Template's id -> a value for each of its variables."""

@@ -1,0 +1,305 @@
+"""`fairagent prompts`: what a person who edits templates sees, and what a program reads."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fairagent.prompts import Prompts, shipped_folder
+from fairagent.testing import LoopbackServer, completion
+
+from .conftest import Call, Small
+
+UNIFORM = ["--set", "n=6", "--set", "target=uniform"]
+KEYWORDS = '{"keywords": ["she", "judges", "qwertz", "lawyer", "see x.org"]}'
+
+
+@pytest.fixture
+def server(call: Call, monkeypatch: pytest.MonkeyPatch) -> Iterator[LoopbackServer]:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    with LoopbackServer([KEYWORDS]) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        yield server
+
+
+# --- list, show ------------------------------------------------------------------------------------------------
+
+
+def test_the_list_names_every_template_and_variant(call: Call) -> None:
+    result = call("prompts", "list")
+    assert result.exit_code == 0
+    for id in Prompts().ids:
+        assert f"{id} version {Prompts()[id].head.version}" in result.stdout
+        assert Prompts()[id].head.purpose in result.stdout
+    assert "few-shot, reasoning" in result.stdout
+    found = json.loads(call("prompts", "list", "--json").stdout)
+    assert [prompt["id"] for prompt in found["prompts"]] == list(Prompts().ids)
+    assert found["prompts"][0]["sha256"] == Prompts()["answer"].sha256
+    assert found["variants"] == ["few-shot", "reasoning"]
+
+
+def test_the_list_tells_which_are_replaced(call: Call) -> None:
+    call("prompts", "eject", "mine", "refine_query")
+    for arguments in (["--prompts", "mine"], ["--set", "prompts=mine"]):
+        result = call("prompts", "list", *arguments)
+        assert (
+            result.stdout.count("from ") - sum(Prompts()[id].head.purpose.count("from ") for id in Prompts().ids) == 1
+        )
+        assert f"from {Path('mine') / 'refine_query.j2'}" in result.stdout
+
+
+def test_a_template_is_shown_as_it_stands(call: Call) -> None:
+    text = (shipped_folder() / "refine_query.j2").read_text(encoding="utf-8")
+    assert call("prompts", "show", "refine_query").stdout == text
+    assert call("prompts", "show", "refine_query.j2").stdout == text
+    assert "reply: ReasonedKeywords" in call("prompts", "show", "refine_query", "--prompts", "reasoning").stdout
+    found = json.loads(call("prompts", "show", "refine_query", "--json").stdout)
+    assert (found["id"], found["reply"], found["text"]) == ("refine_query", "Keywords", text)
+
+
+@pytest.mark.parametrize("command", [["show"], ["try"], ["eject", "mine"]])
+def test_a_name_that_is_none(call: Call, small: Small, command: list[str]) -> None:
+    more = ["--query", "lawyer", *small.options] if command == ["try"] else []
+    result = call("prompts", *command, "refine_qery", *more)
+    assert result.exit_code == 2
+    assert "no prompt template 'refine_qery'; did you mean refine_query?" in result.stderr
+    assert not Path("mine").exists()
+
+
+# --- check -----------------------------------------------------------------------------------------------------
+
+
+def test_check_finds_no_fault_in_what_is_shipped(call: Call) -> None:
+    result = call("prompts", "check")
+    assert (result.exit_code, result.stderr) == (0, "")
+    count = len(list(shipped_folder().rglob("*.j2")))
+    assert result.stdout == f"{count} templates, no fault\n"
+
+
+def test_check_names_every_fault_and_exits_with_4(call: Call) -> None:
+    call("prompts", "eject", "mine", "refine_query", "answer")
+    refine, answer = Path("mine/refine_query.j2"), Path("mine/answer.j2")
+    lines = refine.read_text(encoding="utf-8").count("\n")
+    refine.write_text(refine.read_text(encoding="utf-8") + "{{ qeury }}{{ 7 * 7 }}\n", encoding="utf-8")
+    answer.write_text(answer.read_text(encoding="utf-8").replace("version: 1", "verison: 1"), encoding="utf-8")
+    for arguments in (["--prompts", "mine"], ["--set", "prompts=mine"]):
+        result = call("prompts", "check", *arguments)
+        assert result.exit_code == 4
+        assert result.stdout == ""
+        assert f"{refine}:{lines + 1}: Mul is not available in a prompt" in result.stderr
+        assert f"{answer}:3: verison: unknown key; there are id, version, purpose" in result.stderr
+        assert f"{answer}:1: version: Field required" in result.stderr
+        assert result.stderr.endswith("3 faults\n")
+    found = call("prompts", "check", "--prompts", "mine", "--json")
+    assert found.exit_code == 4
+    faults = json.loads(found.stdout)["faults"]
+    assert {"file": str(refine), "line": lines + 1} == {key: faults[-1][key] for key in ("file", "line")}
+    assert len(faults) == 3
+
+
+def test_a_folder_that_is_none(call: Call) -> None:
+    result = call("prompts", "check", "--prompts", "nowhere")
+    assert result.exit_code == 2
+    assert "there is no folder nowhere; shipped variants: few-shot, reasoning" in result.stderr
+
+
+# --- diff, eject -----------------------------------------------------------------------------------------------
+
+
+def test_diff_shows_what_was_changed(call: Call) -> None:
+    call("prompts", "eject", "mine", "refine_query", "answer")
+    path = Path("mine/refine_query.j2")
+    path.write_text(path.read_text(encoding="utf-8").replace("one to five", "one to three"), encoding="utf-8")
+    result = call("prompts", "diff", "--prompts", "mine")
+    assert result.exit_code == 0
+    changed = [line for line in result.stdout.splitlines() if line[:1] in "+-" and line[:3] not in ("+++", "---")]
+    assert len(changed) == 2
+    assert "one to five" in changed[0]
+    assert "one to three" in changed[1]
+    assert f"{Path('mine/answer.j2')} is as the default one" in result.stdout
+    assert "+reply: ReasonedKeywords" in call("prompts", "diff", "--prompts", "reasoning").stdout
+
+
+def test_diff_works_on_what_is_no_template_yet(call: Call) -> None:
+    Path("mine").mkdir()
+    Path("mine/new.j2").write_text("one\n", encoding="utf-8")
+    assert "+one" in call("prompts", "diff", "--prompts", "mine").stdout
+
+
+@pytest.mark.parametrize(("source", "words"), [([], "name a folder or variant"), (["--prompts", "no"], "no folder no")])
+def test_nothing_to_compare_with(call: Call, source: list[str], words: str) -> None:
+    result = call("prompts", "diff", *source)
+    assert result.exit_code == 2
+    assert words in result.stderr
+
+
+def test_eject_copies_and_overwrites_nothing(call: Call) -> None:
+    assert call("prompts", "eject", "mine", "refine_query").exit_code == 0
+    copy = Path("mine/refine_query.j2")
+    assert copy.read_bytes() == (shipped_folder() / "refine_query.j2").read_bytes()
+    copy.write_text("my own", encoding="utf-8")
+    result = call("prompts", "eject", "mine")
+    assert result.exit_code == 2
+    assert "mine already holds refine_query.j2; nothing was copied" in result.stderr
+    assert [path.name for path in Path("mine").iterdir()] == ["refine_query.j2"]
+    assert copy.read_text(encoding="utf-8") == "my own"
+
+
+def test_eject_copies_all_or_those_of_a_variant(call: Call) -> None:
+    result = call("prompts", "eject", "deep/all")
+    assert sorted(path.stem for path in Path("deep/all").iterdir()) == sorted(Prompts().ids)
+    assert "fairagent prompts check --prompts deep/all" in result.stdout
+    call("prompts", "eject", "shots", "refine_query", "--prompts", "few-shot")
+    assert Prompts("shots")["refine_query"].sha256 == Prompts("few-shot")["refine_query"].sha256
+    assert call("prompts", "check", "--prompts", "deep/all").exit_code == 0
+
+
+# --- try -------------------------------------------------------------------------------------------------------
+
+
+def asked(call: Call, small: Small, name: str, *arguments: str) -> dict[str, object]:
+    result = call("prompts", "try", name, *arguments, "--json", *small.options)
+    assert result.exit_code == 0, result.stderr
+    found: dict[str, object] = json.loads(result.stdout)
+    return found
+
+
+def data_of(found: dict[str, object]) -> dict[str, object]:
+    """The JSON object in the user's message."""
+    text = found["messages"][1]["text"]
+    data: dict[str, object] = json.loads(text[text.index("{") : text.rindex("}\n\nGive") + 1])
+    return data
+
+
+def test_try_fills_a_template_from_the_loop(call: Call, small: Small) -> None:
+    found = asked(call, small, "refine_query", "--query", "lawyer", "--dimension", "gender", *UNIFORM)
+    assert found["about"] == "'lawyer' aims at female (gender): 0.0% of the exposure, target 50.0%"
+    data = data_of(found)
+    assert (data["query"], data["dimension"], data["group_shown_too_little"]) == ("lawyer", "gender", "female")
+    assert data["share_of_the_group_now"] == "0.0%"
+    assert len(data["words_added_for_the_topic"]) == 20
+    text = "".join(message["text"] for message in found["messages"])
+    assert found["tokens"] == -(-len(text.encode()) // 4)
+    assert found["reply"] is None
+
+
+def test_try_aims_at_the_group_that_is_named(call: Call, small: Small) -> None:
+    data = data_of(asked(call, small, "refine_query", "--query", "lawyer", "--group", "old"))
+    assert (data["dimension"], data["group_shown_too_little"]) == ("era", "old")
+    result = call("prompts", "try", "refine_query", "--query", "lawyer", "--group", "womn", *small.options)
+    assert result.exit_code == 2
+    assert "no group 'womn'; there are: gender: female, male; era: new, old" in result.stderr
+
+
+def test_try_shows_the_grounded_template_its_documents(call: Call, small: Small) -> None:
+    data = data_of(asked(call, small, "refine_query_grounded", "--query", "lawyer", "--group", "female"))
+    words = {entry["word"]: entry for entry in data["words_with_how_many_documents_contain_them"]}
+    assert words["she"] == {"word": "she", "of_group": 8, "of_all": 8}
+    assert data["documents_of_the_group_read"] == 8
+    assert data["titles_of_documents_of_the_group"][0].startswith("Page ")
+
+
+def test_try_is_readable(call: Call, small: Small) -> None:
+    result = call("prompts", "try", "refine_query", "--query", "lawyer", "--group", "female", *small.options)
+    assert result.exit_code == 0
+    assert "'lawyer' aims at female (gender)" in result.stdout
+    assert '"query": "lawyer"' in result.stdout
+    assert "tokens (one for every 4 bytes), and at most 400 for the reply" in result.stdout
+
+
+def test_try_asks_nobody_without_send(call: Call, small: Small, server: LoopbackServer) -> None:
+    asked(call, small, "refine_query", "--query", "lawyer")
+    assert server.requests == []
+
+
+def test_send_shows_what_becomes_of_each_keyword(call: Call, small: Small, server: LoopbackServer) -> None:
+    arguments = ["--query", "lawyer", "--dimension", "gender", "--send", "--set", "model.name=tiny", "--set", "n=6"]
+    result = call("prompts", "try", "refine_query", *arguments, *small.options)
+    assert result.exit_code == 0, result.stderr
+    (request,) = server.requests
+    assert '"group_shown_too_little": "female"' in request["messages"][1]["content"]
+    lines = [line.split() for line in result.stdout.splitlines()]
+    assert KEYWORDS in result.stdout
+    assert ["she", "8", "added,", "weight", "0.1"] in lines
+    assert ["judges", "8", "added,", "weight", "0.1"] in lines
+    assert ["qwertz", "0", "dropped:", "not", "in", "the", "index"] in lines
+    assert ["lawyer", "refused:", "nothing", "new"] in lines
+    assert ["see", "x.org", "refused:", "an", "address"] in lines
+    assert re.search(r"the gap is 0\.\d{4}, was 0\.4791: discarded", result.stdout)
+    assert "1 model call, 11 tokens in, 7 out" in result.stdout
+    # What was asked once is known.
+    again = asked(call, small, "refine_query", *arguments)
+    assert len(server.requests) == 1
+    assert again["reply"]["rows"][0] == {"what": "she", "found": "8", "becomes": "added, weight 0.1"}
+
+
+def test_send_shows_a_reply_that_cannot_be_used(call: Call, small: Small, server: LoopbackServer) -> None:
+    server.script = [completion("no JSON here")]
+    arguments = ["--query", "lawyer", "--send", "--set", "model.name=tiny"]
+    result = call("prompts", "try", "refine_query", *arguments, *small.options)
+    assert result.exit_code == 0
+    assert "no JSON here" in result.stdout
+    assert "the loop stops: invalid reply: the reply is not the JSON object that was asked for" in result.stdout
+    result = call("prompts", "try", "utility_filter", *arguments, *small.options)
+    assert result.exit_code == 5
+    assert "no JSON here" in result.stdout
+    assert "not the JSON object that was asked for" in result.stderr
+
+
+def test_send_without_a_model(call: Call, small: Small) -> None:
+    result = call("prompts", "try", "refine_query", "--query", "lawyer", "--send", *small.options)
+    assert result.exit_code in (2, 3)
+    # What would be asked is shown all the same.
+    assert '"query": "lawyer"' in result.stdout
+
+
+@pytest.mark.parametrize("name", ["fairness_filter", "utility_filter", "attribute"])
+def test_templates_that_read_get_the_first_documents(call: Call, small: Small, name: str) -> None:
+    found = asked(call, small, name, "--query", "roses", "--documents", "2", "--answer", "Roses are [1] red.")
+    user = found["messages"][1]["text"]
+    shown = json.loads(user[user.index('[{"id"') : user.index("}]") + 2])
+    assert [document["title"] for document in shown] == ["Page 24", "Page 25"]
+    assert "d24, d25" in found["about"]
+    assert ("Roses are" in user) == (name == "attribute")
+
+
+def test_an_answer_gets_numbered_documents(call: Call, small: Small, server: LoopbackServer) -> None:
+    server.script = ["Roses grow in gardens [1]."]
+    send = ["--send", "--set", "model.name=tiny"]
+    found = asked(call, small, "answer", "--query", "roses", "--documents", "1", *send)
+    assert '[{"number": 1, "title": "Page 24"' in found["messages"][1]["text"]
+    assert found["reply"]["texts"] == ["Roses grow in gardens [1]."]
+
+
+def test_verdicts_are_shown_with_their_documents(call: Call, small: Small, server: LoopbackServer) -> None:
+    def judge(request: dict[str, object]) -> str:
+        user = request["messages"][1]["content"]
+        shown = json.loads(user[user.index('[{"id"') : user.index("}]") + 2])
+        verdicts = [{"id": page["id"], "pass": n == 0, "reason": f"none: {n}"} for n, page in enumerate(shown)]
+        return json.dumps({"verdicts": verdicts})
+
+    server.script = judge
+    send = ["--send", "--set", "model.name=tiny"]
+    result = call("prompts", "try", "fairness_filter", "--query", "roses", "--documents", "2", *send, *small.options)
+    assert result.exit_code == 0, result.stderr
+    lines = [line.split() for line in result.stdout.splitlines()]
+    assert ["Page", "24", "pass", "none:", "0"] in lines
+    assert ["Page", "25", "fail", "none:", "1"] in lines
+
+
+def test_where_the_loop_would_not_ask_it_says_so(call: Call, small: Small, server: LoopbackServer) -> None:
+    send = ["--send", "--set", "model.name=tiny"]
+    result = call("prompts", "try", "refine_query", "--query", "qwertz", *send, *small.options)
+    assert (result.exit_code, result.stdout) == (0, "the loop would not ask: the query retrieves nothing\n")
+    result = call("prompts", "try", "answer", "--query", "qwertz", *send, *small.options)
+    assert result.stdout == "'qwertz' finds no document\n"
+    assert server.requests == []
+
+
+def test_there_has_to_be_something_to_search_for(call: Call, small: Small) -> None:
+    assert call("prompts", "try", "refine_query", *small.options).exit_code == 2
+    assert call("prompts", "try", "refine_query", "--query", "lawyer").exit_code == 2

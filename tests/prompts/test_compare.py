@@ -1,0 +1,99 @@
+"""The guide's experiment: systems that differ in their templates alone, on a small collection with a scripted model."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+from faults import life
+
+from fairagent.evaluate.check import check_experiment
+from fairagent.evaluate.check_systems import read_systems
+from fairagent.evaluate.crew import threads
+from fairagent.evaluate.estimate import estimate
+from fairagent.evaluate.experiment import run_experiment
+from fairagent.evaluate.experiment_file import ExperimentFile
+from fairagent.evaluate.problems import Problems
+from fairagent.prompts import Prompts
+from fairagent.settings import read_yaml, validate
+from fairagent.testing import LoopbackServer
+
+FOLDER = Path(__file__).resolve().parents[2] / "evaluations" / "prompts"
+FILE = FOLDER / "compare.yaml"
+
+
+def test_the_file_is_right() -> None:
+    problems = Problems()
+    described = validate(ExperimentFile, read_yaml(FILE), str(FILE))
+    systems = read_systems(described, FOLDER, (), 20, problems, {})
+    problems.check(FILE)
+    assert {name: system.settings.prompts for name, system in systems.items()} == {
+        "default": "",
+        "terse": str(FOLDER / "terse"),
+        "few-shot": "few-shot",
+        "reasoning": "reasoning",
+        "grounded": "",
+        "feedback": "",
+    }
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The experiment with its folder of templates, on a small collection."""
+    for name in os.environ:
+        if name.startswith(("FAIRAGENT_", "OPENAI_")):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setenv("FAIRAGENT_CACHE", str(tmp_path / "replies"))
+    life.write(tmp_path / "small")
+    shutil.copytree(FOLDER, tmp_path / "compared")
+    described = yaml.safe_load(FILE.read_text(encoding="utf-8"))
+    described["collection"] = "../small/collection.yaml"
+    described["settings"] |= {"index": str(tmp_path / "small" / "index"), "expansion": {"documents": 0}}
+    described["settings"] |= {"target": "uniform", "iterations": 2}
+    copy = tmp_path / "compared" / "compare.yaml"
+    copy.write_text(yaml.safe_dump(described, sort_keys=False), encoding="utf-8")
+    return copy
+
+
+def test_each_system_asks_with_its_own_template(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def answer(request: dict[str, object]) -> str:
+        system, user = request["messages"][0]["content"], request["messages"][-1]["content"]
+        if user.startswith("A keyword search for"):
+            return json.dumps({"keywords": ["he"]})
+        reasoning = {"reasoning": "Pronouns."} if "Think in four steps" in system else {}
+        return json.dumps({**reasoning, "keywords": ["she"]})
+
+    with LoopbackServer(answer) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        with threads(1) as crew:
+            run = run_experiment(check_experiment(file), tmp_path / "run", crew)
+    schemas = [request["response_format"]["json_schema"]["name"] for request in server.requests]
+    assert set(schemas) == {"Keywords", "ReasonedKeywords"}
+    used: dict[str, set[str]] = {name: set() for name in run.systems}
+    for outcome in run.outcomes:
+        used[outcome.system] |= {term for step in outcome.steps for term, _ in step.terms}
+    assert used["terse"] == {"he"}
+    assert used["default"] == used["few-shot"] == used["reasoning"] == used["grounded"] == {"she"}
+    # Which templates they were is written down.
+    written = (tmp_path / "run" / "run.json").read_text(encoding="utf-8")
+    for id, source in (
+        ("refine_query", ""),
+        ("refine_query", file.parent / "terse"),
+        ("refine_query", "few-shot"),
+        ("refine_query", "reasoning"),
+        ("refine_query_grounded", ""),
+    ):
+        assert Prompts(source)[id].sha256 in written
+
+
+def test_what_it_takes_is_known_before(file: Path) -> None:
+    rows = {row.system: row for row in estimate(check_experiment(file, environ={"OPENAI_API_KEY": "none"}))}
+    assert rows["feedback"].calls == 0
+    assert rows["terse"].input_tokens < rows["default"].input_tokens < rows["few-shot"].input_tokens
+    assert rows["default"].input_tokens < rows["grounded"].input_tokens
+    assert {row.calls for name, row in rows.items() if name != "feedback"} == {2 * 19}

@@ -1,0 +1,65 @@
+"""docs/prompts.md says what is so: every template, variable, filter, reply and limit."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import yaml
+
+from fairagent.prompts import Prompts, sandbox, source, variants
+from fairagent.refine.keywords import LONGEST_KEYWORD, MOST_KEYWORDS, REPLIES
+from fairagent.settings import Settings, validate
+
+GUIDE = (Path(__file__).resolve().parents[2] / "docs" / "prompts.md").read_text(encoding="utf-8")
+
+
+def section(title: str) -> str:
+    return GUIDE.partition(f"## {title}\n")[2].partition("\n## ")[0]
+
+
+def test_every_template_and_variant_is_named() -> None:
+    table = GUIDE.partition("## Change one")[0]
+    assert all(f"`{name}`" in table for name in (*Prompts().ids, *variants()))
+
+
+def test_every_variable_is_explained_and_no_other() -> None:
+    prompts = Prompts()
+    rows = re.findall(r"^\| (`.*?) \|", section("What each one gets").partition("| reply |")[0], re.MULTILINE)
+    explained = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
+    assert explained == {name for id in prompts.ids for name in prompts[id].variables}
+
+
+def test_every_reply_is_explained() -> None:
+    named = {prompts[id].head.reply for prompts in map(Prompts, ("", *variants())) for id in prompts.ids}
+    rows = set(re.findall(r"^\| `(\w+)` \|", section("What each one gets").partition("| reply |")[2], re.MULTILINE))
+    assert rows == named == {*REPLIES, "Verdicts", "text"}
+
+
+def test_the_language_and_its_limits() -> None:
+    text = section("What a file looks like")
+    (filters,) = re.findall(r"^\| filters \| (.*) \|$", text, re.MULTILINE)
+    assert set(re.findall(r"`(\w+)`", filters)) == set(sandbox._FILTERS)
+    for limit in (
+        f"{source.LARGEST // 1024} kB, {sandbox.MOST_LOOPS} loops and {sandbox.DEEPEST} levels",
+        f"a prompt {sandbox.LARGEST // 1024} kB",
+    ):
+        assert limit in " ".join(text.split())
+    keywords = section("What becomes of keywords")
+    assert f"At most {MOST_KEYWORDS}, of at most {LONGEST_KEYWORD} characters" in keywords
+    assert f"`drift` ({Settings().drift:.1g})".replace("0.", ".") in keywords
+
+
+def test_the_settings_shown_are_settings() -> None:
+    first, _ = re.findall(r"^```yaml\n(.*?)^```$", GUIDE, re.DOTALL | re.MULTILINE)
+    shown = validate(Settings, yaml.safe_load(first), "docs/prompts.md")
+    assert (shown.refiner, shown.prompts) == ("grounded", "few-shot")
+
+
+def test_the_template_shown_can_be_read(tmp_path: Path) -> None:
+    (shown,) = re.findall(r"^```\n(---\n.*?)^```$", GUIDE, re.DOTALL | re.MULTILINE)
+    filled = shown.replace(
+        '"group"', '"at": [{{ dimension|tojson }}, {{ share|tojson }}, {{ target|tojson }}], "group"'
+    )
+    (tmp_path / "refine_query.j2").write_text(filled, encoding="utf-8")
+    assert Prompts(tmp_path)["refine_query"].head.version == 3

@@ -1,0 +1,135 @@
+"""The sandbox: what a template may do, and how fast and small what it may not do is stopped."""
+
+from __future__ import annotations
+
+import time
+import tracemalloc
+
+import pytest
+
+from fairagent.prompts.sandbox import TemplateFault, compile_template, render_template
+
+# What a template may do: text with holes, conditions, loops over what it is given.
+WELCOME = [
+    ("{% for word in words %}{{ loop.index }}. {{ word }}\n{% endfor %}", "1. a\n2. b"),
+    ("{% for word in words if word != 'a' %}{{ word|upper }}{% else %}none{% endfor %}", "B"),
+    ("{% for key, word in pairs %}{{ key }}={{ word }}{% if not loop.last %};{% endif %}{% endfor %}", "x=1;y=2"),
+    ("{% for word in record.words %}{{ word }}{% endfor %}{{ record['name']|tojson }}", 'ab"Zoë <\\"x\\">"'),
+    ("{{ words|length }} {{ words[0] }} {{ words|last }} {{ words|join('-') }} {{ text[:3] }}", "2 a b a-b law"),
+    ("{{ 'yes' if words is defined and 'a' in words else 'no' }} {# remark #}", "yes "),
+    ("{% raw %}{{ 7 * 7 }}{% endraw %}", "{{ 7 * 7 }}"),
+    ("{{ missing|default('none') }}", "none"),
+]
+GIVEN = {
+    "words": ["a", "b"],
+    "pairs": [("x", 1), ("y", 2)],
+    "record": {"name": 'Zoë <"x">', "words": ["a", "b"]},
+    "text": "lawyers",
+}
+
+
+@pytest.mark.parametrize(("text", "rendered"), WELCOME)
+def test_what_a_template_may_do(text, rendered):
+    template, _ = compile_template(text, 1, "x.j2")
+    assert render_template(template, GIVEN) == rendered
+
+
+# Refused when it is read, whatever the values.
+REFUSED = [
+    "{{ ''.__class__.__mro__[1].__subclasses__() }}",
+    "{{ text['__class__'] }}",
+    "{{ text|attr('__class__') }}",
+    "{{ text.upper() }}",
+    "{{ text.format(text) }}",
+    "{{ 'x' * 10**9 }}",
+    "{{ 'x' * 1000000000 }}",
+    "{{ 10 ** 100000000 }}",
+    "{{ '%1000000000d' % 1 }}",
+    "{{ text ~ text }}",
+    "{{ text + text }}",
+    "{{ [words, words] }}",
+    "{{ {'a': words} }}",
+    "{{ 'x'|center(1000000000) }}",
+    "{{ 'x'|indent(1000000000) }}",
+    "{{ '%1000000000d'|format(1) }}",
+    "{{ words|batch(1000000000, 'x')|list }}",
+    "{% set a = text %}",
+    "{% with a = text %}{{ a }}{% endwith %}",
+    "{% macro m(n) %}{{ m(n) }}{{ m(n) }}{% endmacro %}{{ m(1) }}",
+    "{% filter upper %}x{% endfilter %}",
+    "{% for a in range(1000000) %}{% endfor %}",
+    "{% for a in [words, words] %}{% endfor %}",
+    "{% for a in 'x' %}{% endfor %}",
+    "{% for a in words|join %}{% endfor %}",
+    "{% for a in words recursive %}{{ loop(words) }}{% endfor %}",
+    "{% include '/etc/passwd' %}",
+    "{% import 'x' as x %}",
+    "{% from 'x' import y %}",
+    "{% extends 'x' %}",
+    "{% block b %}{% endblock %}",
+    "{% do text %}",
+    "{{ " + "(" * 20_000 + "1" + ")" * 20_000 + " }}",
+    "{{ " + "9" * 10_000 + " }}",
+    "{% for a in words %}" * 300 + "{% endfor %}" * 300,
+    "{% for a in words %}" * 26 + "{% endfor %}" * 26,
+    "{% for a in words %}{% endfor %}" * 1000,
+    "{% if text %}" * 1000 + "{% endif %}" * 1000,
+    "{{ text" + "|trim" * 6000 + " }}",
+    "{{ 'a'" + "|tojson" * 4000 + " }}",
+    "{{ text" + ".a" * 300 + " }}",
+    "{{ text" + "[1:]" * 300 + " }}",
+    "{{ " + "not " * 300 + "text }}",
+    "{{ " + "text if text else " * 300 + "text }}",
+    "{{ text" + " and text" * 300 + " }}",
+]
+
+# Refused when it is rendered with values that it was written for.
+STOPPED = [
+    ("{% for a in text %}{% for b in text %}{% for c in text %}{% endfor %}{% endfor %}{% endfor %}", "too long"),
+    ("{% for a in text %}" * 15 + "{% endfor %}" * 15, "too long"),
+    ("{% for a in text %}{% for b in text %}{% endfor %}{% endfor %}" * 50, "too long"),
+    ("{% for a in text %}{% for b in text %}{{ text }}{% endfor %}{% endfor %}", "longer than 64 kB"),
+    ("{{ text" + "|join('xxxxxxxxxx')" * 20 + " }}", "a joined value is longer"),
+    ("{{ text" + "|tojson" * 20 + " }}", "a value is longer"),
+    ("{{ text|join(text)|join(text)|join(text) }}", "a joined value is longer"),
+    ("{{ absent }}", "'absent' is undefined"),
+    ("{{ record.absent }}", "has no attribute 'absent'"),
+    ("{{ text[words[1]] }}", "unsafe"),
+    ("{{ words < 3 }}", "not supported"),
+    ("{{ record|first|length|first }}", "not iterable"),
+    ("{{ secret|tojson }}", "not JSON serializable"),
+]
+HOSTILE = {**GIVEN, "text": "lawyers in Asia " * 10, "words": ["a", "__class__"], "secret": object()}
+
+
+@pytest.mark.parametrize("text", REFUSED, ids=range(len(REFUSED)))
+def test_hostile_templates_are_refused_at_once(text):
+    started = time.perf_counter()
+    with pytest.raises(TemplateFault) as caught:
+        compile_template(f"one\ntwo\n{text}", 5, "x.j2")
+    assert caught.value.message
+    assert caught.value.line in (5, 7)
+    assert time.perf_counter() - started < 1
+
+
+@pytest.mark.parametrize(("text", "words"), STOPPED, ids=range(len(STOPPED)))
+def test_hostile_renderings_are_stopped(text, words):
+    template, _ = compile_template(f"one\n{text}", 5, "x.j2")
+    started = time.perf_counter()
+    with pytest.raises(TemplateFault, match=words):
+        render_template(template, HOSTILE)
+    assert time.perf_counter() - started < 1
+    # Once more: looking at the memory takes its time.
+    tracemalloc.start()
+    try:
+        with pytest.raises(TemplateFault):
+            render_template(template, HOSTILE)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 50e6
+
+
+def test_there_are_no_global_functions():
+    _, used = compile_template("{% for a in range %}{{ lipsum }}{{ dict }}{% endfor %}", 1, "x.j2")
+    assert used.keys() == {"range", "lipsum", "dict"}

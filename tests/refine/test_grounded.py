@@ -1,0 +1,131 @@
+"""The refiner `grounded`: what it shows a scripted model of the group's documents, and what becomes of the reply."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from test_feedback import FEMALE, MALE, TEXTS, Library, state
+
+from fairagent.errors import ReplyTruncated
+from fairagent.prompts import Prompts
+from fairagent.refine.feedback import FeedbackRefiner
+from fairagent.refine.grounded import LONGEST_TITLE, MOST_TITLES, GroundedRefiner
+from fairagent.refine.keywords import Keywords
+from fairagent.testing import ScriptedModel
+from fairagent.types import Document, Ranking, Term
+
+
+class Titled(Library):
+    """The library with a title for each text, as an engine that keeps them has."""
+
+    def document(self, id: str) -> Document:
+        return Document(id, TEXTS[id], f"Page\n {id}\u200b")
+
+
+def refiner(*script: object, source: Library | None = None, drift: float = 100.0) -> GroundedRefiner:
+    feedback = FeedbackRefiner(source or Titled(), support=1)
+    return GroundedRefiner(ScriptedModel(script), Prompts(), feedback, drift=drift)
+
+
+def reply(*keywords: str) -> str:
+    return json.dumps({"keywords": keywords})
+
+
+def asked(refining: GroundedRefiner) -> dict[str, object]:
+    user = refining.model.requests[-1].messages[-1][1]
+    return json.loads(user[user.index("{") : user.rindex("}\n\nGive") + 1])
+
+
+def test_the_model_sees_words_with_counts_and_titles():
+    refining = refiner(reply("she", "Barrister"))
+    refinement = refining.refine(state(tried=frozenset({"women"})))
+    assert refinement.terms == (Term("she"), Term("Barrister"))
+    assert (refinement.source, refinement.note, refinement.usage.calls) == ("grounded", "", 1)
+    (request,) = refining.model.requests
+    assert request.reply is Keywords
+    # d2 and d3 of 4 are the group's; see the counts by hand in test_feedback.py.
+    assert asked(refining) == {
+        "query": "the law courts",
+        "dimension": "gender",
+        "group_shown_too_little": "female",
+        "share_of_the_group_now": "0.0%",
+        "share_it_should_have": "50.0%",
+        "documents_of_the_group_read": 2,
+        "documents_found_in_all": 4,
+        "words_with_how_many_documents_contain_them": [
+            {"word": "she", "of_group": 2, "of_all": 2},
+            {"word": "judge", "of_group": 1, "of_all": 1},
+        ],
+        "titles_of_documents_of_the_group": ["Page d2", "Page d3"],
+        "words_added_for_the_topic": [],
+        "tried_before_do_not_repeat": ["women"],
+    }
+
+
+def test_words_of_other_documents_are_counted_over_the_whole_list():
+    texts = {"d0": "law she he", "d1": "law he", "d2": "law she", "d3": "law she judge"}
+
+    class Mixed(Titled):
+        def __init__(self) -> None:
+            super().__init__()
+            self.texts = texts
+
+    refining = refiner(reply("she"), source=Mixed())
+    refining.refine(state())
+    words = asked(refining)["words_with_how_many_documents_contain_them"]
+    assert {"word": "she", "of_group": 2, "of_all": 3} in words
+
+
+def test_an_engine_without_texts_shows_no_titles():
+    refining = refiner(reply("she"), source=Library())
+    refining.refine(state())
+    assert asked(refining)["titles_of_documents_of_the_group"] == []
+
+
+def test_titles_are_few_and_short():
+    class Wordy(Titled):
+        def document(self, id: str) -> Document:
+            return Document(id, "", "x" * 5000)
+
+    long = state([FEMALE] * 2 + [MALE] * 2)
+    refining = refiner(reply("law"), source=Wordy())
+    refining.refine(long)
+    assert asked(refining)["titles_of_documents_of_the_group"] == ["x" * LONGEST_TITLE] * 2
+    assert MOST_TITLES == 10
+
+
+def test_without_a_document_of_the_group_the_model_is_asked_all_the_same():
+    refining = refiner(reply("she"))
+    assert refining.refine(state([MALE] * 4)).terms == (Term("she"),)
+    shown = asked(refining)
+    assert shown["words_with_how_many_documents_contain_them"] == []
+    assert shown["documents_of_the_group_read"] == 0
+
+
+def test_nothing_was_retrieved():
+    refining = refiner(reply("she"))
+    empty = {"ranking": Ranking((), np.zeros(0)), "memberships": {"gender": np.zeros((0, 3))}}
+    nothing = replace(state(), **empty)
+    assert refining.refine(nothing).terms == (Term("she"),)
+
+
+def test_what_was_tried_is_neither_shown_nor_taken():
+    refining = refiner(reply("She", "judge"))
+    refinement = refining.refine(state(tried=frozenset({"she"})))
+    assert refinement.terms == (Term("judge"),)
+    assert refinement.refused == ("She: nothing new",)
+    assert [word["word"] for word in asked(refining)["words_with_how_many_documents_contain_them"]] == ["judge"]
+
+
+def test_the_weights_are_bound_to_the_query():
+    terms = refiner(reply("she", "judge", "her"), drift=0.5).refine(state(query="the law courts")).terms
+    assert [term.weight for term in terms] == [pytest.approx(0.5)] * 3
+
+
+def test_a_reply_that_is_none_ends_the_loop_and_not_the_run():
+    refinement = refiner(ReplyTruncated("cut off after 400 tokens")).refine(state())
+    assert (refinement.terms, refinement.note) == ((), "truncated reply: cut off after 400 tokens")
+    assert refinement.source == "grounded"
