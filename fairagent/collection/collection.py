@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from fairagent.collection.chunks import Chunks, passages
 from fairagent.collection.groups import Groups
 from fairagent.types import Document, Topic
 
@@ -33,7 +35,8 @@ class Collection:
 
     `topics` are in the order of their file. `qrels` has an entry for each topic: document -> grade, where
     a grade > 0 is relevant and 0 is judged and not relevant. `population` maps dimension -> label -> world
-    share. `notes` say what was left out or is worth knowing, though it is no fault.
+    share. `notes` say what was left out or is worth knowing, though it is no fault. With `chunks` an index of
+    the collection holds passages of its documents; everything else is about documents.
     """
 
     name: str
@@ -43,11 +46,18 @@ class Collection:
     population: Mapping[str, Mapping[str, float]]
     notes: tuple[str, ...]
     source: Source = field(repr=False)
+    chunks: Chunks | None = None
 
     def documents(self) -> Iterator[Document]:
-        """Read the documents, in order; DataError with all faults at the end of a pass that meets any."""
-        return iter(self.source)
+        """Read what is indexed, in order: the documents, or with `chunks` their passages.
+
+        Raises DataError with all faults at the end of a pass that meets any.
+        """
+        return passages(self.source, self.chunks) if self.chunks else iter(self.source)
 
     def fingerprint(self) -> str:
-        """SHA-256 (hex) of what an index depends on: the bytes of the document files and the fields used."""
-        return self.source.fingerprint()
+        """SHA-256 (hex) of what an index depends on: the bytes of the document files, the fields and chunks used."""
+        fingerprint = self.source.fingerprint()
+        if not self.chunks:
+            return fingerprint
+        return hashlib.sha256(f"{fingerprint} {self.chunks.model_dump_json()}".encode()).hexdigest()

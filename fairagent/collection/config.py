@@ -7,6 +7,7 @@
     qrels: {path: qrels.tsv}
     groups: {path: groups.tsv.gz, id: id, dimensions: {gender: {column: gender}}}
     population: {gender: {female: .5, male: .5}}
+    chunks: {tokens: 512, overlap: 128}
 
 or, for the TREC Fair Ranking track,
 
@@ -23,6 +24,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
+from fairagent.collection.chunks import Chunks
 from fairagent.collection.records import template_fields
 from fairagent.settings import Section
 from fairagent.types import UNKNOWN
@@ -169,6 +171,8 @@ class CollectionFile(Section):
     root: str | None = None
     """The folder that all paths are relative to; None: the settings file's own."""
     documents: DocumentsFile | None = None
+    chunks: Chunks | None = None
+    """Search passages of the documents, not whole ones; `{}` for 512 tokens with an overlap of 128."""
     track: TrackSection | None = None
     """The real track; it stands instead of all that follows."""
     topics: TopicsFile | None = None
@@ -180,7 +184,7 @@ class CollectionFile(Section):
 
     @model_validator(mode="after")
     def _consistent(self) -> CollectionFile:
-        if self.track and (too := sorted(self.model_fields_set - {"name", "root", "track"})):
+        if self.track and (too := sorted(self.model_fields_set - {"name", "root", "chunks", "track"})):
             raise ValueError(f"`track` brings everything: leave out {', '.join(too)}")
         if not self.track and not self.documents:
             raise ValueError("`documents` are missing (or `track`, for the TREC Fair Ranking track)")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from fairagent.collection.collection import Collection
@@ -31,7 +32,7 @@ def load_collection(path: Path | str) -> Collection:
     settings = validate(CollectionFile, read_yaml(path), str(path))
     root = path.parent / settings.root if settings.root else path.parent
     if settings.track:
-        return _track(settings.name, settings.track, root)
+        return replace(_track(settings.name, settings.track, root), chunks=settings.chunks)
     assert settings.documents is not None  # or the settings were refused
     faults = Faults()
 
@@ -62,6 +63,7 @@ def load_collection(path: Path | str) -> Collection:
         population=population,
         notes=tuple(notes),
         source=Documents(settings.name, paths, settings.documents),
+        chunks=settings.chunks,
     )
 
 

@@ -7,7 +7,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from fairagent.errors import DataError
+from fairagent.errors import DataError, UsageError
 from fairagent.types import Document, FloatArray, Query, Ranking
 
 
@@ -33,12 +33,33 @@ class TextSource(Protocol):
 
 
 @runtime_checkable
+class PassageSource(Protocol):
+    """An engine that knows which part of a long document answers a query."""
+
+    def passages(self, query: Query, ids: Sequence[str]) -> list[Document]:
+        """The best part of each of these documents for `query`, under the document's id."""
+        ...
+
+
+@runtime_checkable
 class Vocabulary(Protocol):
     """An engine that can tell whether a word can find anything."""
 
     def document_frequency(self, word: str) -> int:
         """How many documents hold `word` (of several words, the rarest)."""
         ...
+
+
+def texts_for(query: Query, ids: Sequence[str], engine: Retriever) -> list[Document]:
+    """These documents as a context for `query` needs them: of a long one the best passage, where the engine has any.
+
+    Raises UsageError where the engine keeps no texts.
+    """
+    if isinstance(engine, PassageSource):
+        return engine.passages(query, ids)
+    if isinstance(engine, TextSource):
+        return [engine.document(id) for id in ids]
+    raise UsageError(f"{type(engine).__name__} keeps no texts of its documents to answer from")
 
 
 def checked(query: Query, ranking: Ranking) -> Ranking:

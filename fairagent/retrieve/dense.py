@@ -67,6 +67,11 @@ class DenseRetriever:
     def __len__(self) -> int:
         return len(self._ids)
 
+    @property
+    def ids(self) -> IdTable:
+        """The documents' ids by number."""
+        return self._ids
+
     def search(self, query: Query, n: int) -> Ranking:
         """The `n` documents with the largest inner products, exactly."""
         if n < 1:

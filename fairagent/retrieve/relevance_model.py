@@ -55,17 +55,18 @@ def relevance_model(postings: Postings, weights: FloatArray) -> FloatArray:
     return np.asarray(summed, dtype=np.float64)
 
 
-def top_terms(
+def top_words(
     source: TermSource,
     postings: Postings,
     scores: FloatArray,
     n: int,
     max_share: float,
     skip: frozenset[str] = frozenset(),
-) -> list[tuple[str, float]]:
-    """The `n` words with the highest positive `scores` (v,), best first, ties in vocabulary order.
+) -> list[tuple[str, int]]:
+    """The `n` words with the highest positive `scores` (v,), best first, each with its place in the vocabulary.
 
-    Words in more than `max_share` of all documents say nothing and are left out, as are those in `skip`.
+    Ties are in vocabulary order. Words in more than `max_share` of all documents say nothing and are left out, as are
+    those in `skip`.
     """
     eligible = np.flatnonzero((scores > 0) & (postings.document_share <= max_share))
     most = n + len(skip)
@@ -75,8 +76,21 @@ def top_terms(
         eligible = eligible[scores[eligible] >= least]
     order = eligible[np.argsort(-scores[eligible], kind="stable")][:most]
     words = source.words(postings.vocabulary[order])
-    found = [(word, float(scores[i])) for word, i in zip(words, order, strict=True) if word and word not in skip]
+    found = [(word, place) for word, place in zip(words, order.tolist(), strict=True) if word and word not in skip]
     return found[:n]
+
+
+def top_terms(
+    source: TermSource,
+    postings: Postings,
+    scores: FloatArray,
+    n: int,
+    max_share: float,
+    skip: frozenset[str] = frozenset(),
+) -> list[tuple[str, float]]:
+    """As `top_words`, each word with its score."""
+    found = top_words(source, postings, scores, n, max_share, skip)
+    return [(word, float(scores[place])) for word, place in found]
 
 
 @dataclass(frozen=True, slots=True)

@@ -128,9 +128,10 @@ def _hint(line: str, columns: int, task: Task) -> str:
     other: Task = 2 if task == 1 else 1
     if columns == len(COLUMNS[other]):
         return f"; is this a run of Task {other} ({', '.join(COLUMNS[other])})?"
-    if columns == 1 and len(line.split()) == len(COLUMNS[task]):
+    cells = line.split()
+    if columns == 1 and len(cells) == len(COLUMNS[task]):
         return "; its columns are separated by spaces"
-    if len(line.split()) == 6:
+    if len(cells) == 6 or cells[1:2] == ["Q0"]:
         return "; is this a TREC run file (topic Q0 page rank score name)? The track's own have no scores"
     return ""
 

@@ -66,6 +66,11 @@ class LuceneRetriever:
     def __len__(self) -> int:
         return len(self._ids)
 
+    @property
+    def ids(self) -> IdTable:
+        """The documents' ids by number."""
+        return self._ids
+
     def close(self) -> None:
         """Release the index files."""
         with using_java():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import sys
 from collections.abc import Iterator
@@ -17,9 +18,9 @@ from fairagent.collection import Collection, load_collection, make_target
 from fairagent.collection.trec_fair import groups as groups_module
 from fairagent.collection.trec_fair import read_metadata
 from fairagent.collection.trec_fair.files import find_track_files
-from fairagent.collection.trec_fair.groups import read_track_groups
+from fairagent.collection.trec_fair.groups import population, read_track_groups
 from fairagent.collection.trec_fair.load import load_track, load_track_from_ir_datasets
-from fairagent.collection.trec_fair.topics import RelevantPages
+from fairagent.collection.trec_fair.topics import RelevantPages, read_track_topics
 from fairagent.errors import BackendUnavailable, DataError, SettingsError, UsageError
 from fairagent.measures.trec_fair import DIMENSIONS_2022
 from fairagent.types import UNKNOWN
@@ -151,6 +152,25 @@ def test_topics_without_relevant_pages_are_a_note(tmp_path: Path) -> None:
     collection = load_track(write_track(tmp_path, changed={"trec_2022_eval_reldocs.jsonl": topics}))
     assert dict(collection.qrels["103"]) == {}
     assert any("without a relevant page" in note and "103" in note for note in collection.notes)
+
+
+@pytest.mark.shared
+def test_the_track_s_own_keywords(shared: Path) -> None:
+    file = shared / "data" / "trec_fair2022_topics" / "topics_keywords.jsonl"
+    titles, topics = read_track_topics(file, "title"), read_track_topics(file, "keywords")
+    assert len(titles) == len(topics) == 100
+    assert titles["84"].query == "Agriculture"
+    assert topics["84"].query.startswith("cultivated agricultural maize ")
+    assert topics["84"].extra["title"] == "Agriculture"
+    assert all(len(topic.query.split()) >= 80 for topic in topics.values())
+
+
+@pytest.mark.shared
+def test_the_world_is_that_of_the_track(shared: Path) -> None:
+    with (shared / "data" / "trec_fair2022_topics" / "world-pop.csv").open(encoding="utf-8", newline="") as file:
+        people = {row["Name"]: int(row["Population"]) for row in csv.DictReader(file)}
+    shares = {region: count / sum(people.values()) for region, count in people.items()}
+    assert population(2022, ["sub-geo"])["sub-geo"] == pytest.approx(shares, rel=1e-9)
 
 
 @pytest.mark.shared

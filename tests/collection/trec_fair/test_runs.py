@@ -89,6 +89,10 @@ FAULTS: list[tuple[Task, str, list[str]]] = [
      "1: '101 Q0 7 1 0.5 mine'; is this a TREC run file (topic Q0 page rank score name)? The track's own have no "
      "scores"]),
     (1, "101\tQ0\t7\t1\t0.5\tmine\n", ["; is this a TREC run file"]),
+    (1, "101\tQ0\t7\t1\t0.5\tmine\tx\n", [":1: expected 2 columns (topic, page) separated by tabs, found 7: "
+     "'101\\tQ0\\t7\\t1\\t0.5\\tmine\\tx'; is this a TREC run file"]),
+    (2, "101 Q0 7 1 0.5\n", [":1: expected 3 columns (topic, ranking, page) separated by tabs, found 1: "
+                             "'101 Q0 7 1 0.5'; is this a TREC run file"]),
     (1, "101\t7.0\n101\tnan\n101\t-7\n101\t\nx\t7\n101\t٣\n101\t2147483648\n", [
         f":{line}: the {name} {cell} is no whole number from 0 to 2147483647"
         for line, name, cell in [(1, "page", "'7.0'"), (2, "page", "'nan'"), (3, "page", "'-7'"), (4, "page", "''"),

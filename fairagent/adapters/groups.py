@@ -1,0 +1,32 @@
+"""A collection that is nothing but groups: its documents are in somebody else's house."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from fairagent.collection import Collection, Groups
+from fairagent.errors import UsageError
+from fairagent.types import Document
+
+Shares = Mapping[str, Mapping[str, float]]
+"""Dimension -> label -> share."""
+
+
+def groups_alone(groups: Collection | Groups, population: Shares) -> Collection:
+    """A collection with these groups and world shares; one that is a collection already stays what it is."""
+    return groups if isinstance(groups, Collection) else Collection("", {}, {}, groups, population, (), _Nowhere())
+
+
+class _Nowhere:
+    """The source of documents that cannot be read here."""
+
+    notes: tuple[str, ...] = ()
+
+    def __iter__(self) -> Iterator[Document]:
+        raise UsageError("these groups came without documents, so there is nothing to read or to index")
+
+    def count(self) -> int:
+        return 0
+
+    def fingerprint(self) -> str:
+        return ""

@@ -1,0 +1,55 @@
+"""A fair ranking as a PyTerrier transformer: queries in (qid, query), results out (docno, rank, score beside them).
+
+    from fairagent.adapters.pyterrier import fair_transformer
+
+    fair = fair_transformer(agent)
+    fair.search("jazz musicians")
+    pt.Experiment([bm25, fair % 10], topics, qrels, [AWRF(groups=table) @ 10, "ndcg_cut_10"])
+
+PyTerrier need not start Java for this. In one process Java runs once: where this package has started it, Terrier's own
+retrievers refuse to start ("VM is already running"); run them in another process and pass their results on.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from fairagent.agent import FairAgent
+from fairagent.errors import BackendUnavailable
+from fairagent.types import Query
+
+
+def fair_transformer(agent: FairAgent) -> Any:
+    """A `pyterrier.Transformer` whose results are those of `FairAgent.search`.
+
+    The query's `qid` is its topic id. Results keep the columns of their query, best first; ranks start at PyTerrier's
+    first rank, 0. Raises BackendUnavailable where PyTerrier is not installed; the transformer raises what the search
+    does, and PyTerrier's InputValidationError for a frame without qid and query.
+    """
+    try:
+        import pyterrier
+    except ImportError:
+        raise BackendUnavailable("PyTerrier is missing; pip install 'fairagent[pyterrier]'") from None
+
+    # Here and not above: there is no base class where PyTerrier is not installed.
+    class FairTransformer(pyterrier.Transformer):  # type: ignore[misc]
+        name = "fairagent"
+
+        def transform(self, queries: Any) -> Any:
+            pyterrier.validate.query_frame(queries, extra_columns=["query"], context=self)
+            pairs = zip(queries["qid"], queries["query"], strict=True)
+            found = [agent.search(Query(str(text), str(topic))).ranking for topic, text in pairs]
+            rows = np.repeat(np.arange(len(queries)), [len(ranking) for ranking in found])
+            results = queries.iloc[rows].reset_index(drop=True)
+            results["docno"] = np.array([id for ranking in found for id in ranking.ids], dtype=object)
+            first = pyterrier.model.FIRST_RANK
+            results["rank"] = np.array([first + place for one in found for place in range(len(one))], dtype=np.int64)
+            results["score"] = np.concatenate([np.zeros(0), *(ranking.scores for ranking in found)])
+            return results
+
+        def __repr__(self) -> str:
+            return "FairTransformer()"
+
+    return FairTransformer()

@@ -1,0 +1,102 @@
+"""From a ranking to an answer: filter, context, generator, attribution."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from time import perf_counter
+
+from fairagent.attribute import Attributor, with_exposures
+from fairagent.errors import BudgetExceeded, ModelError
+from fairagent.exposure import ExposureMeter
+from fairagent.filter import Filter, removal_warnings, removals
+from fairagent.generate import Generator, OnText, fit
+from fairagent.retrieve.base import Retriever, texts_for
+from fairagent.types import (
+    AnswerResult,
+    Attribution,
+    Document,
+    Filtered,
+    Query,
+    Removal,
+    SearchResult,
+    Usage,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Answerer:
+    """Answers from the first `documents` of a ranking: what the filter leaves of them, cut to `tokens` together.
+
+    Without a filter all of them stay; without an attributor nothing is said about what the answer rests on. Threads may
+    share it.
+    """
+
+    generator: Generator
+    filter: Filter | None = None
+    attributor: Attributor | None = None
+    documents: int = 10
+    tokens: int = 3000
+
+    def answer(
+        self, found: SearchResult, meter: ExposureMeter, retriever: Retriever, on_text: OnText | None = None
+    ) -> AnswerResult:
+        """An answer to the query of `found`; `meter` is that of its search, `retriever` keeps the texts.
+
+        Where no document was found, or none survives the filter, the generator is asked without any, and the notes say
+        so. Raises UsageError where the engine keeps no texts, and what filter, generator and attributor raise; the
+        `usage` of a ModelError or BudgetExceeded counts what was spent before it as well.
+        """
+        started = perf_counter()
+        query = found.query.text
+        first = texts_for(found.query, found.ranking.top(self.documents).ids, retriever)
+        spent = found.trace.usage
+        try:
+            filtered = self.filter.filter(query, first) if self.filter else None
+            spent = spent + (filtered.usage if filtered else Usage())
+            kept = filtered.documents if filtered else tuple(first)
+            documents, notes = fit(kept, self.tokens)
+            answer = self.generator.answer(_topic(found), documents, on_text)
+            spent = spent + answer.usage
+            attribution = self.attributor.attribute(query, answer, documents) if self.attributor else None
+        except (ModelError, BudgetExceeded) as error:
+            error.usage = spent + error.usage
+            raise
+
+        removed = _removed(filtered, meter) if filtered else ()
+        ids = {document.id for document in kept}
+        return AnswerResult(
+            query=found.query,
+            answer=answer,
+            context=tuple(hit for hit in found.hits if hit.id in ids),
+            search=found,
+            notes=(*_emptiness(first, kept), *notes, *removal_warnings(removed)),
+            filtered=filtered,
+            removed=removed,
+            attribution=_measured(attribution, documents, meter),
+            seconds=found.trace.seconds + perf_counter() - started,
+        )
+
+
+def _topic(found: SearchResult) -> Query:
+    """The user's query with the topic's words, where the engine told any; not those for a group."""
+    return [step.query for step in found.trace.steps if step.aim is None][-1]
+
+
+def _removed(filtered: Filtered, meter: ExposureMeter) -> tuple[Removal, ...]:
+    rows = meter.memberships([verdict.id for verdict in filtered.verdicts])
+    labels = {target.dimension: target.labels for target in meter.targets}
+    return removals(labels, dict(zip(labels, rows, strict=True)), filtered.verdicts)
+
+
+def _emptiness(first: list[Document], kept: tuple[Document, ...]) -> tuple[str, ...]:
+    if kept:
+        return ()
+    if not first:
+        return ("the query retrieves nothing, so there is no context",)
+    return (f"the filter left none of {len(first)} documents, so there is no context",)
+
+
+def _measured(
+    attribution: Attribution | None, documents: tuple[Document, ...], meter: ExposureMeter
+) -> Attribution | None:
+    return with_exposures(attribution, [one.id for one in documents], meter) if attribution else None

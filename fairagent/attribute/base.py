@@ -1,0 +1,30 @@
+"""What an attributor is: it says which documents of its context an answer rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from fairagent.generate.citations import without_citations
+from fairagent.llm.clean import visible
+from fairagent.types import Answer, Attribution, Document
+
+
+class Attributor(Protocol):
+    """Weighs the documents of an answer's context: any object with this method will do."""
+
+    def attribute(self, query: str, answer: Answer, documents: Sequence[Document]) -> Attribution:
+        """How far `answer` to `query` rests on each of `documents`, the context in rank order.
+
+        An empty answer rests on nothing. Raises ModelError where a model was asked and gave no usable reply.
+        """
+        ...
+
+
+def statement(answer: Answer) -> str:
+    """What the answer says, without its citations and hidden characters: what is compared with a document.
+
+    >>> statement(Answer("She was a judge [1], then a senator [2, 4-5]."))
+    'She was a judge, then a senator.'
+    """
+    return without_citations(visible(answer.text)).strip()

@@ -1,0 +1,54 @@
+"""Attribution by a language model: it is asked about each document whether the answer rests on it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from fairagent.attribute.base import statement
+from fairagent.filter.pages import Page, batches, page_of, query_as_data
+from fairagent.filter.verdicts import ask_verdicts
+from fairagent.llm import Model
+from fairagent.prompts import Prompts
+from fairagent.types import Answer, Attribution, Document, Usage
+
+PROMPT = "attribute"
+LONGEST_ANSWER = 4000
+"""Characters of the answer that the model sees."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeAttributor:
+    """Asks `model` with the template `attribute`; a document weighs 1 if the model passes it, else 0.
+
+    The model sees the answer without its citations. `batch` documents are judged in one call, `workers` calls run at a
+    time. Where one of them gives no usable reply its error is raised, since weights with holes would be made up.
+    """
+
+    model: Model
+    prompts: Prompts
+    batch: int = 1
+    workers: int = 8
+
+    def attribute(self, query: str, answer: Answer, documents: Sequence[Document]) -> Attribution:
+        """See `Attributor.attribute`; `notes` says what the model did not see of the answer and the documents."""
+        claim = statement(answer)
+        if not claim or not documents:
+            return Attribution("judge", np.zeros(len(documents)), () if claim else ("the answer is empty",))
+        pages = [page_of(document) for document in documents]
+        notes = [f"document {number}: {page.note}" for number, page in enumerate(pages, start=1) if page.note]
+        if len(claim) > LONGEST_ANSWER:
+            notes.append(f"answer cut to {LONGEST_ANSWER:,} of {len(claim):,} characters")
+        ask = partial(self._ask, query_as_data(query), claim[:LONGEST_ANSWER])
+        with ThreadPoolExecutor(self.workers, thread_name_prefix="attribute") as pool:
+            asked = list(pool.map(ask, batches(pages, self.batch)))
+        weights = np.array([passed for some, _ in asked for passed in some], dtype=np.float64)
+        return Attribution("judge", weights, tuple(notes), sum((usage for _, usage in asked), Usage()))
+
+    def _ask(self, query: str, claim: str, pages: Sequence[Page]) -> tuple[list[bool], Usage]:
+        verdicts, usage = ask_verdicts(self.model, self.prompts, PROMPT, pages, query=query, answer=claim)
+        return [verdict.passed for verdict in verdicts], usage

@@ -1,0 +1,126 @@
+"""Attribution by entailment: an answer rests on the documents that it follows from.
+
+Source: Kim & Diaz, Towards Fair RAG, ICTIR 2025 (there with roberta-large-mnli).
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from fairagent.attribute.base import statement
+from fairagent.errors import BackendUnavailable
+from fairagent.filter.pages import page_of
+from fairagent.retrieve.encoder import without_progress
+from fairagent.types import Answer, Attribution, Document
+
+BATCH = 8
+"""Pairs that the model reads at a time."""
+
+SHORTEST_PREMISE = 32
+"""Tokens of each document that a model reads at least, however long the answer is."""
+
+
+class NliAttributor:
+    """Asks a transformers model for natural language inference whether each document entails the answer.
+
+    `name` is a model's folder, or its name in the Hugging Face cache (nothing is downloaded); `device` is torch's. The
+    premise is the document, the hypothesis the answer without its citations. A document weighs 1 if "entailment", as
+    the model's own `id2label` names it, is the likeliest label, and 0 if not. A pair longer than the model takes loses
+    the end of its premise. Threads may share it.
+
+    Raises BackendUnavailable where the package or the model is missing, or the model has no such label.
+    """
+
+    def __init__(self, name: str, device: str = "cpu") -> None:
+        self.name = name
+        self._tokenizer, self._model = _load(name, device)
+        self._entailment = entailment_label(self._model.config.id2label, name)
+        self._limit = _longest_pair(self._tokenizer, self._model)
+        self._lock = threading.Lock()
+
+    def attribute(self, query: str, answer: Answer, documents: Sequence[Document]) -> Attribution:
+        """See `Attributor.attribute`; `notes` says where an answer was too long to be read whole."""
+        hypothesis = statement(answer)
+        if not hypothesis or not documents:
+            return Attribution("nli", np.zeros(len(documents)), () if hypothesis else ("the answer is empty",))
+        premises = [f"{page.title}\n{page.text}".strip() for page in map(page_of, documents)]
+        # Fast tokenizers change their padding and truncation in place, which other threads would see.
+        with self._lock:
+            hypothesis, notes = self._fitting(hypothesis)
+            entailed = [
+                self._entailed(premises[start : start + BATCH], hypothesis) for start in range(0, len(premises), BATCH)
+            ]
+        return Attribution("nli", np.concatenate(entailed).astype(np.float64), notes)
+
+    def _entailed(self, premises: Sequence[str], hypothesis: str) -> Any:
+        """Which of the premises entail the hypothesis, (n,) of bool."""
+        torch = importlib.import_module("torch")
+        pairs = self._tokenizer(
+            list(premises),
+            [hypothesis] * len(premises),
+            truncation="only_first",
+            max_length=self._limit,
+            padding=True,
+            return_tensors="pt",
+        ).to(self._model.device)
+        with torch.inference_mode():
+            scores = self._model(**pairs).logits
+        return (scores.argmax(dim=-1) == self._entailment).cpu().numpy()
+
+    def _fitting(self, hypothesis: str) -> tuple[str, tuple[str, ...]]:
+        """The hypothesis, cut only where it would leave no room for a premise; and a note then."""
+        # Room for itself, the marks around the pair, and a little premise.
+        room = (
+            self._limit - self._tokenizer.num_special_tokens_to_add(pair=True) - min(SHORTEST_PREMISE, self._limit // 2)
+        )
+        tokens = self._tokenizer(hypothesis, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
+        offsets = tokens["offset_mapping"]
+        if len(offsets) <= room:
+            return hypothesis, ()
+        note = f"the answer has {len(offsets)} tokens, of which {self.name} read {room}"
+        return hypothesis[: offsets[room - 1][1]], (note,)
+
+
+def entailment_label(id2label: Mapping[int, str], name: str) -> int:
+    """The number of the label "entailment", whatever its case; raises BackendUnavailable where there is none.
+
+    >>> entailment_label({0: "CONTRADICTION", 1: "NEUTRAL", 2: "ENTAILMENT"}, "roberta-large-mnli")
+    2
+    """
+    numbers = [int(number) for number, label in id2label.items() if label.strip().lower() in ("entailment", "entail")]
+    if len(numbers) != 1:
+        raise BackendUnavailable(
+            f"the model {name!r} has the labels {', '.join(map(str, id2label.values()))}; a model for natural language "
+            'inference is needed, one of whose labels is "entailment"'
+        )
+    return numbers[0]
+
+
+def _load(name: str, device: str) -> tuple[Any, Any]:
+    if importlib.util.find_spec("transformers") is None:
+        raise BackendUnavailable(
+            "attribution by entailment needs the package transformers; install it with: pip install transformers"
+        )
+    try:
+        with without_progress():
+            library = importlib.import_module("transformers")
+            tokenizer = library.AutoTokenizer.from_pretrained(name, local_files_only=True)
+            model = library.AutoModelForSequenceClassification.from_pretrained(name, local_files_only=True)
+    except (OSError, ValueError) as error:
+        raise BackendUnavailable(
+            f"no classifier of text pairs {name!r} on this machine; name a model's folder, or download it beforehand"
+        ) from error
+    return tokenizer, model.to(device).eval()
+
+
+def _longest_pair(tokenizer: Any, model: Any) -> int:
+    """How many tokens the model takes, marks included."""
+    # A tokenizer that knows no limit says 1e30. RoBERTa's positions start at 2.
+    positions = int(getattr(model.config, "max_position_embeddings", 0)) or 512
+    return min(int(tokenizer.model_max_length), positions if tokenizer.model_max_length <= positions else positions - 2)

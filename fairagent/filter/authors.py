@@ -1,0 +1,42 @@
+"""FairFilter's replies read as its authors' released code reads them, for comparison with it."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from fairagent.filter.pages import Page, as_data, call_ids
+from fairagent.filter.verdicts import TEMPERATURE
+from fairagent.llm import Model, ModelRequest
+from fairagent.prompts import Prompts
+from fairagent.types import Usage
+
+_FIRST_BRACES = re.compile(r"\{.*?\}", re.DOTALL)
+
+
+def parse_verdict(reply: str) -> bool:
+    """Whether the reply says that a document has passed; what cannot be read has not.
+
+    The text from the first { to the next } is put in lower case and read as JSON; its key "pass" has to be true, or
+    the text "true". So neither quotes of the wrong kind nor a brace before the key are forgiven.
+
+    >>> parse_verdict('Sure! {"Pass": True}'), parse_verdict('{"Pass": "yes"}'), parse_verdict("True")
+    (True, False, False)
+    """
+    braced = _FIRST_BRACES.search(reply)
+    if not braced:
+        return False
+    try:
+        passed = json.loads(braced[0].lower()).get("pass")
+    except (ValueError, RecursionError):
+        return False
+    return passed is True or passed == "true"
+
+
+def ask_as_authors(model: Model, prompts: Prompts, prompt: str, query: str, page: Page) -> tuple[bool, Usage]:
+    """Whether the page passes, by a free text that `parse_verdict` reads, and what that took."""
+    ids = call_ids(prompt, [query], [page])
+    messages = prompts.render(prompt, query=query, documents=as_data(ids, [page]))
+    most = prompts[prompt].head.max_tokens
+    answer = model.complete(ModelRequest(messages, temperature=TEMPERATURE, max_tokens=most))
+    return parse_verdict(answer.text), answer.usage

@@ -1,0 +1,98 @@
+"""What a filter takes from each group: a fooled or prejudiced one shows as a group that loses more than the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from fairagent.errors import DataError
+from fairagent.types import UNKNOWN, FloatArray, Group, Removal, Verdict
+
+LEVEL = 0.05
+"""How likely a warning is, for one dimension, where the filter treats all groups alike."""
+
+
+def removals(
+    labels: Mapping[str, Sequence[str]], memberships: Mapping[str, FloatArray], verdicts: Sequence[Verdict]
+) -> tuple[Removal, ...]:
+    """What each group lost to a filter, a `Removal` for each dimension and label, unknown first.
+
+    `labels` are the known labels of each dimension, `memberships` (k, 1 + g) its rows for the documents that were
+    filtered, in the order of the `verdicts`. Raises DataError where the shapes do not fit.
+
+    >>> verdicts = [Verdict("d1", True, True, None), Verdict("d2", False, False, False)]
+    >>> rows = np.array([[0, 1, 0], [0, 0.5, 0.5]])
+    >>> for removal in removals({"gender": ["female", "male"]}, {"gender": rows}, verdicts):
+    ...     print(removal.group, f"{removal.share:.2f}")
+    @UNKNOWN (gender) 0.00
+    female (gender) 0.33
+    male (gender) 1.00
+    """
+    gone = np.array([not verdict.kept for verdict in verdicts], dtype=np.float64)
+    found: list[Removal] = []
+    for dimension, known in labels.items():
+        rows = np.asarray(memberships[dimension], dtype=np.float64)
+        expected = (len(verdicts), 1 + len(known))
+        if rows.shape != expected:
+            raise DataError(
+                f"memberships of {dimension} have shape {rows.shape}, expected {expected}: a row a verdict, a column "
+                "for unknown and for each label"
+            )
+        pairs = zip([UNKNOWN, *known], rows.sum(axis=0), gone @ rows, strict=True)
+        found += [Removal(Group(dimension, label), float(seen), float(lost)) for label, seen, lost in pairs]
+    return tuple(found)
+
+
+def total_removals(parts: Iterable[Sequence[Removal]]) -> tuple[Removal, ...]:
+    """The removals of several queries as those of one run: summed a group, groups in the order they come in."""
+    sums: dict[Group, Removal] = {}
+    for removal in (removal for part in parts for removal in part):
+        before = sums.get(removal.group, Removal(removal.group, 0.0, 0.0))
+        sums[removal.group] = Removal(removal.group, before.seen + removal.seen, before.removed + removal.removed)
+    return tuple(sums.values())
+
+
+def removal_warnings(run: Sequence[Removal]) -> tuple[str, ...]:
+    """A sentence for each known group that lost more of its documents than chance explains.
+
+    For each group, Fisher's exact test (one-sided, on counts rounded to whole documents) compares what it lost with
+    what all other documents of the dimension lost; the level of 5 % is shared out among the groups seen (Bonferroni).
+    Meant for a whole run: ten documents of one query rarely say anything, and then nothing is said. A document that
+    comes up for several queries counts each time, as if anew. A warning is a reason to look, no proof: a group's
+    documents may really do more harm.
+
+    >>> lost = [Removal(Group("gender", "female"), 50, 30), Removal(Group("gender", "male"), 100, 20)]
+    >>> [warning] = removal_warnings(lost)
+    >>> warning
+    'the filter removed 60% of the documents of female (gender), 30 of 50, but 20% of all others, 20 of 100 (p < 0.001)'
+    """
+    warnings = []
+    for dimension in dict.fromkeys(removal.group.dimension for removal in run):
+        part = [removal for removal in run if removal.group.dimension == dimension]
+        seen, gone = sum(round(removal.seen) for removal in part), sum(round(removal.removed) for removal in part)
+        known = [removal for removal in part if removal.group.label != UNKNOWN and round(removal.seen)]
+        for removal in known:
+            own_seen, own_gone = round(removal.seen), round(removal.removed)
+            p = _chance(own_gone, own_seen, gone - own_gone, seen - own_seen)
+            if p < LEVEL / len(known):
+                warnings.append(_warning(removal.group, own_gone, own_seen, gone - own_gone, seen - own_seen, p))
+    return tuple(warnings)
+
+
+def _chance(gone: int, seen: int, others_gone: int, others_seen: int) -> float:
+    """How likely it is that a group loses so much or more of what was lost, if it is hit as all others are."""
+    # Here and not above: scipy.stats takes a while to load.
+    from scipy.stats import fisher_exact
+
+    table = np.array([[gone, seen - gone], [others_gone, others_seen - others_gone]])
+    return float(fisher_exact(table, alternative="greater").pvalue)
+
+
+def _warning(group: Group, gone: int, seen: int, others_gone: int, others_seen: int, p: float) -> str:
+    # A group with nothing beside it cannot get here: the test finds nothing then.
+    chance = "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
+    return (
+        f"the filter removed {gone / seen:.0%} of the documents of {group}, {gone} of {seen}, but "
+        f"{others_gone / others_seen:.0%} of all others, {others_gone} of {others_seen} ({chance})"
+    )

@@ -1,0 +1,73 @@
+"""The context: which part of which documents a generator reads, and in which order."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Literal
+
+from fairagent.llm.base import estimate_tokens
+from fairagent.llm.clean import visible
+from fairagent.types import Document
+
+Order = Literal["rank", "reversed", "ends"]
+"""The best document first; the best last; or the best at both ends, the worst in the middle."""
+
+LONGEST_TITLE = 300
+"""Characters of a title that are kept."""
+
+_PART_OF_WORD = re.compile(r"\s\S{0,40}$")
+
+
+def fit(documents: Sequence[Document], tokens: int) -> tuple[tuple[Document, ...], tuple[str, ...]]:
+    """The documents as a generator reads them, about `tokens` of text together, and notes on what was cut.
+
+    Hidden characters are taken out. No document is left out, since that would take from the last ones all they have:
+    each gets the same share of the tokens, and what short ones leave over goes to the longer ones. Texts are cut at the
+    end of a word.
+
+    >>> short, long = Document("d1", "A judge."), Document("d2", "lawyer " * 100)
+    >>> kept, notes = fit([short, long], 12)
+    >>> kept[1].text, notes
+    ('lawyer lawyer lawyer lawyer lawyer', ('1 of 2 documents was cut to fit 12 tokens',))
+    """
+    seen = [replace(one, title=visible(one.title)[:LONGEST_TITLE], text=visible(one.text)) for one in documents]
+    shares = _shares([estimate_tokens(one.text) for one in seen], tokens)
+    kept = tuple(replace(one, text=_cut(one.text, share)) for one, share in zip(seen, shares, strict=True))
+    cut = sum(before.text != after.text for before, after in zip(seen, kept, strict=True))
+    were = "was" if cut == 1 else "were"
+    return kept, (f"{cut} of {len(kept)} documents {were} cut to fit {tokens:,} tokens",) if cut else ()
+
+
+def arrange(count: int, order: Order) -> tuple[int, ...]:
+    """The numbers 1 (the best) to `count` in the `order` in which the documents are shown.
+
+    >>> arrange(5, "ends"), arrange(3, "reversed")
+    ((1, 3, 5, 4, 2), (3, 2, 1))
+    """
+    numbers = tuple(range(1, count + 1))
+    if order == "reversed":
+        return numbers[::-1]
+    return numbers[::2] + numbers[1::2][::-1] if order == "ends" else numbers
+
+
+def _shares(lengths: Sequence[int], tokens: int) -> list[int]:
+    """How many tokens each text gets, at most its length: the shortest first, an equal share of the rest each."""
+    shares = [0] * len(lengths)
+    for left, place in enumerate(sorted(range(len(lengths)), key=lengths.__getitem__)):
+        shares[place] = min(lengths[place], tokens // (len(lengths) - left))
+        tokens -= shares[place]
+    return shares
+
+
+def _cut(text: str, tokens: int) -> str:
+    """The beginning of `text` that has at most so many tokens, up to the end of a word."""
+    start = text.encode("utf-8", "replace")[: 4 * tokens].decode("utf-8", "ignore")
+    if len(start) == len(text):
+        return text
+    if text[len(start)].isspace():
+        return start.rstrip()
+    # A very long word is the text of a script without spaces.
+    part = _PART_OF_WORD.search(start)
+    return start[: part.start()].rstrip() if part else start

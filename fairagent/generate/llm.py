@@ -1,0 +1,84 @@
+"""Answers by a language model, which cites the documents it was shown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from fairagent.errors import ReplyInvalid
+from fairagent.generate.base import OnText
+from fairagent.generate.citations import CitationReader
+from fairagent.generate.context import Order, arrange
+from fairagent.llm import Model, ModelRequest, tell
+from fairagent.llm.clean import visible
+from fairagent.prompts import Prompts
+from fairagent.query import as_query
+from fairagent.types import Answer, Document, Query, Usage
+
+PROMPT = "answer"
+TEMPERATURE = 0.0
+"""FairFilter's: the same question is to have the same answer."""
+LONGEST_QUERY = 2000
+"""Characters of the query that the model sees."""
+
+
+@dataclass(frozen=True, slots=True)
+class LlmGenerator:
+    """Asks `model` with the template `answer`, which is given the query and the documents with their numbers.
+
+    `order` is that in which the documents are shown; their numbers are those of rank order all the same. Of citations
+    that are no document's number, "remove" takes them out and says so in the notes, "error" raises ReplyInvalid.
+    `length` is the most words, 0 leaves it open; `language` is the answer's, "" the question's.
+    """
+
+    model: Model
+    prompts: Prompts
+    order: Order = "rank"
+    citations: Literal["remove", "error"] = "remove"
+    length: int = 0
+    language: str = ""
+
+    def answer(self, query: str | Query, documents: Sequence[Document], on_text: OnText | None = None) -> Answer:
+        """See `Generator.answer`. Without documents the model is asked with empty references, as in FairFilter.
+
+        Raises what `Model.complete` raises, and ReplyInvalid where nothing is left of the answer.
+        """
+        shown = [
+            {"number": number, "title": documents[number - 1].title, "text": documents[number - 1].text}
+            for number in arrange(len(documents), self.order)
+        ]
+        asked = visible(as_query(query).text)[:LONGEST_QUERY]
+        wishes = {"length": self.length or None, "language": self.language or None}
+        messages = self.prompts.render(PROMPT, query=asked, documents=shown, **wishes)
+        request = ModelRequest(messages, temperature=TEMPERATURE, max_tokens=self.prompts[PROMPT].head.max_tokens)
+
+        reader = CitationReader(len(documents), on_text)
+
+        def read(piece: str) -> None:
+            reader.read(visible(piece))
+
+        if on_text:
+            reply = tell(self.model, request, read)
+        else:
+            reply = self.model.complete(request)
+            read(reply.text)
+        reader.close()
+        return Answer(
+            reader.text, tuple(reader.cited), self._notes(reader, reply.text, reply.usage), reply.usage, "llm"
+        )
+
+    def _notes(self, reader: CitationReader, raw: str, usage: Usage) -> tuple[str, ...]:
+        invented = ", ".join(f"[{number}]" for number in dict.fromkeys(reader.invented))
+        fault = ""
+        if not reader.text:
+            fault = "the answer is empty"
+        elif invented and self.citations == "error":
+            fault = f"the answer cites {invented}, but its context has {reader.documents} documents"
+        if fault:
+            error = ReplyInvalid(f"{fault}; ask again, with another model, or change the template {PROMPT}", raw=raw)
+            error.usage = usage
+            raise error
+        if invented:
+            return (f"citations of no document were taken out: {invented}",)
+        return () if reader.cited or not reader.documents else ("it cites no document",)

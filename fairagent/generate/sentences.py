@@ -1,0 +1,19 @@
+"""Sentences, by a small rule that needs no data of a language package."""
+
+from __future__ import annotations
+
+import re
+
+_SHORT_FORMS = "".join(rf"(?<!\b{form}\.)" for form in ("[A-Z]", "St", "Dr", "Mr", "Mrs", "Ms", "Jr", "vs"))
+_END = re.compile(rf"(?:(?<=[.!?]){_SHORT_FORMS}|(?<=[.!?][\"')\]]))\s+(?=[\"'(\[]?[^\Wa-z_])|\n+")
+
+
+def sentences(text: str) -> list[str]:
+    r"""The sentences of a text: they end at . ! or ? before a capital or a digit, and at the end of a line.
+
+    Initials and a few short forms (St., Dr. ...) end none.
+
+    >>> sentences("She was a judge. In 1990 C. P. Ray retired.\nShe wrote, e.g. novels.")
+    ['She was a judge.', 'In 1990 C. P. Ray retired.', 'She wrote, e.g. novels.']
+    """
+    return [part.strip() for part in _END.split(text) if part.strip()]

@@ -1,0 +1,169 @@
+"""Documents by their best passage (MaxP, Dai & Callan 2019), over an engine whose index holds passages.
+
+The loop, the re-rankers and the exposure of groups see documents; a context gets the passage that answers best.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairagent.collection.chunks import START, document_of, joined, passage_id
+from fairagent.errors import IndexMismatch, UsageError
+from fairagent.retrieve.base import Retriever
+from fairagent.retrieve.dense import DenseRetriever
+from fairagent.retrieve.encoder import Embeddings
+from fairagent.retrieve.lucene import LuceneRetriever
+from fairagent.retrieve.lucene.strings import IdTable
+from fairagent.retrieve.relevance_model import Postings
+from fairagent.types import Document, FloatArray, Query, Ranking
+
+
+class PassageEngine(Retriever, Protocol):
+    """An engine over passages that stand in the order of their documents."""
+
+    @property
+    def ids(self) -> IdTable:
+        """The passages' ids by number."""
+        ...
+
+
+class PassageRetriever:
+    """Ranks documents by their best passage; ties are ordered by document id, at the cut as well.
+
+    Raises IndexMismatch where the engine's index holds no passages.
+    """
+
+    def __init__(self, engine: PassageEngine) -> None:
+        self._passages = engine
+        self._table = engine.ids
+        first = np.flatnonzero(np.strings.endswith(self._table.names(np.arange(len(self._table))), b"#1"))
+        if not len(first) or first[0] != 0:
+            raise IndexMismatch("the index holds documents, not their passages; build it again with `chunks` set")
+        self._starts = np.append(first, len(self._table))
+
+    def __len__(self) -> int:
+        return len(self._starts) - 1
+
+    def search(self, query: Query, n: int) -> Ranking:
+        """The best `n` documents, each with the score of its best passage."""
+        if n < 1:
+            raise UsageError(f"n is the number of documents to retrieve and must be at least 1, not {n}")
+        asked = 2 * n
+        while True:
+            found = self._passages.search(query, asked)
+            best: dict[str, float] = {}
+            for passage, score in zip(found.ids, found.scores.tolist(), strict=True):
+                best.setdefault(document_of(passage), score)
+            scores = list(best.values())
+            # Complete where all passages were seen, or those not seen score less than the last document wanted.
+            if len(found) < asked or (len(best) >= n and found.scores[-1] < scores[n - 1]):
+                break
+            asked *= 2
+        ids = sorted(best, key=lambda id: (-best[id], id))[:n]
+        return Ranking(tuple(ids), np.array([best[id] for id in ids], dtype=np.float64))
+
+    def score(self, query: Query, ids: Sequence[str]) -> FloatArray:
+        """The engine's score of the best passage of each of the documents, (n,), in one call.
+
+        Raises DataError naming passages, such as "d#1", of documents that are not in the index.
+        """
+        if not len(ids):
+            return np.zeros(0)
+        passages, starts = self.of(ids)
+        return np.asarray(np.maximum.reduceat(self._passages.score(query, passages), starts))
+
+    def of(self, ids: Sequence[str]) -> tuple[list[str], NDArray[np.intp]]:
+        """The ids of all passages of these documents, and where those of each document start."""
+        first = self._table.known([passage_id(id, 1) for id in ids])
+        sizes = self._starts[np.searchsorted(self._starts, first) + 1] - first
+        ends = np.cumsum(sizes)
+        starts = ends - sizes
+        numbers = np.arange(ends[-1] if len(ids) else 0) + np.repeat(first - starts, sizes)
+        return [name.decode() for name in self._table.names(numbers).tolist()], starts
+
+    def best(self, query: Query, ids: Sequence[str]) -> list[str]:
+        """The id of the best passage of each of the documents; of equal ones the first."""
+        passages, starts = self.of(ids)
+        parts = np.split(self._passages.score(query, passages), starts[1:]) if len(ids) else []
+        return [passages[start + int(np.argmax(part))] for start, part in zip(starts.tolist(), parts, strict=True)]
+
+
+class LucenePassages(PassageRetriever):
+    """Documents by their best passage under BM25, with all that `LuceneRetriever` tells about documents."""
+
+    def __init__(self, engine: LuceneRetriever) -> None:
+        """Take the engine over the passages; IndexMismatch where its index holds none."""
+        super().__init__(engine)
+        self._engine = engine
+        # The loop asks for the terms of the same deep list once an iteration.
+        self._postings = lru_cache(maxsize=8)(self._folded)
+
+    def close(self) -> None:
+        """Release the index files."""
+        self._engine.close()
+
+    def document(self, id: str) -> Document:
+        """The whole document, put together again; raises DataError where the id is not in the index."""
+        parts = [self._engine.document(passage) for passage in self.of([id])[0]]
+        return _under(id, parts[0], joined(parts))
+
+    def passages(self, query: Query, ids: Sequence[str]) -> list[Document]:
+        """The best passage of each of these documents for `query`, under the document's id."""
+        found = [self._engine.document(passage) for passage in self.best(query, ids)]
+        return [_under(id, passage, passage.text) for id, passage in zip(ids, found, strict=True)]
+
+    def document_frequency(self, word: str) -> int:
+        """How many passages hold `word` (of several words, the rarest)."""
+        return self._engine.document_frequency(word)
+
+    def postings(self, ids: Sequence[str]) -> Postings:
+        """The terms of all passages of these documents; `document_share` is that of passages.
+
+        What two passages share counts in both, in `count` and in `length`.
+        """
+        return self._postings(tuple(ids))
+
+    def words(self, vocabulary: NDArray[np.intp]) -> list[str]:
+        """A readable word for each term number of `postings`."""
+        return self._engine.words(vocabulary)
+
+    def analyze(self, text: str) -> list[str]:
+        """The index terms of `text` in order."""
+        return self._engine.analyze(text)
+
+    def _folded(self, ids: tuple[str, ...]) -> Postings:
+        passages, starts = self.of(ids)
+        found = self._engine.postings(passages)
+        owner = np.repeat(np.arange(len(ids)), np.diff(np.append(starts, len(passages))))
+        size = max(1, len(found.vocabulary))
+        pair, place = np.unique(owner[found.row] * size + found.term, return_inverse=True)
+        count = np.bincount(place, found.count, len(pair)).astype(np.float64)
+        length = np.bincount(owner, found.length, len(ids)).astype(np.float64)
+        return Postings(pair // size, pair % size, count, length, found.vocabulary, found.document_share)
+
+
+class DensePassages(PassageRetriever):
+    """Documents by their best passage under vector search."""
+
+    def __init__(self, engine: DenseRetriever) -> None:
+        """Take the engine over the passages; IndexMismatch where its index holds none."""
+        super().__init__(engine)
+        self._engine = engine
+
+    def vectors(self, ids: Sequence[str]) -> Embeddings:
+        """The mean embedding of the passages of each of these documents, (n, d)."""
+        passages, starts = self.of(ids)
+        vectors = self._engine.vectors(passages)
+        sizes = np.diff(np.append(starts, len(passages)))
+        return np.asarray(np.add.reduceat(vectors, starts, axis=0) / sizes[:, None], dtype=vectors.dtype)
+
+
+def _under(id: str, passage: Document, text: str) -> Document:
+    """`text` under the document's id, with what the passage has of its document."""
+    extra = {name: value for name, value in passage.extra.items() if name != START}
+    return Document(id, text, passage.title, extra)

@@ -1,0 +1,241 @@
+"""Any LlamaIndex retriever as the engine of the loop."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+from llama_index.core.schema import Document as LlamaDocument
+from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
+from scripted import by_letter, collection
+
+from adapters.words import Echo, Listed, node, vector_index
+from fairagent.adapters.llama_index import FairRetriever, LlamaIndexRetriever, fair_agent, fair_query_engine
+from fairagent.adapters.llama_index import engine as module
+from fairagent.errors import BackendUnavailable, DataError, ModelError, SettingsError, UsageError
+from fairagent.retrieve.base import PassageSource, TextSource, Vocabulary
+from fairagent.retrieve.local import local_bm25
+from fairagent.retrieve.relevance_model import TermSource
+from fairagent.types import Query, Term
+
+HALF = {"gender": {"female": 0.5, "male": 0.5}}
+BY_KEY = {"author_gender": "gender"}
+
+
+def part(id: str, of: str, text: str, score: float) -> Any:
+    made = node(id, text, score, title=f"Title of {of}")
+    made.node.relationships = {NodeRelationship.SOURCE: RelatedNodeInfo(node_id=of)}
+    return made
+
+
+def people(n: int = 8) -> list[TextNode]:
+    """Men are trial lawyers; women are lawyers and barristers."""
+    men = [TextNode(id_=f"m{i}", text=f"a trial lawyer {i}", metadata={"author_gender": "male"}) for i in range(n)]
+    women = [
+        TextNode(id_=f"f{i}", text=f"a barrister and lawyer {i}", metadata={"author_gender": "female"})
+        for i in range(n)
+    ]
+    return men + women
+
+
+# --- the engine ---------------------------------------------------------------------------------------------------
+
+
+def test_it_returns_the_retrievers_documents_in_its_order() -> None:
+    retriever = vector_index(people()).as_retriever(similarity_top_k=10)
+    expected = retriever.retrieve("trial lawyer")
+    found = LlamaIndexRetriever(retriever).search(Query("trial lawyer"), 7)
+    assert list(found.ids) == [one.node_id for one in expected[:7]]
+    assert found.scores.tolist() == [one.score for one in expected[:7]]
+
+
+def test_keywords_are_added_to_the_text_of_the_query() -> None:
+    listed = Listed([node("a")])
+    LlamaIndexRetriever(listed).search(Query("lawyers", terms=(Term("she", 0.3), Term("court"))), 5)
+    assert listed.asked == ["lawyers she court"]
+
+
+def test_given_documents_are_scored_by_their_words_whatever_was_asked_before() -> None:
+    texts = {"a": "a lawyer, a lawyer", "b": "a judge of Bonn", "c": "lawyer"}
+    engine = LlamaIndexRetriever(Listed([node(id, text) for id, text in texts.items()]))
+    engine.search(Query("x"), 3)
+    query = Query("lawyer", terms=(Term("judge", 0.5),))
+    scores = engine.score(query, ["c", "b", "a"])
+    assert scores.tolist() == local_bm25(query, [f" {texts[id]}" for id in "cba"]).tolist()
+    assert (scores > 0).all()
+    engine.search(Query("y"), 3)
+    assert engine.score(query, ["c", "b", "a"]).tolist() == scores.tolist()
+    assert engine.score(query, []).shape == (0,)
+
+
+def test_parts_of_a_document_are_one_document_in_the_place_of_the_first() -> None:
+    nodes = [
+        part("a1", "a", "wine", 3),
+        part("b1", "b", "beer", 2),
+        part("a2", "a", "law", 1),
+        part("c1", "c", "law", 0),
+    ]
+    engine = LlamaIndexRetriever(Listed(nodes))
+    found = engine.search(Query("q"), 2)
+    assert (found.ids, found.scores.tolist()) == (("a", "b"), [3, 2])
+    assert engine.document("a").text == "wine\n\nlaw"
+    assert engine.document("a").title == "Title of a"
+    best = engine.passages(Query("law"), ["a", "b"])
+    assert [(one.id, one.text) for one in best] == [("a", "law"), ("b", "beer")]
+    # The title belongs to every part; the best part counts.
+    assert engine.score(Query("law"), ["a", "b", "c"]).argsort(kind="stable").tolist()[0] == 1
+
+
+def test_the_id_may_stand_in_the_metadata() -> None:
+    engine = LlamaIndexRetriever(Listed([node("n1", url="a"), node("n2", url="b")]), id_key="url")
+    assert engine.search(Query("q"), 5).ids == ("a", "b")
+
+
+@pytest.mark.parametrize("scores", [[None, None], [1.0, None], [float("nan"), 0.0], [0.1, 0.2], [float("inf"), 1.0]])
+def test_missing_or_rising_scores_fall_evenly(scores: list[Any]) -> None:
+    listed = Listed([node(id, score=score) for id, score in zip("ab", scores, strict=True)])
+    found = LlamaIndexRetriever(listed).search(Query("q"), 5)
+    assert (found.ids, found.scores.tolist()) == (("a", "b"), [1.0, 0.5])
+
+
+def test_nothing_found() -> None:
+    found = LlamaIndexRetriever(Listed()).search(Query("q"), 5)
+    assert (found.ids, found.scores.shape) == ((), (0,))
+
+
+def test_a_node_without_an_id() -> None:
+    with pytest.raises(DataError, match=r"a node has no id .'lost'."):
+        LlamaIndexRetriever(Listed([node("", "lost")])).search(Query("q"), 5)
+
+
+def test_a_retriever_that_fails_is_named_with_its_query_and_reason() -> None:
+    with pytest.raises(BackendUnavailable, match=r"retriever Listed failed for 'q': KeyError: 'vector'") as caught:
+        LlamaIndexRetriever(Listed(error=KeyError("vector"))).search(Query("q"), 5)
+    assert isinstance(caught.value.__cause__, KeyError)
+    with pytest.raises(ModelError, match="as it is"):
+        LlamaIndexRetriever(Listed(error=ModelError("as it is"))).search(Query("q"), 5)
+
+
+def test_documents_that_were_never_retrieved() -> None:
+    engine = LlamaIndexRetriever(Listed())
+    for ask in (
+        engine.document,
+        lambda id: engine.score(Query("q"), [id]),
+        lambda id: engine.passages(Query("q"), [id]),
+    ):
+        with pytest.raises(DataError, match="'x' was not retrieved before"):
+            ask("x")
+    with pytest.raises(UsageError, match="at least 1, not 0"):
+        engine.search(Query("q"), 0)
+
+
+def test_the_oldest_documents_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "REMEMBERED", 2)
+    listed = Listed([node("a"), node("b")])
+    engine = LlamaIndexRetriever(listed)
+    engine.search(Query("q"), 2)
+    listed.nodes = [node("a"), node("c")]
+    engine.search(Query("q"), 2)
+    assert engine.document("a").text == "This is a."
+    with pytest.raises(DataError):
+        engine.document("b")
+
+
+def test_what_it_can_and_cannot() -> None:
+    engine = LlamaIndexRetriever(Listed())
+    assert isinstance(engine, TextSource)
+    assert isinstance(engine, PassageSource)
+    # Or the loop would add 200 topic words to what is embedded, and drop words that only embeddings know.
+    assert not isinstance(engine, TermSource)
+    assert not isinstance(engine, Vocabulary)
+
+
+# --- the agent over it --------------------------------------------------------------------------------------------
+
+
+def test_the_whole_loop_over_a_vector_index() -> None:
+    retriever = vector_index(people()).as_retriever(similarity_top_k=13)
+    agent = fair_agent(retriever, BY_KEY, target=HALF, n=6, feedback={"terms": 1}, reranking={"fairness": 4})
+    result = agent.search("trial lawyer")
+    assert [step.source for step in result.trace.steps][:2] == ["query", "feedback"]
+    assert [term.text for term in result.trace.steps[1].added] == ["barrister"]
+    first, last = result.trace.steps[0].gap, result.trace.gap
+    assert last < first
+    assert [hit.groups for hit in result.hits[:1]] in ([{"gender": {"male": 1.0}}], [{"gender": {"female": 1.0}}])
+    engine = fair_query_engine(agent, Echo())
+    assert tuple(one.node_id for one in engine.query("trial lawyer").source_nodes) == result.ranking.ids
+
+
+def test_threads_share_it() -> None:
+    retriever = vector_index(people()).as_retriever(similarity_top_k=16)
+    agent = fair_agent(retriever, BY_KEY, target=HALF, n=6)
+    queries = ["trial lawyer", "barrister", "lawyer 3", "a barrister and lawyer"] * 3
+    alone = [fair_agent(retriever, BY_KEY, target=HALF, n=6).search(query).ranking.ids for query in queries]
+    with ThreadPoolExecutor(4) as pool:
+        assert [result.ranking.ids for result in pool.map(agent.search, queries)] == alone
+
+
+def test_long_documents_are_split_by_llama_index_and_counted_once() -> None:
+    text = {"f1": "law " * 40, "m1": "law wine " * 40, "m2": "wine " * 40}
+    documents = [LlamaDocument(id_=id, text=words, metadata={"title": id}) for id, words in text.items()]
+    from llama_index.core import VectorStoreIndex
+    from llama_index.core.node_parser import SentenceSplitter
+
+    from .words import WordEmbedding
+
+    index = VectorStoreIndex.from_documents(
+        documents, embed_model=WordEmbedding(), transformations=[SentenceSplitter(chunk_size=20, chunk_overlap=0)]
+    )
+    agent = fair_agent(index.as_retriever(similarity_top_k=30), by_letter(text), n=3, refiner="none", target="uniform")
+    result = agent.search("law")
+    assert sorted(result.ranking.ids) == ["f1", "m1", "m2"]
+    nodes = FairRetriever(agent).retrieve("law")
+    assert all(len(node.text.split()) <= 20 for node in nodes)
+
+
+def test_groups_of_a_collection_and_a_table() -> None:
+    retriever = vector_index(people()).as_retriever(similarity_top_k=16)
+    table = by_letter([one.node_id for one in people()])
+    population = {"gender": {"female": 0.5, "male": 0.5}}
+    rankings = [
+        fair_agent(retriever, groups, shares, target="population", n=6).search("trial lawyer").ranking.ids
+        for groups, shares in ((table, population), (collection(table, population), None), (BY_KEY, population))
+    ]
+    assert rankings[0] == rankings[1] == rankings[2]
+
+
+def test_an_answer_from_a_vector_index() -> None:
+    retriever = vector_index(people()).as_retriever(similarity_top_k=16)
+    answer = fair_agent(retriever, BY_KEY, target=HALF, n=4).answer("trial lawyer").answer
+    assert "lawyer" in answer.text
+    assert answer.cited
+
+
+def test_what_it_refuses() -> None:
+    with pytest.raises(UsageError, match="target that names all of them"):
+        fair_agent(Listed(), BY_KEY)
+    with pytest.raises(SettingsError, match="nn"):
+        fair_agent(Listed(), BY_KEY, target=HALF, nn=3)
+    with pytest.raises(UsageError, match="no dimension 'region'"):
+        fair_agent(Listed(), BY_KEY, target=HALF, dimensions=["region"])
+    agent = fair_agent(Listed([node("a", author_gender="male")]), BY_KEY, {"gender": HALF["gender"]}, target="corpus")
+    with pytest.raises(UsageError, match="use a target other than 'corpus'"):
+        agent.search("q")
+
+
+def test_a_list_in_which_nobody_has_a_label() -> None:
+    agent = fair_agent(Listed([node(id, score=1) for id in "ab"]), BY_KEY, target=HALF, n=2)
+    result = agent.search("q")
+    assert result.ranking.ids == ("a", "b")
+    assert result.trace.exposures[0].unknown == 1
+    assert np.isinf(result.trace.gap)
+
+
+def test_scores_do_not_move_with_the_order_of_the_documents() -> None:
+    texts = ["law court", "court", "law law", "wine"]
+    query = Query("law court")
+    assert local_bm25(query, texts[::-1]).tolist() == pytest.approx(local_bm25(query, texts).tolist()[::-1])
+    assert local_bm25(query, []).shape == (0,)
+    assert local_bm25(Query("!"), texts).tolist() == [0, 0, 0, 0]

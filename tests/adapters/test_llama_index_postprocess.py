@@ -1,0 +1,215 @@
+"""FairFilter and the exposure re-ranker behind somebody else's retriever."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from llama_index.core.query_engine import RetrieverQueryEngine
+from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
+from pydantic import ValidationError
+from scripted import by_letter, collection
+
+from adapters.words import Echo, Listed, node, vector_index
+from fairagent.adapters.llama_index import ExposurePostprocessor, FairFilterPostprocessor
+from fairagent.errors import DataError, FatalModelError, UsageError
+from fairagent.filter import FairFilter
+from fairagent.prompts import Prompts
+from fairagent.testing import ScriptedModel
+from fairagent.types import Document, Filtered, Verdict
+
+HALF = {"gender": {"female": 0.5, "male": 0.5}}
+BY_KEY = {"author_gender": "gender"}
+GENDER = {"f": "female", "m": "male"}
+
+
+def found(line: str) -> list[Any]:
+    """Nodes best first, scored n ... 1, the gender of each by its first letter."""
+    ids = line.split()
+    return [node(id, score=len(ids) - i, author_gender=GENDER.get(id[0])) for i, id in enumerate(ids)]
+
+
+def ids(nodes: Any) -> list[str]:
+    return [node.node_id for node in nodes]
+
+
+class Only:
+    """A filter that keeps documents whose text holds a word, and remembers what it was given."""
+
+    def __init__(self, word: str) -> None:
+        self.word, self.given = word, []
+
+    def filter(self, query: str, documents: Any) -> Filtered:
+        self.given.append((query, tuple(documents)))
+        verdicts = tuple(Verdict(one.id, self.word in one.text, True, None) for one in documents)
+        return Filtered(tuple(one for one in documents if self.word in one.text), verdicts)
+
+
+# --- the filter ---------------------------------------------------------------------------------------------------
+
+
+def test_the_filter_keeps_order_scores_and_nodes() -> None:
+    nodes = [node("a", "x y", 3.0, title="A"), node("b", "y", None), node("c", "x", 1.0)]
+    seen: list[Filtered] = []
+    rule = Only("x")
+    kept = FairFilterPostprocessor(filter=rule, on_filtered=seen.append).postprocess_nodes(nodes, query_str="q")
+    assert kept == [nodes[0], nodes[2]]
+    assert [(query, documents[0]) for query, documents in rule.given] == [
+        ("q", Document("a", "x y", "A", {"title": "A"}))
+    ]
+    assert [verdict.id for verdict in seen[0].verdicts] == ["a", "b", "c"]
+
+
+def test_the_filter_in_an_event_loop() -> None:
+    after = FairFilterPostprocessor(filter=Only("x"))
+    kept = asyncio.run(after.apostprocess_nodes([node("a", "x"), node("b", "y")], query_str="q"))
+    assert ids(kept) == ["a"]
+
+
+def test_nodes_without_an_id_or_with_the_same_one_are_judged_by_their_place() -> None:
+    nodes = [node("", "x"), node("", "y"), node("a", "y"), node("a", "x")]
+    assert FairFilterPostprocessor(filter=Only("x")).postprocess_nodes(nodes, query_str="q") == [nodes[0], nodes[3]]
+
+
+def test_no_node_survives() -> None:
+    engine = RetrieverQueryEngine.from_args(
+        Listed([node("a", "x")]), llm=Echo(), node_postprocessors=[FairFilterPostprocessor(filter=Only("z"))]
+    )
+    assert str(engine.query("q")) == "Empty Response"
+
+
+def test_the_real_filter_and_an_error_of_its_model() -> None:
+    def broken(request: Any) -> str:
+        raise FatalModelError("no key")
+
+    after = FairFilterPostprocessor(filter=FairFilter(ScriptedModel(broken), Prompts()))
+    with pytest.raises(FatalModelError, match="no key"):
+        after.postprocess_nodes([node("a")], query_str="q")
+
+
+def test_a_filter_needs_a_query() -> None:
+    with pytest.raises(UsageError, match="for a query, and none was given"):
+        FairFilterPostprocessor(filter=Only("x")).postprocess_nodes([node("a")])
+
+
+# --- the re-ranker ------------------------------------------------------------------------------------------------
+
+
+def test_groups_from_metadata_get_their_share() -> None:
+    nodes = found("m1 m2 m3 m4 m5 m6 f1 f2")
+    after = ExposurePostprocessor(groups=BY_KEY, target=HALF, n=4, fairness=20)
+    chosen = after.postprocess_nodes(nodes, query_str="q")
+    assert len(chosen) == 4
+    assert sorted(id[0] for id in ids(chosen)) == ["f", "f", "m", "m"]
+    assert [node.score for node in chosen] == [1.0, 0.75, 0.5, 0.25]
+    # The nodes given are as they were.
+    assert [node.score for node in nodes] == [8, 7, 6, 5, 4, 3, 2, 1]
+    assert chosen[0].node is nodes[0].node
+    assert ids(asyncio.run(after.apostprocess_nodes(nodes, query_str="q"))) == ids(chosen)
+
+
+def test_a_table_or_a_collection_says_the_same_as_metadata() -> None:
+    nodes = found("m1 m2 m3 m4 m5 m6 f1 f2")
+    table = by_letter(ids(nodes))
+    expected = ids(ExposurePostprocessor(groups=BY_KEY, target=HALF, n=4).postprocess_nodes(nodes))
+    whole = collection(table, {"gender": {"female": 0.5, "male": 0.5}})
+    assert ids(ExposurePostprocessor(groups=table, n=4).postprocess_nodes(nodes)) == expected
+    assert ids(ExposurePostprocessor(groups=whole, target="population", n=4).postprocess_nodes(nodes)) == expected
+    mixed = ExposurePostprocessor(groups=whole, target={"gender": "uniform"}, n=4)
+    assert ids(mixed.postprocess_nodes(nodes)) == expected
+
+
+def test_nodes_without_a_label_come_after_those_with_one() -> None:
+    nodes = found("u1 m1 u2 f1")
+    behind = ExposurePostprocessor(groups=BY_KEY, target=HALF, n=4).postprocess_nodes(nodes)
+    assert ids(behind) == ["m1", "f1", "u1", "u2"]
+    kept = ExposurePostprocessor(groups=BY_KEY, target=HALF, n=4, unlabeled=0).postprocess_nodes(nodes)
+    assert ids(kept)[0] == "u1"
+    nobody = found("u1 u2 u3")
+    assert ids(ExposurePostprocessor(groups=BY_KEY, target=HALF).postprocess_nodes(nobody)) == ["u1", "u2", "u3"]
+
+
+def test_the_parts_of_a_document_have_its_groups() -> None:
+    source = {NodeRelationship.SOURCE: RelatedNodeInfo(node_id="f1")}
+    nodes = found("m1 m2 m3")
+    for n in range(2):
+        nodes.append(node(f"part{n}", score=0.5))
+        nodes[-1].node.relationships = source
+    chosen = ids(
+        ExposurePostprocessor(groups=by_letter(["m1", "m2", "m3", "f1"]), n=4, fairness=20).postprocess_nodes(nodes)
+    )
+    assert {"part0", "part1"} <= set(chosen)
+    by_url = [node(f"n{id}", score=1, url=id) for id in ("m1", "f1")]
+    after = ExposurePostprocessor(groups=by_letter(["m1", "f1"]), n=1, target={"gender": {"female": 1.0}}, id_key="url")
+    assert ids(after.postprocess_nodes(by_url)) == ["nf1"]
+
+
+@pytest.mark.parametrize("scores", [[None, None, None], [1.0, None, 0.5], [float("nan"), 1.0, 1.0], [0.1, 0.2, 0.3]])
+def test_where_scores_say_nothing_the_order_does(scores: list[Any]) -> None:
+    nodes = [node(id, score=score, author_gender="male") for id, score in zip("abc", scores, strict=True)]
+    assert ids(ExposurePostprocessor(groups=BY_KEY, target=HALF).postprocess_nodes(nodes)) == ["a", "b", "c"]
+
+
+def test_nothing_found() -> None:
+    assert ExposurePostprocessor(groups=BY_KEY, target=HALF).postprocess_nodes([]) == []
+
+
+@pytest.mark.parametrize(
+    ("value", "row"),
+    [
+        ("female", [0, 1, 0]),
+        (["female", "male"], [0, 0.5, 0.5]),
+        ({"female": 3, "male": 1}, [0, 0.75, 0.25]),
+        ({"female": 0}, [1, 0, 0]),
+        ([], [1, 0, 0]),
+        ("", [1, 0, 0]),
+        (None, [1, 0, 0]),
+    ],
+)
+def test_the_forms_of_a_label(value: Any, row: list[float]) -> None:
+    from fairagent.adapters.llama_index.groups import MetadataGroups, Shelf
+
+    groups = MetadataGroups(Shelf({"d": Document("d", "", extra={"author_gender": value})}), BY_KEY, HALF)
+    assert groups.memberships("gender", ["d"]).tolist() == [row]
+    assert groups.memberships("gender", []).shape == (0, 3)
+
+
+@pytest.mark.parametrize("value", ["Female", 3, ["female", "x"], {"female": -1}, {"female": "much"}, {"x": 1}])
+def test_a_label_that_the_target_does_not_name(value: Any) -> None:
+    after = ExposurePostprocessor(groups=BY_KEY, target=HALF)
+    with pytest.raises(DataError, match=r"document 'd': metadata 'author_gender' is .*one of the groups female, male"):
+        after.postprocess_nodes([node("d", author_gender=value)])
+
+
+def test_groups_and_targets_that_do_not_go_together_are_refused_at_once() -> None:
+    with pytest.raises(UsageError, match=r"target that names all of them: .* gender should get"):
+        ExposurePostprocessor(groups=BY_KEY)
+    with pytest.raises(UsageError, match="two metadata keys are one dimension"):
+        ExposurePostprocessor(groups={"a": "gender", "b": "gender"}, target=HALF)
+    with pytest.raises(ValidationError):
+        ExposurePostprocessor(groups=BY_KEY, target=HALF, n=0)
+    table = by_letter(["m1", "f1"])
+    with pytest.raises(UsageError, match="no target is set for dimension 'gender'; there is one for: region"):
+        ExposurePostprocessor(groups=table, target={"region": "uniform"}).postprocess_nodes(found("m1"))
+    with pytest.raises(DataError, match="add up to"):
+        ExposurePostprocessor(groups=table, target={"gender": {"female": 0.7}}).postprocess_nodes(found("m1"))
+
+
+def test_a_node_without_an_id_cannot_be_looked_up() -> None:
+    after = ExposurePostprocessor(groups=by_letter(["m1", "f1"]))
+    with pytest.raises(DataError, match=r"a node has no id .'lost'.; give each node the id of its document"):
+        after.postprocess_nodes([node("m1"), node("", "lost")])
+    with pytest.raises(DataError, match="a node has no metadata 'url'"):
+        ExposurePostprocessor(groups=by_letter(["m1"]), id_key="url").postprocess_nodes([node("m1")])
+
+
+def test_behind_a_vector_index_the_under_exposed_group_is_read() -> None:
+    nodes = [TextNode(id_=f"m{n}", text=f"a trial lawyer {n}", metadata={"author_gender": "male"}) for n in range(8)]
+    nodes += [TextNode(id_=f"f{n}", text=f"a lawyer {n}", metadata={"author_gender": "female"}) for n in range(8)]
+    retriever = vector_index(nodes).as_retriever(similarity_top_k=16)
+    after = ExposurePostprocessor(groups=BY_KEY, target=HALF, n=6, fairness=20)
+    plain = RetrieverQueryEngine.from_args(retriever, llm=Echo()).query("trial lawyer").source_nodes[:6]
+    fair = RetrieverQueryEngine.from_args(retriever, llm=Echo(), node_postprocessors=[after]).query("trial lawyer")
+    assert {id[0] for id in ids(plain)} == {"m"}
+    assert [id[0] for id in ids(fair.source_nodes)].count("f") == 3

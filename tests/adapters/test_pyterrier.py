@@ -1,0 +1,115 @@
+"""A fair ranking in PyTerrier's pipelines and experiments (skipped where PyTerrier is not installed)."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scripted import Engine, Proposals, agent, by_letter
+
+from fairagent.adapters.pyterrier import fair_transformer
+from fairagent.errors import BackendUnavailable
+
+LISTS = {"q": "m1 m2 m3 f1 f2", "q she": "f1 f2 m1 m2", "r": "f3 m3", "nothing": ""}
+TABLE = by_letter(["m1", "m2", "m3", "f1", "f2", "f3"])
+
+needs_pyterrier = pytest.mark.skipif(
+    importlib.util.find_spec("pyterrier") is None, reason="the package pyterrier is not installed"
+)
+
+
+def fair(**settings: Any) -> Any:
+    return agent(Engine(LISTS), Proposals(*["she"] * 9), groups=TABLE, **({"iterations": 1} | settings))
+
+
+def topics(*rows: tuple[str, str]) -> Any:
+    import pandas
+
+    return pandas.DataFrame(rows, columns=["qid", "query"])
+
+
+@needs_pyterrier
+def test_the_results_are_those_of_the_search() -> None:
+    expected = fair().search("q").ranking
+    found = fair_transformer(fair())(topics(("1", "q"), ("2", "nothing"), ("3", "q")))
+    assert list(found.columns) == ["qid", "query", "docno", "rank", "score"]
+    assert found["qid"].tolist() == ["1"] * 4 + ["3"] * 4
+    assert found["docno"].tolist() == [*expected.ids, *expected.ids]
+    assert found["rank"].tolist() == [0, 1, 2, 3] * 2
+    assert found["score"].tolist() == [*expected.scores, *expected.scores]
+
+
+@needs_pyterrier
+def test_columns_of_the_queries_stay_and_qid_is_the_topic() -> None:
+    asked: list[Any] = []
+
+    class Telling(Engine):
+        def search(self, query: Any, n: int) -> Any:
+            asked.append(query)
+            return super().search(query, n)
+
+    made = agent(Telling(LISTS), Proposals(), groups=TABLE, iterations=0)
+    frame = topics(("T1", "r")).assign(narrative="long")
+    found = fair_transformer(made)(frame)
+    assert found["narrative"].tolist() == ["long", "long"]
+    assert asked[0].id == "T1"
+    assert list(frame.columns) == ["qid", "query", "narrative"]
+
+
+@needs_pyterrier
+def test_no_queries_and_frames_that_are_none() -> None:
+    import pyterrier
+
+    transformer = fair_transformer(fair())
+    empty = transformer(topics())
+    assert list(empty.columns) == ["qid", "query", "docno", "rank", "score"]
+    assert len(empty) == 0
+    with pytest.raises(pyterrier.validate.InputValidationError):
+        transformer(topics(("1", "q"))[["qid"]])
+    # What PyTerrier asks before it runs a pipeline.
+    assert set(pyterrier.inspect.transformer_outputs(transformer, ["qid", "query"])) >= {"docno", "score", "rank"}
+
+
+@needs_pyterrier
+def test_in_a_pipeline_and_an_experiment() -> None:
+    import pandas
+    import pyterrier
+
+    from fairagent.adapters.ir_measures import AWRF, nDCG
+
+    transformer = fair_transformer(fair())
+    assert (transformer % 2)(topics(("1", "q")))["docno"].tolist() == list(fair().search("q").ranking.ids[:2])
+    assert transformer.search("q")["docno"].tolist() == list(fair().search("q").ranking.ids)
+    qrels = pandas.DataFrame({"qid": ["1", "1"], "docno": ["f1", "m1"], "label": [1, 1]})
+    plain = pyterrier.Transformer.from_df(
+        pandas.DataFrame({"qid": ["1"] * 2, "docno": ["m1", "m2"], "score": [2.0, 1.0], "rank": [0, 1]})
+    )
+    measures = [AWRF(groups=TABLE) @ 4, nDCG @ 4, pyterrier.measures.RR]
+    table = pyterrier.Experiment(
+        [plain, transformer], topics(("1", "q")), qrels, measures, names=["plain", "fair"]
+    ).set_index("name")
+    fairness, relevance, _ = map(str, measures)
+    assert table.loc["fair", fairness] > table.loc["plain", fairness]
+    assert table.loc["fair", relevance] > 0
+
+
+@needs_pyterrier
+def test_terriers_own_java_and_ours_do_not_share_a_process(tmp_path: Path) -> None:
+    """In a process of its own, since a JVM cannot be stopped: whoever comes second says that it is too late."""
+    code = (
+        "from fairagent.retrieve.java import start_java; start_java()\n"
+        "from fairagent.adapters.pyterrier import fair_transformer; fair_transformer(None)\n"
+        "import pyterrier; assert not pyterrier.java.started(); pyterrier.java.init()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert "VM is already running" in done.stderr
+
+
+def test_without_pyterrier_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyterrier", None)
+    with pytest.raises(BackendUnavailable, match=r"PyTerrier is missing; pip install 'fairagent\[pyterrier\]'"):
+        fair_transformer(fair())

@@ -1,0 +1,119 @@
+"""Cutting long documents: no word is lost, passages say whose they are, and it works with the network closed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from fairagent.collection import load_collection
+from fairagent.collection.chunks import START, Chunks, document_of, joined, passages
+from fairagent.errors import DataError, SettingsError
+from fairagent.types import Document
+
+LONG = " ".join(f"Sentence {n} is about lawyers, courts and case {n * 7}." for n in range(300))
+
+
+def test_a_long_document_becomes_overlapping_passages() -> None:
+    from llama_index.core.utils import get_tokenizer
+
+    found = list(passages([Document("d", LONG, "Title", {"year": 1901})], Chunks()))
+    assert [one.id for one in found] == [f"d#{n}" for n in range(1, len(found) + 1)]
+    assert len(found) > 5
+    tokens = [len(get_tokenizer()(one.text)) for one in found]
+    assert max(tokens) <= 512
+    assert min(tokens[:-1]) > 400
+    starts = [one.extra[START] for one in found]
+    for one, start, following in zip(found, starts, starts[1:], strict=False):
+        shared = start + len(one.text) - following
+        assert 0 < len(get_tokenizer()(LONG[following : following + shared])) <= 128
+        assert one.text.startswith("Sentence ")
+        assert one.text.endswith(".")
+        assert LONG[start:].startswith(one.text)
+    assert {(one.title, one.extra["year"]) for one in found} == {("Title", 1901)}
+    assert joined(found) == LONG
+
+
+def test_short_and_empty_documents_are_one_passage_as_they_stand() -> None:
+    texts = ["", " Two  words. ", "x" * 512, "\n" * 2000]
+    found = list(passages([Document(str(n), text) for n, text in enumerate(texts)], Chunks()))
+    assert [one.id for one in found] == ["0#1", "1#1", "2#1", "3#1"]
+    assert [one.text for one in found] == [*texts[:3], ""]
+
+
+def test_ids_may_hold_the_mark_themselves() -> None:
+    assert document_of("a#2#13") == "a#2"
+    assert list(passages([], Chunks())) == []
+
+
+@given(st.text(st.sampled_from("ab cé.,\n😀律"), max_size=400))
+def test_nothing_but_white_space_is_lost(text: str) -> None:
+    found = list(passages([Document("d", text)], Chunks(tokens=16, overlap=4)))
+    whole = "".join(text.split())
+    position = 0
+    # Every passage is a piece of the text, and together they hold all of it.
+    for one in found:
+        assert one.text in text
+        piece = "".join(one.text.split())
+        at = whole.find(piece, max(0, position - len(piece)))
+        assert 0 <= at <= position
+        position = max(position, at + len(piece))
+    assert position == len(whole)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"tokens": 128, "overlap": 128}, "must be smaller than `tokens`"),
+        ({"tokens": 8}, "greater than or equal to 16"),
+        ({"overlap": -1}, "greater than or equal to 0"),
+        ({"token": 64}, "token"),
+    ],
+)
+def test_sizes_that_make_no_sense(values: Any, message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        Chunks(**values)
+
+
+def test_the_settings_file_asks_for_passages(write: Any) -> None:
+    from .conftest import FILES
+
+    plain = load_collection(write())
+    head = FILES["collection.yaml"]
+    default = load_collection(write({"collection.yaml": head + "chunks: {}\n"}))
+    small = load_collection(write({"collection.yaml": head + "chunks: {tokens: 64, overlap: 16}\n"}))
+    assert (plain.chunks, default.chunks, small.chunks) == (None, Chunks(), Chunks(tokens=64, overlap=16))
+    assert [one.id for one in default.documents()] == ["d1#1", "d2#1", "d3#1", "d4#1"]
+    assert default.source.count() == 4
+    # Another index; and the same one for the same sizes.
+    assert len({plain.fingerprint(), default.fingerprint(), small.fingerprint()}) == 3
+    spelled_out = load_collection(write({"collection.yaml": head + "chunks: {tokens: 512, overlap: 128}\n"}))
+    assert spelled_out.fingerprint() == default.fingerprint()
+    with pytest.raises(SettingsError, match="chunks"):
+        load_collection(write({"collection.yaml": head + "chunks: {tokens: 64}\n"}))
+
+
+def test_faults_of_the_documents_are_told_as_ever(write: Any) -> None:
+    from .conftest import FILES
+
+    files = {"collection.yaml": FILES["collection.yaml"] + "chunks: {}\n", "docs.jsonl": '{"id": "d1"}\n'}
+    with pytest.raises(DataError, match=r"docs.jsonl:1"):
+        list(load_collection(write(files)).documents())
+
+
+def test_it_needs_no_network(tmp_path: Path) -> None:
+    code = (
+        "import socket; socket.socket.connect = None\n"
+        "from fairagent.collection.chunks import Chunks, passages\n"
+        "from fairagent.types import Document\n"
+        f"print(len(list(passages([Document('d', {LONG!r})], Chunks()))))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 5

@@ -1,0 +1,264 @@
+"""FairFilter with scripted models: who is asked what, who stays, and what becomes of documents without a verdict."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+
+import pytest
+from judges import STEPS, Data, documents_in, judge, says, step_of, verdicts
+
+from fairagent.errors import (
+    BudgetExceeded,
+    FatalModelError,
+    ModelError,
+    ReplyInvalid,
+    ReplyRefused,
+    ReplyTruncated,
+    TransientModelError,
+    UsageError,
+)
+from fairagent.filter import FairFilter
+from fairagent.llm import ModelReply, ModelRequest
+from fairagent.prompts import Prompts
+from fairagent.testing import Scripted, ScriptedModel
+from fairagent.types import Document, Usage, Verdict
+
+PROMPTS = Prompts()
+
+
+def documents(*texts: str) -> list[Document]:
+    return [Document(f"d{place}", text, f"Title {place}") for place, text in enumerate(texts)]
+
+
+def never(document: Data) -> bool:
+    return False
+
+
+def always(document: Data) -> bool:
+    return True
+
+
+def test_a_document_stays_if_it_passes_either_step():
+    model = judge(PROMPTS, fair=says("fair"), useful=says("useful"))
+    given = documents("neither", "useful", "fair", "fair and useful", "neither")
+    filtered = FairFilter(model, PROMPTS).filter("lawyers", given)
+    assert filtered.documents == (given[1], given[2], given[3])
+    assert filtered.verdicts == (
+        Verdict("d0", False, False, False, "by fairness_filter; by utility_filter"),
+        Verdict("d1", True, False, True, "by fairness_filter; by utility_filter"),
+        Verdict("d2", True, True, None, "by fairness_filter"),
+        Verdict("d3", True, True, None, "by fairness_filter"),
+        Verdict("d4", False, False, False, "by fairness_filter; by utility_filter"),
+    )
+    assert len(model.requests) == 8
+
+
+def test_the_second_step_sees_only_what_failed_the_first():
+    model = judge(PROMPTS, fair=says("fair"), useful=never)
+    FairFilter(model, PROMPTS, batch=2).filter("lawyers", documents("fair", "bad", "fair", "fair", "worse"))
+    asked = sorted((step_of(r, PROMPTS), [d["text"] for d in documents_in(r)]) for r in model.requests)
+    assert asked == [
+        (STEPS[0], ["fair", "bad"]),
+        (STEPS[0], ["fair", "fair"]),
+        (STEPS[0], ["worse"]),
+        (STEPS[1], ["bad"]),
+        (STEPS[1], ["worse"]),
+    ]
+
+
+def test_without_the_second_step():
+    model = judge(PROMPTS, fair=says("fair"), useful=always)
+    filtered = FairFilter(model, PROMPTS, utility=False).filter("lawyers", documents("fair", "bad"))
+    assert [d.id for d in filtered.documents] == ["d0"]
+    assert [v.useful for v in filtered.verdicts] == [None, None]
+    assert [step_of(r, PROMPTS) for r in model.requests] == [STEPS[0], STEPS[0]]
+
+
+@pytest.mark.parametrize("batch", [1, 3, 10, 99])
+@pytest.mark.parametrize("workers", [1, 2, 10])
+def test_batches_and_workers_change_no_verdict(batch: int, workers: int):
+    texts = [f"{'fair' * (n % 2)} {'useful' * (n % 3 == 0)} {n}" for n in range(10)]
+    model = judge(PROMPTS, fair=says("fair"), useful=says("useful"))
+    filtered = FairFilter(model, PROMPTS, batch, workers).filter("lawyers", documents(*texts))
+    assert [d.text for d in filtered.documents] == [text for n, text in enumerate(texts) if n % 2 or n % 3 == 0]
+    assert [v.id for v in filtered.verdicts] == [f"d{n}" for n in range(10)]
+    assert len(model.requests) <= 2 * -(-10 // batch)
+
+
+def test_ten_documents_take_the_time_of_two_calls():
+    # Nobody answers before ten ask: were fewer calls in flight at a time, the barrier would break.
+    stages = {step: threading.Barrier(10, timeout=20) for step in STEPS}
+
+    def answer(request: ModelRequest) -> Scripted:
+        stages[step_of(request, PROMPTS)].wait()
+        return verdicts(documents_in(request), never)
+
+    model = ScriptedModel(answer)
+    filtered = FairFilter(model, PROMPTS, workers=10).filter("lawyers", documents(*map(str, range(10))))
+    assert filtered.documents == ()
+    assert len(model.requests) == 20
+
+
+def test_no_more_calls_at_a_time_than_workers():
+    lock, now, most = threading.Lock(), 0, 0
+    pair = threading.Barrier(2, timeout=20)
+
+    def answer(request: ModelRequest) -> Scripted:
+        nonlocal now, most
+        with lock:
+            now += 1
+            most = max(most, now)
+        pair.wait()
+        with lock:
+            now -= 1
+        return verdicts(documents_in(request), always)
+
+    model = ScriptedModel(answer)
+    FairFilter(model, PROMPTS, workers=2).filter("lawyers", documents(*map(str, range(10))))
+    assert (len(model.requests), most) == (10, 2)
+
+
+def test_nothing_to_filter_asks_nobody():
+    model = ScriptedModel([])
+    filtered = FairFilter(model, PROMPTS).filter("lawyers", [])
+    assert (filtered.documents, filtered.verdicts, filtered.usage) == ((), (), Usage())
+
+
+def test_usage_is_that_of_all_calls():
+    def answer(request: ModelRequest) -> Scripted:
+        return ModelReply(verdicts(documents_in(request), never), 100, 10, seconds=0.5)
+
+    usage = FairFilter(ScriptedModel(answer), PROMPTS).filter("lawyers", documents("a", "b")).usage
+    assert (usage.calls, usage.input_tokens, usage.output_tokens, usage.seconds) == (4, 400, 40, 2.0)
+
+
+def test_a_repeated_run_asks_the_same_and_another_query_or_neighbor_does_not():
+    def requests(query: str, *texts: str, batch: int = 2) -> list[ModelRequest]:
+        model = judge(PROMPTS, always, always)
+        FairFilter(model, PROMPTS, batch, workers=1).filter(query, documents(*texts))
+        return model.requests
+
+    def ids(query: str, *texts: str, batch: int = 2) -> list[str]:
+        return [data["id"] for request in requests(query, *texts, batch=batch) for data in documents_in(request)]
+
+    assert requests("lawyers", "a", "b") == requests("lawyers", "a", "b")
+    assert requests("lawyers", "a")[0].temperature == 0.0
+    first = ids("lawyers", "a", "b")
+    assert len(set(first)) == 2
+    assert ids("lawyers", "a", "b") == first
+    assert not set(ids("judges", "a", "b")) & set(first)
+    assert not set(ids("lawyers", "a", "c")) & set(first)
+    assert not set(ids("lawyers", "a", "b", batch=1)) & set(first)
+    assert len(set(ids("lawyers", "a", "a"))) == 2
+
+
+def test_a_model_never_sees_a_documents_own_id():
+    model = judge(PROMPTS, always, always)
+    FairFilter(model, PROMPTS).filter("lawyers", [Document("wiki-4711", "text")])
+    assert "wiki-4711" not in str(model.requests[0].messages)
+
+
+def test_a_large_batch_is_sent_in_parts():
+    model = judge(PROMPTS, always, always)
+    filtered = FairFilter(model, PROMPTS, batch=10).filter("q" * 9000, documents(*['"\u9f8d' * 3500] * 10))
+    assert len(filtered.documents) == 10
+    assert [len(documents_in(request)) for request in model.requests] == [2] * 5
+
+
+ERRORS = [
+    ReplyInvalid("not JSON"),
+    ReplyRefused("declined"),
+    ReplyTruncated("cut off"),
+    TransientModelError("overloaded"),
+    ModelError("bad request"),
+]
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+@pytest.mark.parametrize(("on_error", "kept"), [("keep", True), ("drop", False)])
+def test_without_a_verdict_the_policy_decides_and_the_note_says_so(error: ModelError, on_error: str, kept: bool):
+    def answer(request: ModelRequest) -> Scripted:
+        (document,) = documents_in(request)
+        return error if document["text"] == "odd" else verdicts([document], always)
+
+    filtered = FairFilter(ScriptedModel(answer), PROMPTS, on_error=on_error).filter("q", documents("a", "odd", "b"))
+    assert [v.kept for v in filtered.verdicts] == [True, kept, True]
+    odd = filtered.verdicts[1]
+    assert (odd.fair, odd.useful) == (None, None)
+    assert odd.note == f"not judged: {error}; {'kept all the same' if kept else 'dropped'}"
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+def test_fail_raises_the_models_error(error: ModelError):
+    with pytest.raises(type(error)):
+        FairFilter(ScriptedModel(lambda _: error), PROMPTS, on_error="fail").filter("q", documents("a", "b"))
+
+
+@pytest.mark.parametrize(("on_error", "kept"), [("keep", True), ("drop", False)])
+def test_the_policy_holds_for_the_second_step_too(on_error: str, kept: bool):
+    def answer(request: ModelRequest) -> Scripted:
+        return verdicts(documents_in(request), never) if step_of(request, PROMPTS) == STEPS[0] else ERRORS[1]
+
+    (verdict,) = FairFilter(ScriptedModel(answer), PROMPTS, on_error=on_error).filter("q", documents("a")).verdicts
+    assert (verdict.kept, verdict.fair, verdict.useful) == (kept, False, None)
+    assert "not judged: declined" in verdict.note
+
+
+@pytest.mark.parametrize("on_error", ["keep", "drop", "fail"])
+@pytest.mark.parametrize("error", [FatalModelError("no key"), BudgetExceeded("10 calls")])
+def test_what_no_call_can_survive_is_raised_and_the_rest_is_not_asked(error: Exception, on_error: str):
+    class Broken:
+        calls = 0
+
+        def complete(self, request: ModelRequest) -> ModelReply:
+            self.calls += 1
+            raise error
+
+    model = Broken()
+    with pytest.raises(type(error)):
+        FairFilter(model, PROMPTS, workers=1, on_error=on_error).filter("q", documents(*map(str, range(50))))
+    assert model.calls < 50
+
+
+def test_one_text_that_spoils_its_batch_does_not_cost_its_neighbors_their_verdicts():
+    def answer(request: ModelRequest) -> Scripted:
+        shown = documents_in(request)
+        return ERRORS[1] if any(d["text"] == "odd" for d in shown) else verdicts(shown, says("fair"))
+
+    given = documents("fair", "odd", "bad")
+    filtered = FairFilter(ScriptedModel(answer), PROMPTS, batch=3, utility=False).filter("q", given)
+    assert [(v.kept, v.fair) for v in filtered.verdicts] == [(True, True), (True, None), (False, False)]
+
+
+def test_an_overloaded_server_is_not_asked_about_each_document_again():
+    model = ScriptedModel(lambda _: ERRORS[3])
+    filtered = FairFilter(model, PROMPTS, batch=5).filter("q", documents(*"abcde"))
+    assert len(model.requests) == 1
+    assert len(filtered.documents) == 5
+
+
+def test_a_models_reason_is_one_short_line():
+    def answer(request: ModelRequest) -> Scripted:
+        return verdicts(documents_in(request), always, "a\n\u202eb " + "c" * 500)
+
+    (verdict,) = FairFilter(ScriptedModel(answer), PROMPTS).filter("q", documents("a")).verdicts
+    assert verdict.note == f"a b {'c' * 196} ..."
+
+
+@pytest.mark.parametrize("reply", ["true", '{"verdicts": {}}', '{"verdicts": [{"pass": "True"}]}'])
+def test_a_reply_of_another_form_is_no_verdict(reply: str):
+    model = ScriptedModel(lambda _: reply)
+    (verdict,) = FairFilter(model, PROMPTS).filter("q", documents("a")).verdicts
+    assert (verdict.kept, verdict.fair) == (True, None)
+    assert len(model.requests) > 1
+
+
+@pytest.mark.parametrize(
+    "values", [{"batch": 0}, {"workers": 0}, {"batch": -1}, {"compat": "authors", "batch": 2}], ids=json.dumps
+)
+def test_values_that_make_no_sense(values: dict[str, object]):
+    make: Callable[..., FairFilter] = FairFilter
+    with pytest.raises(UsageError, match="FairFilter"):
+        make(ScriptedModel([]), PROMPTS, **values)

@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairagent.generate.context import LONGEST_TITLE, arrange, fit
+from fairagent.llm.base import estimate_tokens
+from fairagent.types import Document
+
+
+def documents(*texts: str) -> list[Document]:
+    return [Document(f"d{number}", text, f"Title {number}") for number, text in enumerate(texts)]
+
+
+def test_what_fits_stays_as_it_is() -> None:
+    context = documents("One.", "Two.")
+    assert fit(context, 100) == (tuple(context), ())
+
+
+def test_documents_longer_than_the_context_are_cut_at_the_end_of_a_word_and_said() -> None:
+    kept, notes = fit(documents("lawyer " * 1000, "judges " * 1000), 100)
+    assert [one.text for one in kept] == [("lawyer " * 28).strip(), ("judges " * 28).strip()]
+    assert notes == ("2 of 2 documents were cut to fit 100 tokens",)
+
+
+def test_what_short_documents_leave_over_goes_to_the_longer_ones() -> None:
+    kept, notes = fit(documents("a" * 400, "b" * 40, "c" * 400), 150)
+    assert [len(one.text) for one in kept] == [280, 40, 280]
+    assert notes == ("2 of 3 documents were cut to fit 150 tokens",)
+
+
+def test_a_text_without_spaces_is_cut_too() -> None:
+    (kept,), _ = fit(documents("弁護士" * 200), 100)
+    assert kept.text == ("弁護士" * 45)[:133]
+
+
+def test_hidden_characters_and_endless_titles_are_taken_out() -> None:
+    (kept,), notes = fit([Document("d1", "A law\u200byer\u202e.", "T" * 1000)], 100)
+    assert (kept.id, kept.text, len(kept.title), notes) == ("d1", "A lawyer.", LONGEST_TITLE, ())
+
+
+def test_no_documents() -> None:
+    assert fit([], 100) == ((), ())
+
+
+@given(st.lists(st.text(alphabet="ab é\n弁", max_size=400), max_size=6), st.integers(0, 200))
+def test_the_budget_is_kept_and_no_document_goes(texts: list[str], tokens: int) -> None:
+    kept, notes = fit(documents(*texts), tokens)
+    assert [one.id for one in kept] == [f"d{number}" for number in range(len(texts))]
+    assert all(text.startswith(one.text) for text, one in zip(texts, kept, strict=True))
+    assert sum(estimate_tokens(one.text) for one in kept) <= tokens
+    assert bool(notes) == any(text != one.text for text, one in zip(texts, kept, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("order", "expected"),
+    [("rank", (1, 2, 3, 4, 5)), ("reversed", (5, 4, 3, 2, 1)), ("ends", (1, 3, 5, 4, 2))],
+)
+def test_orders(order: str, expected: tuple[int, ...]) -> None:
+    assert arrange(5, order) == expected  # type: ignore[arg-type]
+    assert arrange(0, order) == ()  # type: ignore[arg-type]
