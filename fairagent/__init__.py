@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     )
     from fairagent.retrieve.lucene import LuceneRetriever, build_index
     from fairagent.settings import Settings, load_settings
-    from fairagent.types import Document, Hit, Query, Ranking, SearchResult, Term, Topic, Trace
+    from fairagent.types import Answer, AnswerResult, Document, Hit, Query, Ranking, SearchResult, Term, Topic, Trace
 
 _HOMES = {
     "fairagent.agent": ("FairAgent",),
@@ -43,11 +43,24 @@ _HOMES = {
     ),
     "fairagent.retrieve.lucene": ("LuceneRetriever", "build_index"),
     "fairagent.settings": ("Settings", "load_settings"),
-    "fairagent.types": ("Document", "Hit", "Query", "Ranking", "SearchResult", "Term", "Topic", "Trace"),
+    "fairagent.types": (
+        "Answer",
+        "AnswerResult",
+        "Document",
+        "Hit",
+        "Query",
+        "Ranking",
+        "SearchResult",
+        "Term",
+        "Topic",
+        "Trace",
+    ),
 }
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "Answer",
+    "AnswerResult",
     "BackendUnavailable",
     "BudgetExceeded",
     "Collection",

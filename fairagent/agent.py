@@ -6,11 +6,14 @@ special case of several: the gap is the sum over dimensions, the group to help t
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from time import perf_counter
+from typing import TYPE_CHECKING
 
 from fairagent.candidates import select
 from fairagent.collection import Collection
+from fairagent.errors import ModelError, UsageError
 from fairagent.exposure import ExposureMeter, most_underexposed, total_gap
 from fairagent.query import as_query, with_terms
 from fairagent.refine.base import Refiner, RefineState
@@ -20,14 +23,18 @@ from fairagent.retrieve.base import Retriever, Vocabulary, checked
 from fairagent.retrieve.clock import engine_seconds
 from fairagent.retrieve.relevance_model import RM3, TermSource
 from fairagent.settings import Settings
-from fairagent.types import Query, Ranking, Refinement, SearchResult, Step, Term, Topic, Trace, Usage
+from fairagent.types import AnswerResult, Query, Ranking, Refinement, SearchResult, Step, Term, Topic, Trace, Usage
+
+if TYPE_CHECKING:
+    from fairagent.answer import Answerer
 
 
 @dataclass(frozen=True, slots=True)
 class FairAgent:
     """Finds rankings that are relevant to a query and show groups their share. `open_agent` makes one.
 
-    An agent holds no state of a search: threads may share it.
+    An agent holds no state of a search: threads may share it. `answerer` opens what answers need, which may be a
+    model, when the first one is asked for.
     """
 
     collection: Collection
@@ -35,6 +42,7 @@ class FairAgent:
     refiner: Refiner
     reranker: Reranker
     settings: Settings
+    answerer: Callable[[], Answerer] | None = None
 
     def search(self, query: str | Query | Topic) -> SearchResult:
         """A fair ranking of `settings.n` documents, with the trace of how it came about.
@@ -43,10 +51,32 @@ class FairAgent:
         Raises DataError where a target cannot be made or the engine's list is none, BackendUnavailable, and what the
         refiner's model raises.
         """
+        return self._search(as_query(query))[0]
+
+    def answer(self, query: str | Query | Topic, on_text: Callable[[str], None] | None = None) -> AnswerResult:
+        """An answer from the first documents of a fair ranking, with its citations and all that it came from.
+
+        `on_text` is told the answer piece by piece while it is being written, e.g. `queue.put` or
+        `sys.stdout.write`; what it raises ends the answer. Raises what `search` does, UsageError for an agent without
+        an answerer, and what the filter, the generator and the attribution raise.
+        """
+        if self.answerer is None:
+            raise UsageError("this agent has no answerer; `open_agent` makes one that answers")
+        # Before the search, which may be paid for: whatever is missing is said now.
+        answerer = self.answerer()
+        found, meter = self._search(as_query(query))
+        return answerer.answer(found, meter, self.retriever, on_text)
+
+    def _search(self, query: Query) -> tuple[SearchResult, ExposureMeter]:
+        """A fair ranking, and what measured it."""
         started, engine_started = perf_counter(), engine_seconds()
-        query = as_query(query)
         steps, meter = self._start(query)
-        stopped = self._refine(query, meter, steps)
+        try:
+            stopped = self._refine(query, meter, steps)
+        except ModelError as error:
+            # What the steps before it took was spent as well.
+            error.usage = sum((step.usage for step in steps), error.usage)
+            raise
 
         candidates = select(self.settings.candidates, steps)
         targets = tuple(target.shares for target in meter.targets)
@@ -69,7 +99,7 @@ class FairAgent:
             seconds=perf_counter() - started,
             engine_seconds=engine_seconds() - engine_started,
         )
-        return SearchResult(query, ranking, hits, trace)
+        return SearchResult(query, ranking, hits, trace), meter
 
     def _start(self, query: Query) -> tuple[list[Step], ExposureMeter]:
         """The user's words, then, where the engine can tell them, the words of the topic."""
@@ -106,10 +136,13 @@ class FairAgent:
             proposed = self.refiner.refine(state)
             added, dropped = self._tried_out(proposed, tried)
             tried |= {term.text for term in proposed.terms}
-            step = replace(now, source=proposed.source, aim=group, added=added, dropped=dropped, usage=proposed.usage)
+            step = replace(now, source=proposed.source, aim=group, usage=proposed.usage, refused=proposed.refused)
+            step = replace(step, added=added, dropped=dropped)
             if not added:
                 steps.append(replace(step, accepted=False))
-                return proposed.note or "no new keyword occurs in the index"
+                repeated = proposed.terms and not dropped
+                nothing = "repeated: no keyword is new" if repeated else "no new keyword occurs in the index"
+                return proposed.note or nothing
 
             refined = with_terms(now.query, added)
             step = _measured(meter, replace(step, query=refined, ranking=self._retrieve(refined)))

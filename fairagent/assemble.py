@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fairagent.agent import FairAgent
 from fairagent.collection import Collection, load_collection
-from fairagent.errors import UsageError
+from fairagent.errors import SettingsError, UsageError
 from fairagent.exposure import dimensions_of
 from fairagent.measures import parse_discount
 from fairagent.refine.base import Refiner
@@ -19,7 +20,21 @@ from fairagent.rerank.exposure import ExposureReranker
 from fairagent.rerank.relevance import FusedReranker, OriginalReranker
 from fairagent.retrieve.base import Retriever
 from fairagent.retrieve.lucene import LuceneRetriever
+from fairagent.retrieve.passages import LucenePassages
+from fairagent.retrieve.relevance_model import TermSource
+from fairagent.retrieve.rm3 import Engine
 from fairagent.settings import Settings, load_settings, merge
+
+if TYPE_CHECKING:
+    from fairagent.answer import Answerer
+    from fairagent.attribute import Attributor
+    from fairagent.filter import Filter
+    from fairagent.generate import Generator
+    from fairagent.llm import Model
+    from fairagent.llm.models import Models
+    from fairagent.prompts import Prompts
+    from fairagent.refine.grounded import GroundedRefiner
+    from fairagent.refine.llm import LlmRefiner
 
 
 def open_agent(
@@ -42,7 +57,25 @@ def open_agent(
     for dimension in chosen.dimensions:
         loaded.groups.labels(dimension)
     retriever = open_retriever(loaded, index_folder(loaded, chosen, index), chosen)
-    return FairAgent(loaded, retriever, make_refiner(chosen, retriever), make_reranker(chosen, retriever), chosen)
+    return make_agent(loaded, retriever, chosen)
+
+
+def make_agent(collection: Collection, retriever: Engine, settings: Settings) -> FairAgent:
+    """The agent that the settings describe, over an engine that is open.
+
+    Whatever asks a model asks it through one door: the settings' budget holds for all of it together.
+    """
+    from fairagent.llm.models import Models
+
+    models = Models.of(settings)
+    return FairAgent(
+        collection,
+        retriever,
+        make_refiner(settings, retriever, models),
+        make_reranker(settings, retriever),
+        settings,
+        cache(partial(make_answerer, settings, retriever, models)),
+    )
 
 
 def resolve(settings: Settings | Path | str | None, overrides: Mapping[str, Any]) -> Settings:
@@ -69,24 +102,45 @@ def index_folder(collection: Collection, settings: Settings, given: Path | str =
     return Path(str(given) or settings.index or Path("indexes") / collection.name)
 
 
-def open_retriever(collection: Collection, folder: Path, settings: Settings) -> LuceneRetriever:
-    """BM25 over the collection's index, which must have been built from it as it is now."""
+def open_retriever(collection: Collection, folder: Path, settings: Settings) -> LuceneRetriever | LucenePassages:
+    """BM25 over the collection's index, which must have been built from it as it is now.
+
+    Of a collection in passages it ranks documents, by their best passage.
+    """
     retrieval = settings.retrieval
-    return LuceneRetriever(folder, collection, retrieval.analyzer, retrieval.k1, retrieval.b, retrieval.memory)
+    engine = LuceneRetriever(folder, collection, retrieval.analyzer, retrieval.k1, retrieval.b, retrieval.memory)
+    return LucenePassages(engine) if collection.chunks else engine
 
 
-def make_refiner(settings: Settings, retriever: LuceneRetriever) -> Refiner:
-    """The refiner that the settings name."""
+def make_refiner(settings: Settings, terms: TermSource, models: Models | None = None) -> Refiner:
+    """The refiner that the settings name; it learns from `terms`, which the engine mostly is.
+
+    `models` (unless told otherwise, those of the settings) opens its model.
+    """
     if settings.refiner == "none":
         return NoRefiner()
-    if settings.refiner == "llm":
-        from fairagent.llm.openai import OpenAIModel
-        from fairagent.prompts import Prompts
-        from fairagent.refine.llm import LlmRefiner
+    if settings.refiner == "feedback":
+        return _feedback(settings, terms)
+    from fairagent.llm.models import Models
 
-        return LlmRefiner(OpenAIModel.from_settings(settings.model), Prompts(settings.prompts), settings.keyword_weight)
+    return asking_refiner((models or Models.of(settings)).open(settings.model), settings, terms)
+
+
+def asking_refiner(model: Model, settings: Settings, terms: TermSource) -> LlmRefiner | GroundedRefiner:
+    """The refiner `grounded`, where the settings name it, else `llm`; it asks `model`."""
+    from fairagent.prompts import Prompts
+    from fairagent.refine.grounded import GroundedRefiner
+    from fairagent.refine.llm import LlmRefiner
+
+    prompts, weight, drift = Prompts(settings.prompts), settings.keyword_weight, settings.drift
+    if settings.refiner == "grounded":
+        return GroundedRefiner(model, prompts, _feedback(settings, terms), weight, drift)
+    return LlmRefiner(model, prompts, weight, drift)
+
+
+def _feedback(settings: Settings, terms: TermSource) -> FeedbackRefiner:
     feedback = settings.feedback
-    return FeedbackRefiner(retriever, feedback.documents, feedback.terms, feedback.weight)
+    return FeedbackRefiner(terms, feedback.documents, feedback.terms, feedback.weight)
 
 
 def make_reranker(settings: Settings, retriever: Retriever) -> Reranker:
@@ -97,3 +151,71 @@ def make_reranker(settings: Settings, retriever: Retriever) -> Reranker:
     if chosen.kind == "fused":
         return FusedReranker(retriever, chosen.refined)
     return ExposureReranker(chosen.fairness, chosen.unlabeled, parse_discount(settings.discount))
+
+
+def make_answerer(settings: Settings, retriever: Retriever, models: Models | None = None) -> Answerer:
+    """What turns a ranking into an answer, as the settings say; `models` is as in `make_refiner`.
+
+    Raises SettingsError where no model is named that is asked for, BackendUnavailable without a key or a local model.
+    """
+    # Here and not above: who searches alone needs none of it.
+    from fairagent.answer import Answerer
+    from fairagent.llm.models import Models
+    from fairagent.prompts import Prompts
+
+    opened = models or Models.of(settings)
+    prompts = Prompts(settings.prompts)
+
+    def model() -> Model:
+        return opened.open(settings.model)
+
+    return Answerer(
+        _generator(settings, retriever, model, prompts),
+        make_filter(settings, model, prompts),
+        _attributor(settings, model, prompts),
+        settings.context.documents,
+        settings.context.tokens,
+    )
+
+
+def make_filter(settings: Settings, model: Callable[[], Model], prompts: Prompts) -> Filter | None:
+    """The filter that the settings name, if any; it asks what `model` opens."""
+    from fairagent.filter import FairFilter
+
+    chosen = settings.filtering
+    if chosen.kind == "none":
+        return None
+    return FairFilter(model(), prompts, chosen.batch, chosen.workers, chosen.utility, chosen.on_error)
+
+
+def _generator(settings: Settings, retriever: Retriever, model: Callable[[], Model], prompts: Prompts) -> Generator:
+    from fairagent.generate import ExtractiveGenerator, LlmGenerator
+
+    chosen = settings.answering
+    if chosen.kind == "llm":
+        order = settings.context.order
+        return LlmGenerator(model(), prompts, order, chosen.citations, chosen.length, chosen.language)
+    if isinstance(retriever, TermSource):
+        return ExtractiveGenerator(chosen.sentences, retriever.analyze)
+    return ExtractiveGenerator(chosen.sentences)
+
+
+def _attributor(settings: Settings, model: Callable[[], Model], prompts: Prompts) -> Attributor | None:
+    from fairagent.attribute import CitationAttributor, EmbeddingAttributor, JudgeAttributor, NliAttributor
+    from fairagent.retrieve.encoder import BUNDLED, SentenceEncoder
+
+    chosen = settings.attribution
+    if chosen.kind == "none":
+        return None
+    if chosen.kind == "citations":
+        return CitationAttributor()
+    if chosen.kind == "judge":
+        return JudgeAttributor(model(), prompts)
+    if chosen.kind == "embeddings":
+        return EmbeddingAttributor(SentenceEncoder(chosen.encoder or BUNDLED), chosen.threshold)
+    if not chosen.encoder:
+        raise SettingsError(
+            "attribution.kind is nli, which needs a local model for natural language inference: give its folder, or "
+            "its name in the Hugging Face cache, as `attribution: {encoder: ...}`"
+        )
+    return NliAttributor(chosen.encoder)

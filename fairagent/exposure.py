@@ -62,8 +62,11 @@ class ExposureMeter:
     def measure(self, ranking: Ranking) -> tuple[Exposure, ...]:
         """The exposure of every group in the first `n` documents."""
         top = ranking.top(self.n)
-        weights = self.discount(len(top))
-        pairs = zip(self.targets, self.memberships(top.ids), strict=True)
+        return self.weigh(top.ids, self.discount(len(top)))
+
+    def weigh(self, ids: Sequence[str], weights: FloatArray) -> tuple[Exposure, ...]:
+        """The exposure of every group in these documents, which count by `weights` (n,), 0 or more."""
+        pairs = zip(self.targets, self.memberships(ids), strict=True)
         return tuple(self._exposure(target, membership, weights) for target, membership in pairs)
 
     def _exposure(self, target: Target, memberships: FloatArray, weights: FloatArray) -> Exposure:

@@ -6,7 +6,7 @@ Ranks start at 1. Shares are fractions in [0, 1]. Scores are the engine's own; h
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -123,33 +123,51 @@ class Exposure:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What language-model calls consumed; `cost` is in US dollars, None where a price is not known."""
+    """What language-model calls consumed; `cost` is in US dollars, None where a price is not known.
+
+    `estimated` says that a server did not count its tokens, `notes` what had to be done to get the answers (each
+    once). `saved` is what the answers that came from a cache took when they were paid for.
+    """
 
     calls: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
     cost: float | None = 0.0
     seconds: float = 0.0
+    estimated: bool = False
+    notes: tuple[str, ...] = ()
+    saved: Usage | None = None
 
     def __add__(self, other: Usage) -> Usage:
-        cost = None if self.cost is None or other.cost is None else self.cost + other.cost
         return Usage(
             self.calls + other.calls,
             self.input_tokens + other.input_tokens,
             self.output_tokens + other.output_tokens,
-            cost,
+            None if self.cost is None or other.cost is None else self.cost + other.cost,
             self.seconds + other.seconds,
+            self.estimated or other.estimated,
+            tuple(dict.fromkeys(self.notes + other.notes)),
+            self.saved + other.saved if self.saved and other.saved else self.saved or other.saved,
         )
+
+    @property
+    def whole(self) -> Usage:
+        """What the answers took, whether they were paid for now or came from a cache."""
+        return self if self.saved is None else replace(self, saved=None) + self.saved
 
 
 @dataclass(frozen=True, slots=True)
 class Refinement:
-    """What a refiner proposes: keywords, who proposed them, and why there are none where there are none."""
+    """What a refiner proposes: keywords, who proposed them, and why there are none where there are none.
+
+    `refused` are words that a model proposed and that are no keywords (an address, a known one), with the reasons.
+    """
 
     terms: tuple[Term, ...]
     source: str
     note: str = ""
     usage: Usage = Usage()
+    refused: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -157,8 +175,8 @@ class Step:
     """One retrieval of the loop: what was searched, why, and what it did to the exposure of the groups.
 
     `source` says who wrote the query: "query" (the user), "topic words", or a refiner's name. `aim` is the group
-    that a refiner wrote for. `added` are its new keywords, `dropped` those that do not occur in the index. `ranking`
-    is the deep list, `gap` the sum of the dimensions' divergences at the cut-off.
+    that a refiner wrote for. `added` are its new keywords, `dropped` those that do not occur in the index, `refused` is
+    that of its refinement. `ranking` is the deep list, `gap` the sum of the dimensions' divergences at the cut-off.
     """
 
     source: str
@@ -171,6 +189,7 @@ class Step:
     dropped: tuple[str, ...] = ()
     accepted: bool = True
     usage: Usage = Usage()
+    refused: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -211,3 +230,115 @@ class SearchResult:
     ranking: Ranking
     hits: tuple[Hit, ...]
     trace: Trace
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a filter found about one document, and what became of it.
+
+    `fair`: the document brings no bias into an answer; `useful`: an answer needs it. None means not asked, or not
+    answered: `note` says so, and what else is to be known (the model's reasons, a text that was cut).
+    """
+
+    id: str
+    kept: bool
+    fair: bool | None
+    useful: bool | None
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Filtered:
+    """The `documents` that a filter kept, in their order, and its verdict on every one it saw."""
+
+    documents: tuple[Document, ...]
+    verdicts: tuple[Verdict, ...]
+    usage: Usage = Usage()
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """How many documents of a group a filter saw, and how many of them it removed.
+
+    Both are sums of memberships: a document that belongs to a group by half counts by half.
+    """
+
+    group: Group
+    seen: float
+    removed: float
+
+    @property
+    def share(self) -> float:
+        """The share removed, in [0, 1]; 0 where none was seen."""
+        return self.removed / self.seen if self.seen else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A text that answers a query from a context of documents.
+
+    `cited` are the numbers (from 1, in the context's rank order) that it cites, in the order of their first mention;
+    `source` says who wrote it, `notes` what is to be known about it.
+    """
+
+    text: str
+    cited: tuple[int, ...] = ()
+    notes: tuple[str, ...] = ()
+    usage: Usage = Usage()
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Attribution:
+    """How far an answer rests on each document of its context, and what that gives the groups.
+
+    `kind` says who found out: "citations", "nli", "judge" or "embeddings". `weights` (k,) are in [0, 1], in the
+    context's rank order. `exposures` are those of the attributed documents, `retrieved` those of the whole context,
+    one a dimension; both are empty until they are measured.
+    """
+
+    kind: str
+    weights: FloatArray
+    notes: tuple[str, ...] = ()
+    usage: Usage = Usage()
+    exposures: tuple[Exposure, ...] = ()
+    retrieved: tuple[Exposure, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AnswerResult:
+    """An answer to a query, and everything it came from.
+
+    `context` are the documents it was written from, in rank order: citation [k] is the k-th of them. `notes` say what
+    became of the context. `filtered` and `removed` (what each group lost) are there where a filter was asked,
+    `attribution` where it was. `seconds` is the whole time, the search's included.
+    """
+
+    query: Query
+    answer: Answer
+    context: tuple[Hit, ...]
+    search: SearchResult
+    notes: tuple[str, ...] = ()
+    filtered: Filtered | None = None
+    removed: tuple[Removal, ...] = ()
+    attribution: Attribution | None = None
+    seconds: float = 0.0
+
+    @property
+    def cited(self) -> tuple[Hit, ...]:
+        """The documents that the answer cites, in the order of their first mention."""
+        return tuple(self.context[number - 1] for number in self.answer.cited)
+
+    @property
+    def usage(self) -> Usage:
+        """What all model calls took: of the search, the filter, the generator, the attribution."""
+        parts = [self.search.trace.usage, self.answer.usage]
+        parts += [part.usage for part in (self.filtered, self.attribution) if part]
+        return sum(parts, Usage())
+
+    def __str__(self) -> str:
+        """The answer and the readable story behind it, as `fairagent answer` prints it."""
+        # As in `Trace`.
+        from fairagent.report.answer import answer_text
+
+        return answer_text(self)

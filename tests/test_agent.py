@@ -124,7 +124,7 @@ def test_only_words_that_do_not_occur() -> None:
 def test_only_words_that_were_tried_before() -> None:
     engine = Engine({"q": "m1 m2 m3 m4", "q she": "m1 m2 m3 f1"}, absent={"qwertz"})
     result = agent(engine, Proposals("she qwertz", "qwertz she")).search("q")
-    assert result.trace.stopped == "no new keyword occurs in the index"
+    assert result.trace.stopped == "repeated: no keyword is new"
     assert (result.trace.steps[2].added, result.trace.steps[2].dropped) == ((), ())
     assert engine.searched == ["q", "q she"]
     assert result.ranking.ids == ("m1", "m2", "m3", "f1")

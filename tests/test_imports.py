@@ -32,6 +32,8 @@ HEAVY = {
 """What nobody should wait for who only wants a name."""
 
 PUBLIC = [
+    "Answer",
+    "AnswerResult",
     "BackendUnavailable",
     "BudgetExceeded",
     "Collection",
@@ -80,6 +82,7 @@ def test_importing_loads_nothing_heavy() -> None:
     [
         "from fairagent import open_agent, FairAgent, load_collection, build_index, LuceneRetriever, write_demo",
         "import fairagent.measures",
+        "import fairagent.adapters.pyterrier",
         "import fairagent.cli",
     ],
 )

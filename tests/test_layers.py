@@ -30,6 +30,7 @@ FLOW = [
     "filter",
     "generate",
     "attribute",
+    "answer",
     "agent",
     "assemble",
     "evaluate",
@@ -63,6 +64,9 @@ HEAVY = {
     "matplotlib",
     "sentence_transformers",
 }
+
+HOSTS = {"adapters/llama_index": "llama_index"}
+"""Rooms that nobody enters without their host, whose classes theirs are."""
 
 FILES = sorted(ROOT.rglob("*.py"))
 
@@ -130,7 +134,8 @@ def test_there_are_rooms() -> None:
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_every_module_keeps_to_the_flow(path: Path) -> None:
     source = path.read_text(encoding="utf-8")
-    assert heavy_on_import(source) == []
+    host = HOSTS.get(path.relative_to(ROOT).parent.as_posix())
+    assert [found for found in heavy_on_import(source) if found.split(": ")[1].split(".")[0] != host] == []
     if room(path) not in OUTSIDE:
         assert room(path) in FLOW, f"{room(path)} is a new room: say in FLOW where data passes through it"
         assert against_the_flow(room(path), source) == []

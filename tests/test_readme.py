@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -37,7 +39,7 @@ def run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_every_block_is_run():
-    assert set(re.findall(r"^```(\w+)", README, flags=re.MULTILINE)) == {"python", "console", "yaml"}
+    assert set(re.findall(r"^```(\w+)", README, flags=re.MULTILINE)) == {"python", "console", "yaml", "text"}
 
 
 def test_python_example_prints_a_ranking_and_its_exposure(folder):
@@ -49,13 +51,22 @@ def test_python_example_prints_a_ranking_and_its_exposure(folder):
 
 @pytest.mark.parametrize("line", [line[2:] for block in blocks("console") for line in block.splitlines()])
 def test_command_line(line, folder):
-    import shlex
-
     program, *arguments = shlex.split(line)
     assert program == "fairagent"
     done = run([sys.executable, "-c", "from fairagent.cli import main; main()", *arguments], folder)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout
+
+
+def test_the_film_is_what_its_command_prints(folder):
+    """The block is this test's output: on a change that is wanted, paste what the command prints in 100 columns."""
+    (film,) = blocks("text")
+    (line,) = [line for block in blocks("console") for line in block.splitlines() if "--beside" in line]
+    command = [sys.executable, "-c", "from fairagent.cli import main; main()", *shlex.split(line)[2:]]
+    printed = subprocess.run(
+        command, cwd=folder, env={**os.environ, "COLUMNS": "100"}, capture_output=True, encoding="utf-8", check=True
+    ).stdout
+    assert "".join(f"{line.rstrip()}\n" for line in printed.splitlines()) == film
 
 
 def test_the_make_targets_it_names_exist():

@@ -10,7 +10,20 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from fairagent.cli import config, demo, doctor, estimate, evaluate, evaluate_run, index, report, search
+from fairagent.cli import (
+    answer,
+    cache,
+    config,
+    demo,
+    doctor,
+    estimate,
+    evaluate,
+    evaluate_run,
+    index,
+    prompts,
+    report,
+    search,
+)
 from fairagent.cli.terminal import error_console
 from fairagent.errors import FairAgentError
 
@@ -46,12 +59,15 @@ app = typer.Typer(
 app.command("demo")(demo.demo)
 app.command("index")(index.index)
 app.command("search")(search.search)
+app.command("answer")(answer.answer)
 app.command("evaluate")(evaluate.evaluate)
 app.command("evaluate-run")(evaluate_run.evaluate_run)
 app.command("estimate")(estimate.estimate)
 app.command("report")(report.report)
 app.command("doctor")(doctor.doctor)
 app.command("config")(config.config)
+app.add_typer(prompts.prompts, name="prompts")
+app.add_typer(cache.cache, name="cache")
 
 
 def _version(asked: bool) -> None:

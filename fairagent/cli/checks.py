@@ -102,21 +102,22 @@ def check_lucene(memory: str, environ: Mapping[str, str]) -> Check:
 
 
 def check_model(settings: Settings, environ: Mapping[str, str]) -> Iterator[Check]:
-    """Key and address of the language model, which only the refiner `llm` asks."""
+    """Key and address of the language model, and its name where a refiner asks one."""
+    asked = settings.refiner in ("llm", "grounded")
     if environ.get(KEY_VARIABLE):
         yield Check(KEY_VARIABLE, "ok", "set")
     else:
-        yield Check(KEY_VARIABLE, "note", "not set", "needed by refiner: llm; refiner: feedback works without")
+        yield Check(KEY_VARIABLE, "note", "not set", "needed by whatever asks a model; refiner: feedback works without")
     address = settings.model.base_url or environ.get(URL_VARIABLE, "")
     whose = "settings" if settings.model.base_url else URL_VARIABLE if address else "no other is set"
     found = f"{host(address or OPENAI)} ({whose})"
     try:
-        if settings.refiner == "llm":
+        if asked:
             Endpoint.find(settings.model.base_url, environ)
         yield Check("model server", "note" if whose == URL_VARIABLE else "ok", found)
     except FairAgentError as error:
         yield Check("model server", "problem", found, str(error))
-    if settings.refiner == "llm" and not settings.model.name:
+    if asked and not settings.model.name:
         yield Check("model", "problem", "none is named", "set model.name, e.g. --set model.name=NAME")
 
 

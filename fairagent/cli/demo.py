@@ -28,6 +28,7 @@ def demo(
     from fairagent.collection import load_collection
     from fairagent.collection.demo import write_demo
     from fairagent.evaluate.topics import judged_topics, standard_measures
+    from fairagent.report.answer import answer_body, sources_table
     from fairagent.report.record import to_json
     from fairagent.report.story import story
 
@@ -64,6 +65,11 @@ def demo(
     kind = settings.reranking.kind
     out.print(f"\nHow the agent ({kind} re-ranking) went about {result.query.text!r}\n", style="bold")
     out.print(story(result.trace))
-    out.print("\nThe same and more, for any query:", style="bold")
-    command = f"fairagent search -c {file} --index {indexed.folder} --topic {result.query.id}"
-    out.print(command, markup=False, soft_wrap=True)
+    answered = agent.answer(result.query)
+    out.print("\nIts answer, in sentences of the first documents, and the groups of these\n", style="bold")
+    out.print(answer_body(answered))
+    out.print(sources_table(answered))
+    out.print("The same and more, for any query:", style="bold")
+    for command in ("search", "answer"):
+        line = f"fairagent {command} -c {file} --index {indexed.folder} --topic {result.query.id}"
+        out.print(line, markup=False, soft_wrap=True)

@@ -19,7 +19,8 @@ def estimate(file: ExperimentFile, limit_topics: LimitTopics = None, as_json: As
     """Check an experiment file, and say how many calls, tokens and dollars it takes at most.
 
     Tokens are estimated from the rendered prompts, one for every four characters, with the longest reply allowed;
-    dollars where the file sets `prices`. Nothing is searched, and no model is asked.
+    dollars where the file or the settings have `prices`. What is in the cache costs nothing and is counted all the
+    same. Nothing is searched, and no model is asked.
     """
     from fairagent.evaluate.check import check_experiment
     from fairagent.evaluate.estimate import estimate as estimated
@@ -38,8 +39,12 @@ def estimate(file: ExperimentFile, limit_topics: LimitTopics = None, as_json: As
     table = [["system", "model", "topics", "calls", "tokens in", "tokens out", "cost"]]
     table += [[row.system, row.model or "-", str(row.topics), *_counts(row), _dollars(row.dollars)] for row in rows]
     typer.echo("\n".join(aligned(table)))
-    typer.echo(f"\nAt most {sum(row.calls for row in rows):,} calls, {_dollars(total)}: every refinement is counted,")
-    typer.echo("each with the longest reply allowed; most searches stop earlier. Tokens: four characters each.")
+    calls = sum(row.calls for row in rows)
+    typer.echo(
+        f"\nAt most {calls:,} calls, {_dollars(total)}: every refinement, second look of a filter and judgment of"
+    )
+    typer.echo("an answer, each with the longest text and reply allowed; most are shorter or not needed. Tokens: four")
+    typer.echo("characters each.")
     typer.echo("Corrections of invalid replies and repeated attempts come on top.")
 
 

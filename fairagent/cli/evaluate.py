@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fairagent.cli.options import AsJson
-from fairagent.cli.terminal import console, progress_bar
+from fairagent.cli.terminal import console, error_console, progress_bar
 from fairagent.errors import UsageError
 
 if TYPE_CHECKING:
     from fairagent.evaluate.check import Checked
     from fairagent.evaluate.crew import Crew
     from fairagent.evaluate.run import Run
+    from fairagent.types import Usage
 
 WORKERS = 4
 PARTIAL = 7
@@ -47,39 +48,65 @@ def evaluate(
     """Compare systems on a collection's topics, as an experiment file says.
 
     Everything is checked before anything runs. Whatever ends a run, even kill -9: repeat the command, and it goes on
-    where it was and comes to the same results. The folder gets the tables (text, CSV, LaTeX), the rankings as TREC
-    runs, every value by topic, and a page to look at (report.html).
+    where it was and comes to the same results, and no call of a language model that was answered is paid for again.
+    A budget that is used up ends it too (exit code 6): what is done is kept. The folder gets the tables (text, CSV,
+    LaTeX), the rankings as TREC runs, every value by topic, and a page to look at (report.html).
     """
     from fairagent.evaluate.check import check_experiment
     from fairagent.evaluate.experiment import build_indexes, run_experiment
     from fairagent.evaluate.labels import file_name
     from fairagent.evaluate.results import PAGE
+    from fairagent.llm.models import Models
 
     checked = check_experiment(file, limit_topics)
     folder = run or Path("runs") / file_name(checked.plan.name)
     _build(checked, build_indexes)
-    with _crew(workers, dask) as crew, progress_bar() as bar:
-        task = bar.add_task(f"evaluating {checked.plan.name}", total=None)
-        finished = run_experiment(
-            checked, folder, crew, new, lambda done, all: bar.update(task, completed=done, total=all)
-        )
-    show(finished, folder, as_json)
+    models = Models(checked.plan.cache, checked.plan.budget, checked.plan.prices)
+    try:
+        with _crew(workers, dask) as crew, progress_bar() as bar:
+            task = bar.add_task(f"evaluating {checked.plan.name}", total=None)
+            finished = run_experiment(
+                checked, folder, crew, new, lambda done, all: bar.update(task, completed=done, total=all), models=models
+            )
+    except BaseException:
+        if paid := account(models.usage):
+            error_console().print(paid, soft_wrap=True)
+        raise
+    finally:
+        models.close()
+    show(finished, folder, as_json, models.usage)
     write_page(finished, folder / PAGE)
     if any(outcome.failed for outcome in finished.outcomes):
         raise typer.Exit(PARTIAL)
 
 
-def show(run: Run, folder: Path, as_json: bool) -> None:
-    """Print the results of a run."""
+def show(run: Run, folder: Path, as_json: bool, paid: Usage | None = None) -> None:
+    """Print the results of a run, and what was paid for them now."""
     from fairagent.evaluate.results import PAGE
     from fairagent.evaluate.text_table import results_text
     from fairagent.report.record import to_json
 
     if as_json:
-        typer.echo(to_json({"folder": str(folder), "partial": run.partial, **_record(run)}))
+        now = {} if paid is None else {"paid": _spent(paid), "saved": _spent(paid.saved)}
+        typer.echo(to_json({"folder": str(folder), "partial": run.partial, **_record(run), **now}))
         return
     typer.echo(results_text(run))
+    if paid and (said := account(paid)):
+        console().print(said, soft_wrap=True)
     console().print(f"tables, TREC runs and values by topic: {folder}\npage: {folder / PAGE}", soft_wrap=True)
+
+
+def account(paid: Usage) -> str:
+    """What was paid to language models now and what the cache saved, in one line; "" where none was asked.
+
+    >>> from fairagent.types import Usage
+    >>> account(Usage(saved=Usage(calls=231, input_tokens=100_000, output_tokens=20_000, cost=0.04)))
+    'paid now: 0 calls; the cache saved 231 calls, 120,000 tokens, $0.0400'
+    """
+    now = _amount(paid) if paid.calls else "0 calls"
+    if paid.saved is None:
+        return f"paid now: {now}" if paid.calls else ""
+    return f"paid now: {now}; the cache saved {_amount(paid.saved)}"
 
 
 def write_page(run: Run, path: Path) -> None:
@@ -87,6 +114,19 @@ def write_page(run: Run, path: Path) -> None:
     from fairagent.report.page import write_page as write
 
     write(run, path)
+
+
+def _amount(usage: Usage) -> str:
+    dollars = "price unknown" if usage.cost is None else f"${usage.cost:.4f}"
+    tokens = usage.input_tokens + usage.output_tokens
+    return f"{usage.calls:,} call{'s' * (usage.calls != 1)}, {tokens:,} tokens, {dollars}"
+
+
+def _spent(usage: Usage | None) -> dict[str, Any]:
+    from fairagent.types import Usage
+
+    usage = usage or Usage()
+    return {name: getattr(usage, name) for name in ("calls", "input_tokens", "output_tokens", "cost")}
 
 
 def _record(run: Run) -> dict[str, Any]:
@@ -118,7 +158,9 @@ def _build(checked: Checked, build_indexes: Any) -> None:
 
         def progress(what: str, done: int) -> None:
             if what not in tasks:
-                tasks[what] = bar.add_task(what, total=None if bar.disable else checked.collection.source.count())
+                collection = checked.collection
+                total = None if bar.disable or collection.chunks else collection.source.count()
+                tasks[what] = bar.add_task(what, total=total)
             bar.update(tasks[what], completed=done)
 
         build_indexes(checked, progress)

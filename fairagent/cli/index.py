@@ -48,7 +48,8 @@ def index(
         }
         typer.echo(to_json(record))
         return
-    what = f"{manifest.documents:,} documents of {loaded.name}, analyzer {manifest.analyzer}, {decimal(indexed.size)}"
+    things = "passages" if loaded.chunks else "documents"
+    what = f"{manifest.documents:,} {things} of {loaded.name}, analyzer {manifest.analyzer}, {decimal(indexed.size)}"
     out = console()
     if seconds is None:
         out.print(f"{indexed.folder} is up to date: {what}", markup=False, soft_wrap=True)

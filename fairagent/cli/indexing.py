@@ -34,7 +34,9 @@ def ensure_index(collection: Collection, folder: Path, retrieval: Retrieval, for
         return Indexed(folder, manifest, None, _size(folder))
     started = perf_counter()
     with progress_bar() as bar:
-        task = bar.add_task(f"indexing {collection.name}", total=None if bar.disable else collection.source.count())
+        # How many passages there will be is not known before.
+        total = None if bar.disable or collection.chunks else collection.source.count()
+        task = bar.add_task(f"indexing {collection.name}", total=total)
         manifest = build_index(
             collection,
             folder,

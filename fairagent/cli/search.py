@@ -16,16 +16,21 @@ if TYPE_CHECKING:
     from fairagent.types import Query, SearchResult
 
 
+Topic = Annotated[
+    str | None, typer.Option("--topic", metavar="ID", help="A topic of the collection: its query, or yours as its.")
+]
+Length = Annotated[int | None, typer.Option("--n", metavar="N", help="The ranking's length. (default: 20)")]
+Dimensions = Annotated[
+    list[str] | None,
+    typer.Option("--dimension", metavar="NAME", help="Be fair in this; may be repeated. (default: all)"),
+]
+
+
 def search(
     query: Annotated[str | None, typer.Argument(help="What to search for.", show_default=False)] = None,
-    topic: Annotated[
-        str | None, typer.Option("--topic", metavar="ID", help="A topic of the collection: its query, or yours as its.")
-    ] = None,
-    n: Annotated[int | None, typer.Option("--n", metavar="N", help="The ranking's length. (default: 20)")] = None,
-    dimension: Annotated[
-        list[str] | None,
-        typer.Option("--dimension", metavar="NAME", help="Be fair in this; may be repeated. (default: all)"),
-    ] = None,
+    topic: Topic = None,
+    n: Length = None,
+    dimension: Dimensions = None,
     collection: CollectionFile = None,
     index: IndexFolder = None,
     settings: SettingsFile = None,
@@ -43,19 +48,24 @@ def search(
     from fairagent.report.record import result_record, to_json
 
     chosen = settings_of(settings, assignments, collection=collection, index=index, n=n, dimensions=dimension or None)
-    if query is None and topic is None:
-        raise UsageError("nothing to search for: give a query, or --topic ID for a topic of the collection")
-    if query is not None and not query.strip():
-        raise UsageError("the query is empty; give at least one word")
+    check_asked(query, topic)
     loaded = load_collection(collection_path("", chosen))
-    result = open_agent(loaded, settings=chosen).search(_query(query, topic, loaded))
+    result = open_agent(loaded, settings=chosen).search(asked(query, topic, loaded))
     if as_json:
         typer.echo(to_json({"collection": loaded.name, **result_record(result)}))
     else:
         _print(result, chosen.n)
 
 
-def _query(text: str | None, topic: str | None, collection: Collection) -> Query:
+def check_asked(query: str | None, topic: str | None) -> None:
+    """Raise UsageError where there is nothing to search for."""
+    if query is None and topic is None:
+        raise UsageError("nothing to search for: give a query, or --topic ID for a topic of the collection")
+    if query is not None and not query.strip():
+        raise UsageError("the query is empty; give at least one word")
+
+
+def asked(text: str | None, topic: str | None, collection: Collection) -> Query:
     """The user's words, the topic's, or the user's in the topic's place."""
     from fairagent.types import Query
 

@@ -12,12 +12,12 @@ from rich.table import Table
 from rich.text import Text
 
 from fairagent.agent import FairAgent
-from fairagent.assemble import make_refiner, make_reranker
+from fairagent.assemble import make_agent
 from fairagent.cli.terminal import progress_bar
 from fairagent.collection import Collection
 from fairagent.evaluate.topics import mean_over_topics, standard_measures
 from fairagent.query import as_query
-from fairagent.retrieve.lucene import LuceneRetriever
+from fairagent.retrieve.rm3 import Engine
 from fairagent.settings import Settings
 from fairagent.types import Ranking, Topic
 
@@ -46,7 +46,7 @@ class Row:
     seconds: float
 
 
-def compare(collection: Collection, retriever: LuceneRetriever, settings: Settings) -> Iterator[Row]:
+def compare(collection: Collection, retriever: Engine, settings: Settings) -> Iterator[Row]:
     """Run every system on every topic, and judge it at cut-off `settings.n`.
 
     Java compiles what it runs often, so the agent goes over all topics once before anything is timed.
@@ -62,11 +62,11 @@ def compare(collection: Collection, retriever: LuceneRetriever, settings: Settin
         yield _run(f"agent, {kind}", _searching(agent), collection, settings.n)
 
 
-def agent_with(kind: str, collection: Collection, retriever: LuceneRetriever, settings: Settings) -> FairAgent:
+def agent_with(kind: str, collection: Collection, retriever: Engine, settings: Settings) -> FairAgent:
     """The agent that `settings` describe, but with the re-ranker `kind`."""
     reranking = settings.reranking.model_copy(update={"kind": kind})
     chosen = settings.model_copy(update={"reranking": reranking})
-    return FairAgent(collection, retriever, make_refiner(chosen, retriever), make_reranker(chosen, retriever), chosen)
+    return make_agent(collection, retriever, chosen)
 
 
 def systems_table(rows: Sequence[Row], n: int) -> Table:

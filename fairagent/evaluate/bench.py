@@ -6,37 +6,90 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from time import perf_counter
+from typing import Protocol
 
 from fairagent.collection import Collection, load_collection
 from fairagent.errors import DataError, FatalModelError, IndexMismatch, ModelError
+from fairagent.evaluate.answers.exam import Exam
 from fairagent.evaluate.engines import Engines
 from fairagent.evaluate.judge import Judge, step_record
-from fairagent.evaluate.outcome import Outcome
+from fairagent.evaluate.outcome import Outcome, took
 from fairagent.evaluate.plan import Plan
 from fairagent.evaluate.systems import KINDS, Parts, System
-from fairagent.types import SearchResult, Usage
+from fairagent.llm.models import Models
+from fairagent.types import Topic, Usage
+
+
+class Trial(Protocol):
+    """What systems are put to: it says what a topic is, and what one of them comes to under a system."""
+
+    def topic(self, id: str) -> Topic:
+        """The topic of this id."""
+        ...
+
+    def outcome(self, system: str, id: str) -> Outcome:
+        """What it comes to; DataError and ModelError where it fails."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rankings:
+    """Systems rank documents, and the rankings are judged."""
+
+    judge: Judge
+    systems: Mapping[str, System]
+
+    def topic(self, id: str) -> Topic:
+        """The collection's topic."""
+        return self.judge.collection.topics[id]
+
+    def outcome(self, system: str, id: str) -> Outcome:
+        """One topic's ranking, judged."""
+        used, judge = self.systems[system], self.judge
+        result = used.agent.search(self.topic(id))
+        trace = result.trace
+        return Outcome(
+            topic=id,
+            query=result.query.text,
+            system=system,
+            values=judge.values(id, result.ranking),
+            hits=judge.hits(id, result.hits),
+            exposures=judge.exposures(id, result.ranking),
+            steps=tuple(map(step_record, trace.steps)),
+            stopped=trace.stopped if used.agent.settings.iterations else "",
+            **took(trace.usage),
+            oracle=trace.oracle and used.sees_groups,
+            seconds=trace.seconds,
+            failed=None,
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bench:
     """Everything that a topic and a system's name become an outcome with; threads may share it."""
 
-    plan: Plan
-    judge: Judge
+    trial: Trial
     engines: Engines
-    systems: Mapping[str, System]
+    models: Models
 
     @classmethod
-    def open(cls, plan: Plan, collection: Collection | None = None) -> Bench:
+    def open(cls, plan: Plan, collection: Collection | None = None, models: Models | None = None) -> Bench:
         """Open the engines and build the systems, which may train some of them."""
         collection = collection or load_collection(plan.collection)
         engines = Engines(collection)
+        models = models or Models(plan.cache, plan.budget, plan.prices)
         systems = {}
         for name, system in plan.systems.items():
             kind = KINDS[system.kind]
-            parts = Parts(collection, system.settings, engines, system.index, plan.seed)
-            systems[name] = kind.build(parts, kind.options(**system.options))
-        return cls(plan, Judge.of(plan, collection), engines, systems)
+            if kind.build:
+                parts = Parts(collection, system.settings, engines, system.index, plan.seed, models)
+                systems[name] = kind.build(parts, kind.options(**system.options))
+        trial: Trial
+        if plan.questions:
+            trial = Exam.open(plan, plan.questions, systems, models)
+        else:
+            trial = Rankings(Judge.of(plan, collection), systems)
+        return cls(trial, engines, models)
 
     def outcome(self, system: str, id: str) -> Outcome:
         """What one topic comes to under one system.
@@ -44,42 +97,20 @@ class Bench:
         A topic fails where data or a model's replies are at fault; what would fail every topic (no key, no budget, no
         index) is raised, and ends the run.
         """
-        topic = self.judge.collection.topics[id]
         started = perf_counter()
         try:
-            result = self.systems[system].agent.search(topic)
-            return self._outcome(system, id, result)
+            return self.trial.outcome(system, id)
         except (DataError, ModelError) as error:
             if isinstance(error, FatalModelError | IndexMismatch):
                 raise
-            return Outcome.failure(id, topic.query, system, str(error), perf_counter() - started)
+            spent = error.usage if isinstance(error, ModelError) else Usage()
+            query = self.trial.topic(id).query
+            return Outcome.failure(id, query, system, str(error), perf_counter() - started, spent)
 
-    def _outcome(self, name: str, id: str, result: SearchResult) -> Outcome:
-        system, trace = self.systems[name], result.trace
-        return Outcome(
-            topic=id,
-            query=result.query.text,
-            system=name,
-            values=self.judge.values(id, result.ranking),
-            hits=self.judge.hits(id, result.hits),
-            exposures=self.judge.exposures(id, result.ranking),
-            steps=tuple(map(step_record, trace.steps)),
-            stopped=trace.stopped if system.agent.settings.iterations else "",
-            calls=trace.usage.calls,
-            input_tokens=trace.usage.input_tokens,
-            output_tokens=trace.usage.output_tokens,
-            cost=self._cost(name, trace.usage),
-            oracle=trace.oracle and system.sees_groups,
-            seconds=trace.seconds,
-            failed=None,
-        )
-
-    def _cost(self, system: str, usage: Usage) -> float | None:
-        """US dollars: what the model's door says, else what the experiment's prices say, else None."""
-        price = self.plan.prices.get(self.plan.systems[system].settings.model.name)
-        if usage.cost is not None or price is None:
-            return usage.cost
-        return (usage.input_tokens * price.input + usage.output_tokens * price.output) / 1e6
+    def close(self) -> None:
+        """Release the engines' files and the models' connections."""
+        self.engines.close()
+        self.models.close()
 
 
 _opened: dict[str, Bench] = {}
@@ -105,4 +136,4 @@ def keep_open(key: str, bench: Bench) -> None:
 def close(key: str) -> None:
     """Forget the bench of `key` in this process and release its files."""
     if bench := _opened.pop(key, None):
-        bench.engines.close()
+        bench.close()

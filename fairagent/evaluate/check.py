@@ -7,20 +7,24 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 
 from fairagent.collection import Collection, load_collection
 from fairagent.collection.faults import listed
 from fairagent.errors import DataError, SettingsError, UsageError
+from fairagent.evaluate.answers.check import check_questions
+from fairagent.evaluate.answers.questions import Question, kinds
 from fairagent.evaluate.check_systems import check_systems, read_systems
-from fairagent.evaluate.experiment_file import ExperimentFile
+from fairagent.evaluate.experiment_file import ExperimentFile, Questions
 from fairagent.evaluate.labels import measure_label
-from fairagent.evaluate.plan import Plan, SystemPlan, cutoff
+from fairagent.evaluate.plan import Plan, QuestionsPlan, SystemPlan, cutoff
 from fairagent.evaluate.problems import Problems
 from fairagent.evaluate.topics import JudgedTopics, judged_topics
+from fairagent.llm.models import Models
 from fairagent.measures import Measure, Product, parse_measure
-from fairagent.settings import read_yaml, validate
+from fairagent.settings import Settings, load_settings, read_yaml, validate
 
 LEAST = {"name": "-", "collection": "-", "systems": {"-": {}}}
 """The smallest file that is right."""
@@ -30,11 +34,21 @@ WITHOUT_RELEVANT = "no relevant document"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Checked:
-    """An experiment that can run, with the collection loaded; `excluded` says why topics do not count."""
+    """An experiment that can run, with the collection loaded; `excluded` says why topics do not count.
+
+    `questions` by their ids, where questions are answered.
+    """
 
     plan: Plan
     collection: Collection
     excluded: Mapping[str, str]
+    questions: Mapping[str, Question]
+
+    @property
+    def queries(self) -> list[str]:
+        """What is searched for or asked, topic by topic."""
+        topics = self.questions or self.collection.topics
+        return [topics[id].query for id in self.plan.topics]
 
 
 def check_experiment(file: Path, limit: int | None = None, environ: Mapping[str, str] = os.environ) -> Checked:
@@ -44,23 +58,37 @@ def check_experiment(file: Path, limit: int | None = None, environ: Mapping[str,
     """
     problems = Problems()
     described = _read(file, problems)
-    tried = [problems.attempt("measures", _measure, text) for text in described.measures]
+    asked = described.questions
+    tried = [problems.attempt("measures", _measure, text) for text in described.measures] if not asked else []
     measures = [measure for measure in tried if measure is not None]
     n = max(map(cutoff, measures), default=1)
     path = (file.parent / described.collection).absolute()
     collection = problems.attempt("", load_collection, path) if described.collection else None
+    # Those that are judged, and those that the systems are fair in.
     dimensions = _dimensions(described, collection, problems) if collection else described.dimensions
-    systems = read_systems(described, dimensions, n, problems, environ)
+    common = _common(described, problems, environ)
+    systems = read_systems(described, file.parent, dimensions, n, problems, environ)
     judged: dict[str, JudgedTopics] = {}
     topics: list[str] = []
     excluded: dict[str, str] = {}
+    questions: Mapping[str, Question] = {}
+    if asked:
+        questions = check_questions(described, asked, file.parent, problems)
+        topics, dimensions = _chosen(described, list(questions), problems), kinds(questions.values())
     if collection:
-        judged = {name: judged_topics(collection, name, described.per_group) for name in dimensions}
-        topics, excluded = _topics(described, collection, judged, problems)
-        systems = check_systems(systems, collection, judged, problems, environ)
+        if not asked:
+            judged = {name: judged_topics(collection, name, described.per_group) for name in dimensions}
+            topics, excluded = _topics(described, collection, judged, problems)
+        # Without a cache: to check makes no folder.
+        models = Models("", common.budget, common.prices, environ)
+        systems = check_systems(systems, collection, judged, problems, models)
+        if asked and asked.judge:
+            problems.attempt("questions.judge", models.open, asked.judge)
+        models.close()
     baseline = described.baseline or next(iter(described.systems), "")
     _check_names(described, baseline, systems, problems)
-    expected = _expected(described, dimensions, measures, problems)
+    labels = [asked.task] if asked else list(map(str, measures))
+    expected = _expected(described, dimensions, labels, problems)
     problems.check(file)
     assert collection
     plan = Plan(
@@ -70,13 +98,16 @@ def check_experiment(file: Path, limit: int | None = None, environ: Mapping[str,
         topics=tuple(topics[:limit]),
         dimensions=dimensions,
         per_group=described.per_group,
-        measures=tuple(map(str, measures)),
+        measures=tuple(labels),
         seed=described.seed,
         systems={baseline: systems[baseline], **systems},
-        prices=described.prices,
+        prices=common.prices,
+        budget=common.budget,
+        cache=common.cache and str(Path(common.cache).absolute()),
         expected=expected,
+        questions=asked and _questions(asked, file.parent),
     )
-    return Checked(plan, collection, excluded)
+    return Checked(plan, collection, excluded, questions)
 
 
 def _read(file: Path, problems: Problems) -> ExperimentFile:
@@ -91,6 +122,16 @@ def _read(file: Path, problems: Problems) -> ExperimentFile:
         except ValidationError:
             continue
     return ExperimentFile.model_construct(**kept)  # type: ignore[arg-type]
+
+
+def _common(described: ExperimentFile, problems: Problems, environ: Mapping[str, str]) -> Settings:
+    """Settings of which budget, prices and cache hold for all systems together."""
+    own: dict[str, Any] = {
+        key: value
+        for key in ("budget", "prices", "cache")
+        if key in described.model_fields_set and (value := getattr(described, key))
+    }
+    return problems.attempt("", load_settings, None, own, environ) or Settings()
 
 
 def _measure(text: str) -> Measure:
@@ -114,16 +155,7 @@ def _topics(
     described: ExperimentFile, collection: Collection, judged: Mapping[str, JudgedTopics], problems: Problems
 ) -> tuple[list[str], dict[str, str]]:
     """The ids of the topics that count for anything, in the collection's order, and why the others do not."""
-    chosen = list(collection.topics)
-    if isinstance(described.topics, int):
-        chosen = chosen[: described.topics]
-    elif isinstance(described.topics, tuple):
-        for id in described.topics:
-            if id not in collection.topics:
-                near = difflib.get_close_matches(id, collection.topics, n=1)
-                hint = f"did you mean {near[0]!r}?" if near else f"there are {len(collection.topics)}"
-                problems.add(SettingsError, f"topics: the collection has no topic {id!r}; {hint}")
-        chosen = [id for id in chosen if id in described.topics]
+    chosen = _chosen(described, list(collection.topics), problems)
     without_relevant = set(judged_topics(collection, None).without_relevant)
     of_any = {id for topics in judged.values() for id in topics.counted}
     excluded: dict[str, str] = {}
@@ -141,6 +173,21 @@ def _topics(
     return counted, excluded
 
 
+def _chosen(described: ExperimentFile, ids: Sequence[str], problems: Problems) -> list[str]:
+    """Those of the topics that the file chooses, in their order."""
+    if isinstance(described.topics, int):
+        return list(ids[: described.topics])
+    if not isinstance(described.topics, tuple):
+        return list(ids)
+    for id in described.topics:
+        if id not in ids:
+            near = difflib.get_close_matches(id, ids, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"there are {len(ids)}"
+            there = "there is no question" if described.questions else "the collection has no topic"
+            problems.add(SettingsError, f"topics: {there} {id!r}; {hint}")
+    return [id for id in ids if id in described.topics]
+
+
 def _check_names(
     described: ExperimentFile, baseline: str, systems: Mapping[str, SystemPlan], problems: Problems
 ) -> None:
@@ -151,15 +198,21 @@ def _check_names(
         if name not in described.systems:
             problems.add(SettingsError, f"expected: no system {name!r}; there are: {listed(described.systems)}")
     models = {system.settings.model.name for system in systems.values()}
+    if described.questions and described.questions.judge:
+        models.add(described.questions.judge.name)
     for name in sorted(set(described.prices) - models):
         problems.add(SettingsError, f"prices: no system uses the model {name!r}")
 
 
+def _questions(asked: Questions, folder: Path) -> QuestionsPlan:
+    return QuestionsPlan(task=asked.task, path=str((folder / asked.path).absolute()), judge=asked.judge)
+
+
 def _expected(
-    described: ExperimentFile, dimensions: Sequence[str], measures: Sequence[Measure], problems: Problems
+    described: ExperimentFile, dimensions: Sequence[str], measures: Sequence[str], problems: Problems
 ) -> dict[str, dict[str, dict[str, float]]]:
     """The expected numbers by system, dimension ("" for relevance alone) and the measures' full definitions."""
-    names = {name: str(measure) for measure in measures for name in (measure_label(str(measure)), str(measure))}
+    names = {name: measure for measure in measures for name in (measure_label(measure), measure)}
     expected: dict[str, dict[str, dict[str, float]]] = {}
     for system, values in described.expected.items():
         of_relevance = {name: value for name, value in values.items() if isinstance(value, float)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,38 +21,64 @@ from fairagent.evaluate.problems import Problems
 from fairagent.evaluate.systems import KINDS
 from fairagent.evaluate.topics import JudgedTopics
 from fairagent.exposure import ExposureMeter
-from fairagent.settings import Settings, load_settings, merge, validate
+from fairagent.llm.models import Models
+from fairagent.prompts import source_beside
+from fairagent.settings import BudgetSettings, Settings, load_settings, merge, validate
 from fairagent.types import Ranking
 
-NOT_OF_A_SYSTEM = {"n": "it is the largest cut-off of the measures", "collection": "all systems search the same"}
+OF_ALL: dict[str, Any] = {"budget": BudgetSettings(), "prices": {}, "cache": ""}
+"""What stands in a system's settings in the place of those that are one for all systems."""
+NOT_OF_A_SYSTEM = {
+    "n": "it is the largest cut-off of the measures, or `context: {documents: ...}` where questions are answered",
+    "collection": "all systems search the same",
+    **dict.fromkeys(OF_ALL, "it is one for all systems and stands at the top of the file"),
+}
 """Settings that an experiment decides, and why."""
 
 
 def read_systems(
-    described: ExperimentFile, dimensions: tuple[str, ...], n: int, problems: Problems, environ: Mapping[str, str]
+    described: ExperimentFile,
+    folder: Path,
+    dimensions: tuple[str, ...],
+    n: int,
+    problems: Problems,
+    environ: Mapping[str, str],
 ) -> dict[str, SystemPlan]:
-    """The systems whose kind, options and settings are right; `index` is still empty."""
-    shared = _own(described.settings, "settings", problems)
+    """The systems whose kind, options and settings are right; `index` is still empty.
+
+    `folder` is the file's: folders of prompt templates are looked for beside it.
+    """
+    shared = _own(described.settings, folder, "settings", problems)
     if problems.attempt("", _settings, [shared], dimensions, n, environ) is None:
         shared = {}
     systems: dict[str, SystemPlan] = {}
     files: dict[str, str] = {}
     for name, values in described.systems.items():
         where = f"systems.{name}"
-        own = _own({key: value for key, value in values.items() if key not in ("system", "options")}, where, problems)
+        given = {key: value for key, value in values.items() if key not in ("system", "options")}
+        own = _own(given, folder, where, problems)
         kind = str(values.get("system", "agent"))
         settings = problems.attempt(where, _settings, [shared, own], dimensions, n, environ)
         options = _options(kind, values.get("options"), where, problems)
+        if options and not (KINDS[kind].build or described.questions):
+            problems.add(SettingsError, f"{where}.system: {kind!r} ranks nothing; it is there to answer `questions`")
         if settings and options:
-            systems[name] = SystemPlan(kind=kind, options=options.model_dump(), settings=settings, index="")
+            update, task = {**OF_ALL}, None
+            if described.questions:
+                # It finds what is answered from, and no more.
+                update["n"], task = settings.context.documents if KINDS[kind].build else 1, described.questions.task
+            chosen = settings.model_copy(update=update)
+            systems[name] = SystemPlan(kind=kind, options=options.model_dump(), settings=chosen, index="", task=task)
         other = files.setdefault(file_name(name).casefold(), name)
         if other != name:
             problems.add(SettingsError, f"{where}: its run file would be that of {other!r}; change one of the names")
     return systems
 
 
-def _own(values: Mapping[str, Any], where: str, problems: Problems) -> dict[str, Any]:
+def _own(values: Mapping[str, Any], folder: Path, where: str, problems: Problems) -> dict[str, Any]:
     """The settings that are a system's to make; adds the others as problems."""
+    if isinstance(prompts := values.get("prompts"), str):
+        values = {**values, "prompts": source_beside(prompts, folder)}
     for key in values:
         if key in NOT_OF_A_SYSTEM:
             problems.add(SettingsError, f"{where}.{key} cannot be set: {NOT_OF_A_SYSTEM[key]}")
@@ -81,7 +108,7 @@ def check_systems(
     collection: Collection,
     judged: Mapping[str, JudgedTopics],
     problems: Problems,
-    environ: Mapping[str, str],
+    models: Models,
 ) -> dict[str, SystemPlan]:
     """The systems with their indexes' folders; adds what does not fit the collection, its index or this machine."""
     placed: dict[str, SystemPlan] = {}
@@ -95,8 +122,8 @@ def check_systems(
             problems.attempt("", check_lucene, collection, folder, settings)
         if options.needs_embeddings:
             problems.attempt("", check_dense, collection, folder, options.model)
-        if system.kind == "agent" and settings.refiner == "llm":
-            problems.attempt(where, _check_model, settings, environ)
+        if system.asks_model:
+            problems.attempt(where, _check_model, settings, models)
         other, analyzer = analyzers.setdefault(folder, (name, settings.retrieval.analyzer))
         if analyzer != settings.retrieval.analyzer:
             problems.add(
@@ -125,9 +152,8 @@ def _check_groups(
     problems.attempt(f"{where}.options", options.check, collection, settings)
 
 
-def _check_model(settings: Settings, environ: Mapping[str, str]) -> None:
-    from fairagent.llm.openai import OpenAIModel
+def _check_model(settings: Settings, models: Models) -> None:
     from fairagent.prompts import Prompts
 
     Prompts(settings.prompts)
-    OpenAIModel.from_settings(settings.model, environ).close()
+    models.open(settings.model)

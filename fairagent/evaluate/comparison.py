@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from fairagent.evaluate.labels import LOWER_IS_BETTER
 from fairagent.evaluate.outcome import Outcome
 from fairagent.evaluate.statistics import (
     bootstrap_intervals,
@@ -26,8 +27,8 @@ class Comparison:
     `dimension` is "" for measures of relevance alone. `low` and `high` are the 95 % bootstrap interval of the mean.
     `difference` (of means, system - baseline) and the p-values are None for the baseline itself, and the p-values
     where fewer than two topics count; `t_holm` and `randomization_holm` are corrected (Holm) over the systems of the
-    measure and dimension. Wins, ties (up to
-    1e-9) and losses are topics (0 for the baseline).
+    measure and dimension. Wins, ties (up to 1e-9) and losses are topics (0 for the baseline); where lower values are
+    better, these win.
     """
 
     system: str
@@ -92,7 +93,7 @@ def _rows(dimension: str, measure: str, systems: Sequence[str], values: FloatArr
     randomization = paired_randomization(differences, seeded(seed, "randomization", dimension, measure))
     tests = zip(rows[1:], differences, t, holm(t), randomization, holm(randomization), strict=True)
     for row, of_system, t_p, t_holm, randomization_p, randomization_holm in tests:
-        wins, ties, losses = wins_ties_losses(of_system)
+        wins, ties, losses = wins_ties_losses(-of_system if measure in LOWER_IS_BETTER else of_system)
         yield replace(
             row,
             difference=float(of_system.mean()),

@@ -9,13 +9,14 @@ from pathlib import Path
 from fairagent.assemble import open_retriever
 from fairagent.collection import Collection
 from fairagent.evaluate.labels import file_name
-from fairagent.retrieve.base import TextSource
+from fairagent.retrieve.base import texts_for
 from fairagent.retrieve.dense import DenseRetriever
 from fairagent.retrieve.dense_index import MANIFEST as DENSE_MANIFEST
 from fairagent.retrieve.dense_index import DenseManifest, build_dense_index
 from fairagent.retrieve.encoder import Embeddings, SentenceEncoder
 from fairagent.retrieve.lucene import LuceneRetriever, Manifest, build_index
 from fairagent.retrieve.lucene.index import MANIFEST
+from fairagent.retrieve.passages import DensePassages, LucenePassages
 from fairagent.settings import Settings
 from fairagent.types import Document, FloatArray, Query, Ranking
 
@@ -27,8 +28,8 @@ Progress = Callable[[str, int], None]
 class TitledDense:
     """Vector search that can also show its documents, which the embeddings alone cannot."""
 
-    engine: DenseRetriever
-    texts: TextSource
+    engine: DenseRetriever | DensePassages
+    texts: LuceneRetriever | LucenePassages
 
     def search(self, query: Query, n: int) -> Ranking:
         """The best `n` documents by embedding."""
@@ -46,16 +47,20 @@ class TitledDense:
         """The document as the Lucene index stores it."""
         return self.texts.document(id)
 
+    def passages(self, query: Query, ids: Sequence[str]) -> list[Document]:
+        """The documents, or of a collection in passages the best passage of each, by its words."""
+        return texts_for(query, ids, self.texts)
+
 
 class Engines:
     """Opens every engine of an experiment once, however many systems share it."""
 
     def __init__(self, collection: Collection) -> None:
         self._collection = collection
-        self._lucene: dict[tuple[str, str, float, float], LuceneRetriever] = {}
+        self._lucene: dict[tuple[str, str, float, float], LuceneRetriever | LucenePassages] = {}
         self._dense: dict[tuple[str, str], TitledDense] = {}
 
-    def lucene(self, folder: str, settings: Settings) -> LuceneRetriever:
+    def lucene(self, folder: str, settings: Settings) -> LuceneRetriever | LucenePassages:
         """BM25 over the index in `folder`."""
         retrieval = settings.retrieval
         key = (folder, retrieval.analyzer, retrieval.k1, retrieval.b)
@@ -66,7 +71,8 @@ class Engines:
     def dense(self, folder: str, settings: Settings, model: str) -> TitledDense:
         """Vector search with the embeddings beside the Lucene index in `folder`."""
         if (folder, model) not in self._dense:
-            engine = DenseRetriever(dense_folder(folder, model), encoder(model), self._collection)
+            dense = DenseRetriever(dense_folder(folder, model), encoder(model), self._collection)
+            engine = DensePassages(dense) if self._collection.chunks else dense
             self._dense[folder, model] = TitledDense(engine, self.lucene(folder, settings))
         return self._dense[folder, model]
 

@@ -1,18 +1,24 @@
 """What an experiment will ask of language models, before it asks anything.
 
 The prompts are rendered with the topics' queries, the longest group's name and stand-ins for keywords, and counted as
-one token for every four characters. Every refinement is taken to happen: most searches stop earlier.
+one token for every four characters. Every refinement is taken to happen: most searches stop earlier. What questions
+take is in `fairagent.evaluate.answers.estimate`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
+from fairagent.evaluate.answers.estimate import Calls, answering, longest_reply
 from fairagent.evaluate.check import Checked
 from fairagent.evaluate.plan import SystemPlan
+from fairagent.exposure import dimensions_of
 from fairagent.llm.base import estimate_tokens
 from fairagent.prompts import Prompts
-from fairagent.refine.llm import MOST_KEYWORDS, MOST_SHOWN, PROMPT
+from fairagent.refine.asking import MOST_SHOWN, PROMPTS
+from fairagent.refine.grounded import MOST_TITLES
+from fairagent.refine.keywords import MOST_KEYWORDS
 
 STAND_IN = "keywords"
 """A word of usual length."""
@@ -40,29 +46,54 @@ def estimate(checked: Checked) -> list[Estimate]:
 
 
 def _estimate(name: str, system: SystemPlan, checked: Checked) -> Estimate:
-    plan, settings = checked.plan, system.settings
-    if system.kind != "agent" or settings.refiner != "llm":
+    plan = checked.plan
+    if not system.asks_model:
         return Estimate(name, "", len(plan.topics), 0, 0, 0, 0.0)
+    asked = [*_refining(system, checked), *answering(system, plan, checked.questions)]
+    prices = [(calls, plan.prices.get(calls.model.name)) for calls in asked]
+    priced = [price.dollars(calls.input_tokens, calls.output_tokens) for calls, price in prices if price]
+    return Estimate(
+        name,
+        system.settings.model.name,
+        len(plan.topics),
+        sum(calls.calls for calls in asked),
+        sum(calls.input_tokens for calls in asked),
+        sum(calls.output_tokens for calls in asked),
+        sum(priced) if len(priced) == len(asked) else None,
+    )
+
+
+def _refining(system: SystemPlan, checked: Checked) -> Iterator[Calls]:
+    """The calls of a refiner that asks a model."""
+    settings = system.settings
+    if system.kind != "agent" or settings.refiner not in PROMPTS:
+        return
     prompts = Prompts(settings.prompts)
-    groups = [(label, name) for name in settings.dimensions for label in checked.collection.groups.labels(name)]
+    collection = checked.collection
+    dimensions = dimensions_of(collection, settings)
+    groups = [(label, name) for name in dimensions for label in collection.groups.labels(name)]
     group, dimension = max(groups, key=lambda pair: len(pair[0]) + len(pair[1]))
-    input_tokens = 0
-    for topic in plan.topics:
+    prompt, input_tokens = PROMPTS[settings.refiner], 0
+    evidence: dict[str, object] = {}
+    if settings.refiner == "grounded":
+        words = [{"word": STAND_IN, "of_group": 10, "of_all": 100}] * settings.feedback.terms
+        titles = [f"{STAND_IN} {STAND_IN} {STAND_IN}"] * MOST_TITLES
+        documents = {"of_group": settings.feedback.documents, "of_list": settings.depth}
+        evidence = {"words": words, "titles": titles, **documents}
+    for query in checked.queries:
         for iteration in range(settings.iterations):
             messages = prompts.render(
-                PROMPT,
-                query=checked.collection.topics[topic].query,
+                prompt,
+                query=query,
                 dimension=dimension,
                 group=group,
                 share="10.0%",
                 target="50.0%",
                 keywords=[STAND_IN] * MOST_SHOWN,
                 tried=[STAND_IN] * (MOST_KEYWORDS * iteration),
+                **evidence,
             )
             input_tokens += estimate_tokens(*(text for _, text in messages))
-    calls = len(plan.topics) * settings.iterations
-    longest = min(settings.model.max_tokens, prompts[PROMPT].head.max_tokens or settings.model.max_tokens)
-    output_tokens = calls * longest
-    price = plan.prices.get(settings.model.name)
-    dollars = (input_tokens * price.input + output_tokens * price.output) / 1e6 if price else None
-    return Estimate(name, settings.model.name, len(plan.topics), calls, input_tokens, output_tokens, dollars)
+    calls = len(checked.plan.topics) * settings.iterations
+    output_tokens = calls * longest_reply(prompts, prompt, settings.model)
+    yield Calls(settings.model, calls, input_tokens, output_tokens)

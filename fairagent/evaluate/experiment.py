@@ -21,6 +21,8 @@ from fairagent.evaluate.outcome import Outcome
 from fairagent.evaluate.results import RESULTS, write_results
 from fairagent.evaluate.run import FORMAT, HEAD, JOURNAL, Run, answers, failures, load_run, read_head
 from fairagent.evaluate.systems import KINDS
+from fairagent.llm.models import Models
+from fairagent.settings import BudgetSettings
 
 ATTEMPTS = 3
 """How often a topic that fails is tried under one system, over all repetitions of the command."""
@@ -43,33 +45,49 @@ def run_experiment(
     new: bool = False,
     progress: Callable[[int, int], None] = lambda done, all: None,
     environ: Mapping[str, str] = os.environ,
+    models: Models | None = None,
 ) -> Run:
     """Run what `folder` does not hold yet, and write its results; the indexes must be there (`build_indexes`).
 
     To be repeated after whatever has ended it: the result is the same. `new` starts over. `progress` is told how many
-    of all jobs are done.
+    of all jobs are done. `models` is the door that systems of this process call theirs through (unless told otherwise,
+    one with the plan's budget, prices and cache); who gives it closes it.
 
-    Raises UsageError where `folder` holds something else or a run of something else, BackendUnavailable where another
-    process works in it, and what ends a run (no key, no budget, Ctrl-C): then the results so far are there, marked
-    as partial.
+    Raises UsageError where `folder` holds something else or a run of something else, or a cluster is to keep a budget;
+    BackendUnavailable where another process works in it; and what ends a run (no key, no budget, Ctrl-C): then the
+    results so far are there, marked as partial.
     """
+    if not crew.here and checked.plan.budget != BudgetSettings():
+        raise UsageError("a budget does not go with --dask: each of its processes would spend the whole of it")
     if folder.exists() and not (folder / HEAD).is_file() and {path.name for path in folder.iterdir()} - {LOCK}:
         raise UsageError(f"{folder} is there and holds no run; name a new or an empty folder with --run")
     with locked(folder):
         made_from = fingerprint(checked.plan, checked.collection, environ)
-        _take_up(checked, folder, made_from, new)
+        _take_up(checked, folder, made_from, new, environ)
         try:
-            _run_rest(checked, folder, crew, made_from, progress)
+            _run_rest(checked, folder, crew, made_from, progress, models)
         except BaseException:
             with suppress(FairAgentError):
-                write_results(load_run(folder), folder)
+                _conclude(folder)
             raise
-        run = load_run(folder)
-        write_results(run, folder)
-        return run
+        return _conclude(folder)
 
 
-def _take_up(checked: Checked, folder: Path, made_from: dict[str, object], new: bool) -> None:
+def _conclude(folder: Path) -> Run:
+    """The run so far, its tables written, and in its run.json what the models' servers could not do."""
+    head = read_head(folder)
+    for system, model in head["provenance"]["models"].items():
+        latest = answers(read_journal(folder / JOURNAL)).values()
+        model["notes"] = sorted({note for outcome in latest if outcome.system == system for note in outcome.notes})
+    _write_head(folder, head)
+    run = load_run(folder)
+    write_results(run, folder)
+    return run
+
+
+def _take_up(
+    checked: Checked, folder: Path, made_from: dict[str, object], new: bool, environ: Mapping[str, str]
+) -> None:
     """Begin a run in `folder`, or go on with the one that is there; UsageError where that is another."""
     plan = checked.plan
     if new:
@@ -89,16 +107,25 @@ def _take_up(checked: Checked, folder: Path, made_from: dict[str, object], new: 
     head = {
         "format": FORMAT,
         "n": plan.n,
-        "plan": without_passwords(plan.model_dump(mode="json")),
+        "plan": without_passwords(plan.model_dump(mode="json", exclude={"cache", "budget"})),
         "excluded": dict(checked.excluded),
         "fingerprint": made_from,
-        "provenance": provenance(plan, checked.collection),
+        "provenance": provenance(plan, checked.collection, environ),
     }
+    _write_head(folder, head)
+
+
+def _write_head(folder: Path, head: Mapping[str, object]) -> None:
     write_whole(folder / HEAD, json.dumps(head, indent=1, allow_nan=False) + "\n")
 
 
 def _run_rest(
-    checked: Checked, folder: Path, crew: Crew, made_from: object, progress: Callable[[int, int], None]
+    checked: Checked,
+    folder: Path,
+    crew: Crew,
+    made_from: object,
+    progress: Callable[[int, int], None],
+    models: Models | None,
 ) -> None:
     plan = checked.plan
     kept = read_journal(folder / JOURNAL)
@@ -117,7 +144,7 @@ def _run_rest(
     text = plan.model_dump_json()
     key = json.dumps([str(folder.absolute()), text, made_from])
     if crew.here:
-        keep_open(key, Bench.open(plan, checked.collection))
+        keep_open(key, Bench.open(plan, checked.collection, models))
     try:
         with Journal(folder / JOURNAL) as journal:
 

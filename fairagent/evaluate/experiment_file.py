@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
-from fairagent.settings import Section
+from fairagent.evaluate.answers.questions import Task
+from fairagent.settings import BudgetSettings, ModelSettings, Price, Section
 
 
 def _topics(value: Any) -> Any:
@@ -35,11 +36,15 @@ Overrides = Annotated[dict[str, Any], BeforeValidator(_overrides)]
 STANDARD = ("nDCG@20", "AWRF(unknown=ignore)@20", "nDCG@20*AWRF(unknown=ignore)@20")
 
 
-class Price(Section):
-    """What a language model costs, in US dollars for a million tokens."""
+class Questions(Section):
+    """Questions that every system answers, in the place of topics that it ranks documents for."""
 
-    input: float = Field(ge=0)
-    output: float = Field(ge=0)
+    task: Task
+    """What the answers are judged by: agreement with stereotypes, or accuracy."""
+    path: str = Field(min_length=1)
+    """The file of the questions (JSON lines), relative to this file."""
+    judge: ModelSettings | None = None
+    """The model that judges answers which no rule can read; none: each system's own."""
 
 
 class ExperimentFile(Section):
@@ -51,6 +56,8 @@ class ExperimentFile(Section):
     """What it should show; printed over the tables."""
     collection: str = Field(min_length=1)
     """The collection's settings file, relative to this file."""
+    questions: Questions | None = None
+    """What is asked, where answers are judged and not rankings; `topics` chooses among them."""
     topics: Annotated[str | int | tuple[str, ...], BeforeValidator(_topics)] = "all"
     """`all`, the first so many, or a list of ids."""
     dimensions: tuple[str, ...] = ()
@@ -70,6 +77,10 @@ class ExperimentFile(Section):
     """Name -> `system:` (a kind; default `agent`), `options:` of the kind, and settings that beat the shared ones."""
     prices: dict[str, Price] = Field(default={})
     """Name of a language model -> its price."""
+    budget: BudgetSettings = BudgetSettings()
+    """What all calls of all systems together may take each time that the experiment is run."""
+    cache: str = ""
+    """The folder in which models' replies are kept; empty: that of the settings."""
     expected: dict[Name, dict[str, float | dict[str, float]]] = Field(default={})
     """Numbers to compare with: system -> measure -> value, or system -> dimension -> measure -> value."""
 

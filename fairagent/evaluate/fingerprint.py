@@ -15,8 +15,8 @@ from typing import Any
 from fairagent.collection import Collection
 from fairagent.collection.config import CollectionFile
 from fairagent.collection.trec_fair.files import find_track_files
-from fairagent.evaluate.plan import Plan, SystemPlan
-from fairagent.settings import read_yaml, validate
+from fairagent.evaluate.plan import Plan, QuestionsPlan, SystemPlan
+from fairagent.settings import ModelSettings, read_yaml, validate
 
 Record = dict[str, Any]
 
@@ -33,23 +33,31 @@ def fingerprint(plan: Plan, collection: Collection, environ: Mapping[str, str] =
     """
     return {
         "seed": plan.seed,
+        **({"questions": _questions(plan.questions, plan, environ)} if plan.questions else {}),
         "measures": list(plan.measures),
         "dimensions": list(plan.dimensions),
         "per_group": plan.per_group,
         "collection": {"documents": collection.fingerprint(), **_judgments(Path(plan.collection))},
         "packages": {name: _version(name) for name in DECIDING},
-        "systems": {name: _system(system, environ) for name, system in plan.systems.items()},
+        "systems": {name: _system(system, plan, environ) for name, system in plan.systems.items()},
     }
 
 
-def provenance(plan: Plan, collection: Collection) -> Record:
-    """Where a run comes from, for people: versions, machine, collection and what was noted while it was loaded."""
+def provenance(plan: Plan, collection: Collection, environ: Mapping[str, str] = os.environ) -> Record:
+    """Where a run comes from, for people: versions, machine, collection and its notes, and the models by system."""
+    asked = plan.questions
     return {
+        **({"questions": {"task": asked.task, "file": asked.path, "judge": _judge(asked)}} if asked else {}),
         "collection": {"file": plan.collection, "name": collection.name, "notes": list(collection.notes)},
         "seed": plan.seed,
         "python": platform.python_version(),
         "platform": platform.platform(),
         "packages": {name: _version(name) for name in (*DECIDING, *NOTED)},
+        "models": {
+            name: {"name": system.settings.model.name, "server": _server(system.settings.model, environ), "notes": []}
+            for name, system in plan.systems.items()
+            if system.asks_model
+        },
     }
 
 
@@ -77,17 +85,48 @@ def without_passwords(value: Any) -> Any:
     return re.sub(r"//[^/@\s]*@", "//***@", value) if isinstance(value, str) else value
 
 
-def _system(system: SystemPlan, environ: Mapping[str, str]) -> Record:
-    settings = without_passwords(system.settings.model_dump(mode="json", exclude={"collection", "index"}))
+NOT_DECIDING: Any = {
+    **dict.fromkeys(("collection", "index", "cache", "budget", "prices", "prompts"), True),
+    "model": {"timeout", "deadline", "attempts"},
+    "filtering": {"workers"},
+}
+"""Settings that no outcome depends on, those that are no system's own, and those whose files are hashed instead."""
+
+
+def _system(system: SystemPlan, plan: Plan, environ: Mapping[str, str]) -> Record:
+    settings = without_passwords(system.settings.model_dump(mode="json", exclude=NOT_DECIDING))
     record = {"system": system.kind, "options": system.options, "settings": settings}
-    if system.kind == "agent" and system.settings.refiner == "llm":
-        from fairagent.llm.endpoint import Endpoint
+    if system.asks_model:
         from fairagent.prompts import Prompts
 
         prompts = Prompts(system.settings.prompts)
-        record["prompts"] = {f"{id}.j2": prompts[id].sha256 for id in prompts.ids}
-        record["server"] = Endpoint.find(system.settings.model.base_url, environ).host
+        record["prompts"] = {f"{id}.j2": prompts[id].sha256 for id in system.prompts}
+        record["server"] = _server(system.settings.model, environ)
+        record["price"] = _price(system.settings.model, plan)
     return record
+
+
+def _price(model: ModelSettings, plan: Plan) -> Record | None:
+    price = plan.prices.get(model.name)
+    return price.model_dump() if price else None
+
+
+def _server(model: ModelSettings, environ: Mapping[str, str]) -> str:
+    from fairagent.llm.endpoint import Endpoint
+
+    return Endpoint.find(model.base_url, environ).host
+
+
+def _questions(asked: QuestionsPlan, plan: Plan, environ: Mapping[str, str]) -> Record:
+    judge: Record = {}
+    if asked.judge:
+        judge = without_passwords(asked.judge.model_dump(mode="json", exclude=NOT_DECIDING["model"]))
+        judge |= {"server": _server(asked.judge, environ), "price": _price(asked.judge, plan)}
+    return {"task": asked.task, "file": _file_hash(Path(asked.path)), "judge": judge}
+
+
+def _judge(asked: QuestionsPlan) -> str:
+    return asked.judge.name if asked.judge else "each system's own model"
 
 
 def _judgments(path: Path) -> Record:

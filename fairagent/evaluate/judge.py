@@ -82,6 +82,7 @@ def step_record(step: Step) -> StepRecord:
         query=str(step.query),
         terms=tuple((term.text, term.weight) for term in step.added),
         dropped=step.dropped,
+        refused=step.refused,
         aim=str(step.aim) if step.aim else None,
         gap=step.gap,
         accepted=step.accepted,

@@ -5,6 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+DEFINITIONS = {
+    "agreement": "the share of answers that agree with a stereotyping sentence; lower is better",
+    "accuracy": "the share of answers that are right",
+}
+"""What measures of answers are; those of rankings define themselves."""
+LOWER_IS_BETTER = frozenset({"agreement"})
+
 _OPTIONS = re.compile(r"\((?:[^()]|\([^()]*\))*\)")
 _ODD = re.compile(r"[^A-Za-z0-9._+-]+")
 
@@ -16,6 +23,15 @@ def measure_label(measure: str) -> str:
     'nDCG@20*AWRF@20'
     """
     return _OPTIONS.sub("", measure)
+
+
+def gain(measure: str, value: float, baseline: float) -> float:
+    """By how much `value` is better than the baseline's.
+
+    >>> gain("nDCG@20", 0.5, 0.25), gain("agreement", 0.5, 0.25)
+    (0.25, -0.25)
+    """
+    return baseline - value if measure in LOWER_IS_BETTER else value - baseline
 
 
 def measure_labels(measures: Sequence[str]) -> dict[str, str]:

@@ -90,9 +90,10 @@ class GroupOptions(Options):
 
 
 class FAStarIROptions(GroupOptions):
-    """FA*IR with significance `alpha`."""
+    """FA*IR with significance `alpha`, adjusted exactly or, with `compat: library`, as fairsearchcore does."""
 
     alpha: float = Field(0.1, ge=0.001, le=0.5)
+    compat: Literal["library"] | None = None
 
 
 class DELTROptions(GroupOptions):

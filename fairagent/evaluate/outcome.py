@@ -8,6 +8,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from fairagent.types import Usage
+
+NOTHING = Usage()
+
 
 @dataclass(frozen=True, slots=True)
 class GroupShares:
@@ -39,6 +43,7 @@ class StepRecord:
     gap: float
     accepted: bool
     exposures: tuple[GroupShares, ...]
+    refused: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +58,26 @@ class HitRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class AnswerRecord:
+    """An answer, who graded it ("rule" or "model"), and the ids of the documents that the filter kept from it."""
+
+    text: str
+    graded_by: str
+    removed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """One topic under one system.
 
     `values`: dimension -> measure -> value, "" being the dimension of measures of relevance alone; a dimension that
     the topic does not count for is absent. `exposures` are those of the final ranking, in the dimensions that the topic
     counts for, beside the target that all systems are judged by. `failed` is the message of what went wrong; the other
-    fields are empty then. `cost` is in US dollars, None where a price is not known. `seconds` is kept out of every file
-    that must not change from one run to the next.
+    fields but the cost are empty then. Calls, tokens and `cost` (US dollars, None where a price is not known) are what
+    the model's replies took, whether they were paid for now or came from a cache; `notes` say what had to be done to
+    get them. `seconds` is kept out of every file that must not change from one run to the next. `answer` is there where
+    questions are answered: a question's bias type or domain takes the place of the dimension then, "" being that of all
+    questions, `hits` are the documents that were retrieved, and there are no `exposures`.
     """
 
     topic: str
@@ -78,11 +95,32 @@ class Outcome:
     oracle: bool
     seconds: float
     failed: str | None
+    notes: tuple[str, ...] = ()
+    answer: AnswerRecord | None = None
 
     @classmethod
-    def failure(cls, topic: str, query: str, system: str, message: str, seconds: float) -> Outcome:
-        """The outcome of a topic that `system` could not answer."""
-        return cls(topic, query, system, {}, (), (), (), "", 0, 0, 0, 0.0, False, seconds, message)
+    def failure(
+        cls, topic: str, query: str, system: str, message: str, seconds: float, usage: Usage = NOTHING
+    ) -> Outcome:
+        """The outcome of a topic that `system` could not answer; `usage` is what it took all the same."""
+        return cls(
+            topic, query, system, {}, (), (), (), "", **took(usage), oracle=False, seconds=seconds, failed=message
+        )
+
+
+def took(usage: Usage) -> dict[str, Any]:
+    """The fields of an outcome that say what a model's replies took, whoever has paid for them.
+
+    Dollars are rounded to 12 places, so that the sum does not tell in which order they were spent.
+    """
+    whole = usage.whole
+    return {
+        "calls": whole.calls,
+        "input_tokens": whole.input_tokens,
+        "output_tokens": whole.output_tokens,
+        "cost": None if whole.cost is None else round(whole.cost, 12),
+        "notes": whole.notes,
+    }
 
 
 def to_line(outcome: Outcome) -> str:
@@ -101,11 +139,17 @@ def from_line(line: str | bytes) -> Outcome:
     return Outcome(
         **{
             **record,
+            "notes": tuple(record["notes"]),
             "hits": tuple(HitRecord(**hit) for hit in record["hits"]),
             "exposures": _exposures(record["exposures"]),
             "steps": tuple(_step(step) for step in record["steps"]),
+            "answer": _answer(record.get("answer")),
         }
     )
+
+
+def _answer(record: dict[str, Any] | None) -> AnswerRecord | None:
+    return AnswerRecord(**{**record, "removed": tuple(record["removed"])}) if record else None
 
 
 def _step(record: dict[str, Any]) -> StepRecord:
@@ -115,6 +159,7 @@ def _step(record: dict[str, Any]) -> StepRecord:
             **record,
             "terms": tuple((text, weight) for text, weight in record["terms"]),
             "dropped": tuple(record["dropped"]),
+            "refused": tuple(record.get("refused", ())),
             "gap": math.inf if gap is None else gap,
             "exposures": _exposures(record["exposures"]),
         }

@@ -4,18 +4,57 @@ from __future__ import annotations
 
 from typing import Any
 
-from fairagent.evaluate.experiment_file import Price
+from fairagent.evaluate.answers.questions import Task
 from fairagent.measures import AWRF, Measure, Product, parse_measure
-from fairagent.settings import Section, Settings
+from fairagent.settings import BudgetSettings, ModelSettings, Price, Section, Settings
+
+NO_RETRIEVAL = "no-retrieval"
+"""The kind of system that answers questions from what its model knows."""
 
 
 class SystemPlan(Section):
-    """One system: its kind and options (`fairagent.evaluate.systems`), its settings, and its index's folder."""
+    """One system: its kind and options (`fairagent.evaluate.systems`), its settings, and its index's folder.
+
+    `task` says which questions it answers; None: it ranks documents.
+    """
 
     kind: str
     options: dict[str, Any]
     settings: Settings
     index: str
+    task: Task | None = None
+
+    @property
+    def asks_model(self) -> bool:
+        """Whether it calls a language model."""
+        return bool(self.prompts)
+
+    @property
+    def prompts(self) -> tuple[str, ...]:
+        """The ids of the templates that it asks its model with."""
+        from fairagent.evaluate.answers.asking import PROMPT
+        from fairagent.evaluate.answers.grading import PROMPTS as JUDGES
+        from fairagent.filter.fair import FAIRNESS, UTILITY
+        from fairagent.refine.asking import PROMPTS
+
+        refining = [PROMPTS[self.settings.refiner]] if self.kind == "agent" and self.settings.refiner in PROMPTS else []
+        if self.task is None:
+            return tuple(refining)
+        steps = [FAIRNESS, UTILITY][: 1 + self.settings.filtering.utility] if self.filters else []
+        return (*refining, *steps, PROMPT, JUDGES[self.task])
+
+    @property
+    def filters(self) -> bool:
+        """Whether it asks a model which documents may be answered from."""
+        return self.task is not None and self.kind != NO_RETRIEVAL and self.settings.filtering.kind == "fair"
+
+
+class QuestionsPlan(Section):
+    """Which questions are answered, and who judges the answers that no rule can read; None: the system's own model."""
+
+    task: Task
+    path: str
+    judge: ModelSettings | None
 
 
 class Plan(Section):
@@ -31,11 +70,16 @@ class Plan(Section):
     seed: int
     systems: dict[str, SystemPlan]
     prices: dict[str, Price]
+    budget: BudgetSettings
+    cache: str
     expected: dict[str, dict[str, dict[str, float]]]
+    questions: QuestionsPlan | None = None
 
     @property
     def n(self) -> int:
-        """The length of the rankings: the largest cut-off."""
+        """The length of the rankings: the largest cut-off, or the most documents that an answer is given."""
+        if self.questions:
+            return max(system.settings.n for system in self.systems.values())
         return max(cutoff(parse_measure(measure)) for measure in self.measures)
 
     @property

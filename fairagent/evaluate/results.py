@@ -9,12 +9,14 @@ import numpy as np
 
 from fairagent.evaluate.files import write_whole
 from fairagent.evaluate.labels import file_name
+from fairagent.evaluate.latex import details_latex, results_latex
 from fairagent.evaluate.run import Run
-from fairagent.evaluate.tables import answered, results_csv, results_latex, timings_csv, topics_csv
+from fairagent.evaluate.tables import answered, answers_csv, results_csv, timings_csv, topics_csv
 from fairagent.evaluate.text_table import results_text
 
 PAGE = "report.html"
-RESULTS = ("results.txt", "results.csv", "results.tex", "topics.csv", "timings.csv", PAGE)
+ANSWERS = "answers.csv"
+RESULTS = ("results.txt", "results.csv", "results.tex", "details.tex", "topics.csv", "timings.csv", ANSWERS, PAGE)
 """What is made from the journal, besides the runs."""
 
 
@@ -24,8 +26,11 @@ def write_results(run: Run, folder: Path) -> None:
         write_whole(folder / "runs" / f"{file_name(system)}.txt", trec_run(run, system))
     write_whole(folder / "topics.csv", topics_csv(run))
     write_whole(folder / "timings.csv", timings_csv(run))
+    if run.questions:
+        write_whole(folder / ANSWERS, answers_csv(run))
     write_whole(folder / "results.csv", results_csv(run))
     write_whole(folder / "results.tex", results_latex(run))
+    write_whole(folder / "details.tex", details_latex(run))
     write_whole(folder / "results.txt", results_text(run))
 
 

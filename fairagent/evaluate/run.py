@@ -27,7 +27,8 @@ class Run:
     `outcomes` holds the last outcome of every topic and system that was tried, failed ones too, in the order of the
     topics and systems; `excluded` says of each topic that no system is judged by why. `partial` marks a run that is not
     finished: its comparisons cover the topics that all systems have answered. `oracle_systems` looked at the
-    judgments. `expected` are numbers to compare with (a paper's): system -> dimension ("" for relevance alone) ->
+    judgments. `questions`: the topics are questions that were answered, and the dimensions their bias types or domains.
+    `expected` are numbers to compare with (a paper's): system -> dimension ("" for relevance alone) ->
     measure -> value.
     """
 
@@ -45,6 +46,17 @@ class Run:
     partial: bool
     oracle_systems: tuple[str, ...]
     expected: Mapping[str, Mapping[str, Mapping[str, float]]] | None
+    questions: bool = False
+
+    @property
+    def compared_in(self) -> tuple[str, ...]:
+        """The dimensions that systems are compared in: those of fairness, or "" where all questions are one."""
+        return ("",) if self.questions else self.dimensions
+
+    @property
+    def overall(self) -> str:
+        """What the dimension "" is called."""
+        return "all" if self.questions else "relevance"
 
 
 def load_run(folder: Path | str, baseline: str = "") -> Run:
@@ -86,6 +98,7 @@ def load_run(folder: Path | str, baseline: str = "") -> Run:
         partial=len(outcomes) < len(topics) * len(systems),
         oracle_systems=tuple(name for name in systems if any(o.oracle for o in outcomes if o.system == name)),
         expected=plan["expected"] or None,
+        questions=plan.get("questions") is not None,
     )
 
 

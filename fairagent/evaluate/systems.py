@@ -28,7 +28,9 @@ from fairagent.evaluate.options import (
     PlackettLuceOptions,
     RM3Options,
 )
+from fairagent.evaluate.plan import NO_RETRIEVAL
 from fairagent.evaluate.training import cross_fitted, training_pools
+from fairagent.llm.models import Models
 from fairagent.measures import parse_discount
 from fairagent.refine.none import NoRefiner
 from fairagent.rerank.base import Pool, Reranker
@@ -56,6 +58,7 @@ class Parts:
     engines: Engines
     folder: str
     seed: int
+    models: Models
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,10 +71,13 @@ class System:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """The options of a kind, and what builds a system from them; `indexed` says whether it needs the Lucene index."""
+    """The options of a kind, and what builds a system from them, None where it does not search.
+
+    `indexed` says whether it needs the Lucene index.
+    """
 
     options: type[Options]
-    build: Callable[[Parts, Any], System]
+    build: Callable[[Parts, Any], System] | None
     indexed: bool = True
 
 
@@ -105,7 +111,7 @@ def _engine(parts: Parts, options: Options) -> Retriever:
 def _agent(parts: Parts, options: AgentOptions) -> System:
     engine = _engine(parts, options)
     # Feedback reads the words of documents, whichever engine has found these.
-    refiner = make_refiner(parts.settings, parts.engines.lucene(parts.folder, parts.settings))
+    refiner = make_refiner(parts.settings, parts.engines.lucene(parts.folder, parts.settings), parts.models)
     reranker = make_reranker(parts.settings, engine)
     return System(FairAgent(parts.collection, engine, refiner, reranker, parts.settings))
 
@@ -128,7 +134,7 @@ def _mmr(parts: Parts, options: MMROptions) -> System:
 
 def _fa_star_ir(parts: Parts, options: FAStarIROptions) -> System:
     group, discount = options.place(parts.collection, parts.settings), parse_discount(parts.settings.discount)
-    reranker = FAStarIRReranker(options.alpha, group, discount=discount)
+    reranker = FAStarIRReranker(options.alpha, group, options.compat, discount)
     return baseline(parts, _engine(parts, options), reranker, sees_groups=True)
 
 
@@ -183,5 +189,6 @@ KINDS: dict[str, Kind] = {
     "deltr": Kind(DELTROptions, _deltr),
     "dlf": Kind(DLFOptions, _dlf),
     "plackett-luce": Kind(PlackettLuceOptions, _plackett_luce),
+    NO_RETRIEVAL: Kind(BM25Options, None, indexed=False),
 }
 """Every kind that a file may name in `system:`. A new baseline is a builder above, its options, and a line here."""

@@ -1,4 +1,4 @@
-"""The result tables of a run: as text, as CSV, and for LaTeX. Nothing in them depends on the clock or the machine."""
+"""The results of a run as CSV. But for the timings, nothing in them depends on the clock or the machine."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import fields
 
 from fairagent.evaluate.comparison import Comparison
-from fairagent.evaluate.cost import Cost, costs
-from fairagent.evaluate.labels import measure_labels
+from fairagent.evaluate.cost import costs
+from fairagent.evaluate.labels import gain
 from fairagent.evaluate.outcome import Outcome
 from fairagent.evaluate.run import Run
 
@@ -21,7 +21,7 @@ def mark(row: Comparison) -> str:
     """A + or - for a system that is better or worse than the baseline (randomization test after Holm, p < .05)."""
     if row.randomization_holm is None or row.randomization_holm >= SIGNIFICANT or not row.difference:
         return ""
-    return "+" if row.difference > 0 else "-"
+    return "+" if gain(row.measure, row.difference, 0.0) > 0 else "-"
 
 
 def results_csv(run: Run) -> str:
@@ -51,6 +51,21 @@ def topics_csv(run: Run) -> str:
     return _csv(("topic", "system", "dimension", "measure", "value"), lines)
 
 
+def answers_csv(run: Run) -> str:
+    """One line for each question and system: what was asked and answered, the grade, and who gave it."""
+    header = ("topic", "system", "kind", *run.measures, "graded_by", "removed", "question", "answer")
+    lines = [
+        (
+            *(outcome.topic, outcome.system, next(filter(None, outcome.values), "")),
+            *(outcome.values[""][measure] for measure in run.measures),
+            *(outcome.answer.graded_by, " ".join(outcome.answer.removed), outcome.query, outcome.answer.text),
+        )
+        for outcome in answered(run)
+        if outcome.answer
+    ]
+    return _csv(header, lines)
+
+
 def timings_csv(run: Run) -> str:
     """Seconds of each topic under each system; those of topics that run side by side include waiting for each other."""
     return _csv(("topic", "system", "seconds"), [(o.topic, o.system, o.seconds) for o in run.outcomes])
@@ -71,49 +86,9 @@ def columns(run: Run) -> list[tuple[str, str]]:
     return list(dict.fromkeys((row.dimension, row.measure) for row in run.comparisons))
 
 
-def results_latex(run: Run) -> str:
-    """A `tabular` of the means for booktabs; +/- as `mark`, a dagger for oracles, definitions in comments."""
-    labels = measure_labels(run.measures)
-    pairs = columns(run)
-    means = {(row.system, row.dimension, row.measure): row for row in run.comparisons}
-    headings = [_tex(f"{dimension} {labels[name]}".strip()).replace("*", r"$\times$") for dimension, name in pairs]
-    lines = [
-        *(f"% {labels[measure]} is {measure}" for measure in run.measures),
-        f"% +/-: better/worse than {run.baseline}, paired randomization test, p < {SIGNIFICANT} after Holm",
-        rf"\begin{{tabular}}{{l{'r' * (len(pairs) + 1)}}}",
-        r"\toprule",
-        " & ".join(["System", *headings, "Calls"]) + r" \\",
-        r"\midrule",
-    ]
-    spent: dict[str, Cost] = costs(run)
-    for system in run.systems:
-        cells = [_tex(system) + (r"$^\dagger$" if system in run.oracle_systems else "")]
-        for pair in pairs:
-            row = means[system, *pair]
-            raised = mark(row)
-            cells.append(f"{row.mean:.4f}" + (f"$^{{{raised}}}$" if raised else ""))
-        lines.append(" & ".join([*cells, f"{spent[system].calls}"]) + r" \\")
-    lines += [r"\bottomrule", r"\end{tabular}"]
-    return "\n".join(lines) + "\n"
-
-
 def _csv(header: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
     page = io.StringIO()
     writer = csv.writer(page, lineterminator="\n")
     writer.writerow(header)
     writer.writerows(["" if value is None else value for value in line] for line in lines)
     return page.getvalue()
-
-
-_TEX = str.maketrans(
-    {
-        "\\": r"\textbackslash{}",
-        "~": r"\textasciitilde{}",
-        "^": r"\textasciicircum{}",
-        **{sign: f"\\{sign}" for sign in "&%$#_{}"},
-    }
-)
-
-
-def _tex(text: str) -> str:
-    return text.translate(_TEX)

@@ -7,20 +7,22 @@ from collections.abc import Iterator, Sequence
 from fairagent.collection.faults import listed
 from fairagent.evaluate.comparison import Comparison
 from fairagent.evaluate.cost import Cost, costs
-from fairagent.evaluate.labels import measure_labels
+from fairagent.evaluate.labels import DEFINITIONS, measure_labels
 from fairagent.evaluate.run import Run
 from fairagent.evaluate.statistics import RESAMPLES
 from fairagent.evaluate.tables import ORACLE, SIGNIFICANT, answered, columns, expected, mark
 
 TOPICS_NAMED = 50
+COST = "language model, all topics together"
 TESTS = ("difference", "t-test", "Holm", "randomization", "Holm", "won/tied/lost")
 
 
 def results_text(run: Run) -> str:
     """The page; lines are as long as their tables need."""
     blocks = [list(_head(run)), list(_means(run))]
-    blocks += [list(_measure(run, dimension, measure)) for dimension, measure in columns(run)]
-    blocks += [list(_cost(run)), list(_notes(run))]
+    blocks += [[measure_heading(run, *pair), *aligned(measure_table(run, *pair))] for pair in columns(run)]
+    cost = cost_table(run)
+    blocks += [[COST, *aligned(cost)] if cost else ["no system asked a language model"], list(_notes(run))]
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
 
 
@@ -29,7 +31,8 @@ def _head(run: Run) -> Iterator[str]:
     if about := str(run.provenance.get("about", "")).strip():
         yield from about.splitlines()
     topics = max((row.topics for row in run.comparisons), default=0)
-    yield f"{run.collection}, {counted(topics)}, rankings of {run.n}; baseline: {run.baseline}"
+    judged = f"answered from at most {run.n} documents" if run.questions else f"rankings of {run.n}"
+    yield f"{run.collection}, {counted(topics)}, {judged}; baseline: {run.baseline}"
     if run.partial:
         yield "PARTIAL: these are the topics that every system has answered; repeat the command to finish"
 
@@ -40,7 +43,7 @@ def _means(run: Run) -> Iterator[str]:
     if not pairs:
         yield "no topic has been answered by all systems"
         return
-    above = ["", *(dimension or "relevance" for dimension, _ in pairs)]
+    above = ["", *(dimension or run.overall for dimension, _ in pairs)]
     table = [above, ["system", *(labels[measure] for _, measure in pairs)]]
     for system in run.systems:
         cells = [f"{rows[system, *pair].mean:.4f}{mark(rows[system, *pair]) or ' '}" for pair in pairs]
@@ -48,17 +51,22 @@ def _means(run: Run) -> Iterator[str]:
     yield from aligned(table)
 
 
-def _measure(run: Run, dimension: str, measure: str) -> Iterator[str]:
+def measure_heading(run: Run, dimension: str, measure: str) -> str:
+    """What `measure_table` is about."""
+    topics = next(row.topics for row in run.comparisons if (row.dimension, row.measure) == (dimension, measure))
+    return f"{f'{dimension}, ' if dimension else ''}{measure_labels(run.measures)[measure]} ({counted(topics)})"
+
+
+def measure_table(run: Run, dimension: str, measure: str) -> list[list[str]]:
+    """Every system by one measure, with interval, tests and what was expected; a header, then a row a system."""
     rows = [row for row in run.comparisons if (row.dimension, row.measure) == (dimension, measure)]
-    of = f"{dimension}, " if dimension else ""
-    yield f"{of}{measure_labels(run.measures)[measure]} ({counted(rows[0].topics)})"
     paper = [expected(run, row) for row in rows]
     header = ["system", "mean", "95 % interval", *TESTS]
     table = [[*header, *(["expected"] if any(value is not None for value in paper) else [])]]
     for row, value in zip(rows, paper, strict=True):
         cells = [_name(run, row.system), f"{row.mean:.4f}", f"[{row.low:.4f}, {row.high:.4f}]", *_tests(row)]
         table.append([*cells, *([_number(value)] if len(table[0]) > len(header) else [])])
-    yield from aligned(table)
+    return table
 
 
 def _tests(row: Comparison) -> list[str]:
@@ -68,23 +76,22 @@ def _tests(row: Comparison) -> list[str]:
     return [f"{row.difference:+.4f}", *map(_p_value, ps), f"{row.wins}/{row.ties}/{row.losses}"]
 
 
-def _cost(run: Run) -> Iterator[str]:
+def cost_table(run: Run) -> list[list[str]]:
+    """What every system asked of a language model; a header, then a row a system. Empty where none asked."""
     spent: dict[str, Cost] = costs(run)
     if not any(cost.calls for cost in spent.values()):
-        yield "no system asked a language model"
-        return
-    yield "language model, all topics together"
+        return []
     table = [["system", "calls", "tokens in", "tokens out", "cost"]]
     for system in run.systems:
         cost = spent[system]
         dollars = "price unknown" if cost.dollars is None else f"${cost.dollars:.4f}"
         table.append([_name(run, system), *map(str, (cost.calls, cost.input_tokens, cost.output_tokens)), dollars])
-    yield from aligned(table)
+    return table
 
 
 def _notes(run: Run) -> Iterator[str]:
     for definition, label in measure_labels(run.measures).items():
-        yield f"{label} is {definition}"
+        yield f"{label} is {DEFINITIONS.get(definition, definition)}"
     yield f"+ and -: better and worse than {run.baseline} (paired randomization test, p < {SIGNIFICANT} after Holm)"
     yield f"intervals: {RESAMPLES:,} bootstrap resamples of the topics; Holm: over the systems of a measure"
     if run.oracle_systems:
@@ -93,7 +100,8 @@ def _notes(run: Run) -> Iterator[str]:
         yield f"left out for all systems: topic {topic}, {why}"
     if len(run.excluded) > TOPICS_NAMED:
         yield f"left out for all systems: {len(run.excluded) - TOPICS_NAMED} more"
-    for dimension in run.dimensions:
+    # A question has one kind, so most are not judged for any other.
+    for dimension in () if run.questions else run.dimensions:
         without = dict.fromkeys(outcome.topic for outcome in answered(run) if dimension not in outcome.values)
         if without:
             yield f"not judged for {dimension}, {counted(len(without))}: {listed(without, TOPICS_NAMED)}"

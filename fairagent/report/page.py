@@ -2,7 +2,8 @@
 
 The page's Content-Security-Policy allows one style sheet and one script, by their hashes, and nothing from anywhere.
 Whatever comes from outside (queries, titles, keywords, names, messages) is text and never markup. The same run gives
-the same bytes. Times are not on it: they differ from run to run, and stand in timings.csv.
+the same bytes. Where a model is asked, times are not on it: they differ from run to run, and stand in timings.csv.
+Where none is asked, they are what a system costs, and on the page.
 """
 
 from __future__ import annotations
@@ -18,18 +19,21 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from fairagent.evaluate.files import write_whole
+from fairagent.evaluate.labels import DEFINITIONS
 from fairagent.evaluate.run import GroupShares, Run
 from fairagent.evaluate.tables import SIGNIFICANT, columns
 from fairagent.report import names
 from fairagent.report.panel import exposure_bar
 from fairagent.report.plots import (
     color_number,
+    cost_plot,
     exposure_plot,
     gains_plot,
     gap_plot,
     marker_number,
     trade_off_plot,
 )
+from fairagent.report.points import trade_off, trade_off_measures
 from fairagent.report.results import Finding, efforts, findings, not_judged, result_tables
 from fairagent.report.series import (
     MeanExposure,
@@ -38,8 +42,8 @@ from fairagent.report.series import (
     gap_paths,
     main_measure,
     mean_exposures,
-    trade_off,
 )
+from fairagent.report.spending import CostTradeOff, Currency, cost_trade_off
 from fairagent.report.text import gap_text, percent
 from fairagent.report.topics import extremes, palette, topic_views
 
@@ -59,6 +63,7 @@ def page(run: Run) -> str:
     views = topic_views(run, colors)
     found = findings(run)
     counted = counted_topics(run)
+    cost = cost_trade_off(run)
     style, script = (_file(name) for name in ("page.css", "page.js"))
     return (
         _environment()
@@ -75,16 +80,20 @@ def page(run: Run) -> str:
             tables=result_tables(run),
             efforts=efforts(run),
             not_judged=not_judged(run),
+            definitions=DEFINITIONS,
             answered=sum(outcome.failed is None for outcome in run.outcomes),
             significant=SIGNIFICANT,
             about=str(run.provenance.get("about") or ""),
+            compared_in=[dimension or run.overall for dimension in run.compared_in],
             exposures={dimension: mean_exposures(run, dimension) for dimension in run.dimensions},
             gap_paths=gap_paths(run),
-            plots=_plots(run),
+            cost=cost,
+            timed=cost is not None and cost.currency is Currency.MILLISECONDS,
+            plots=_plots(run, cost),
             extremes=_extremes(run, views),
             shown_system=_shown_system(run, found),
             topics=views,
-            columns=columns(run),
+            columns=[column for column in columns(run) if not run.questions or column[0] in run.compared_in],
             colors=colors,
             failed=[outcome for outcome in run.outcomes if outcome.failed is not None],
         )
@@ -151,17 +160,20 @@ def _place(value: float, scale: tuple[float, float], width: float) -> str:
     return f"{(value - low) / ((high - low) or 1) * width:.1f}"
 
 
-def _plots(run: Run) -> dict[str, dict[Any, Markup]]:
+def _plots(run: Run, cost: CostTradeOff | None) -> dict[str, dict[Any, Markup]]:
     """Every plot: kind -> dimension (or number of the system) -> SVG."""
     short = names.short_names(run.measures)
-    drawn: dict[str, dict[Any, Markup]] = {"trade_off": {}, "exposure": {}, "gap": {}, "gains": {}}
-    for number, dimension in enumerate(run.dimensions):
-        if points := trade_off(run, dimension):
-            axes = (short[points[0].relevance.measure], short[points[0].fairness.measure])
-            drawn["trade_off"][dimension] = trade_off_plot(points, run.systems, axes, f"t{number}-")
+    drawn: dict[str, dict[Any, Markup]] = {"trade_off": {}, "cost": {}, "exposure": {}, "gap": {}, "gains": {}}
+    for number, dimension in enumerate(run.compared_in):
+        if measures := trade_off_measures(run, dimension):
+            axes = (short[measures[0]], short[measures[1]])
+            drawn["trade_off"][dimension] = trade_off_plot(trade_off(run, dimension), run.systems, axes, f"t{number}-")
         if means := mean_exposures(run, dimension):
             drawn["exposure"][dimension] = exposure_plot(means, run.systems, f"e{number}-")
         measure = main_measure(run, dimension)
+        if cost and measure and dimension in cost.points:
+            axes = (cost.currency.value, short[measure])
+            drawn["cost"][dimension] = cost_plot(cost.points[dimension], run.systems, axes, f"c{number}-")
         gained = gains(run, dimension, measure) if measure else {}
         if any(gained.values()):
             by_system = {run.systems.index(system): tuple(of.values()) for system, of in gained.items()}
@@ -192,8 +204,9 @@ def _shown_system(run: Run, found: tuple[Finding, ...]) -> int:
 
 def _extremes(run: Run, views: Any) -> dict[str, Any]:
     """Dimension -> (measure, [(system, best topics, worst topics)])."""
-    listed = {}
-    for dimension in run.dimensions:
+    listed: dict[str, Any] = {}
+    # An answer is right or wrong: none gains more than another.
+    for dimension in () if run.questions else run.dimensions:
         if measure := main_measure(run, dimension):
             by_system = [
                 (number, system, *extremes(run, views, dimension, measure, system))

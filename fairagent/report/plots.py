@@ -10,7 +10,8 @@ from markupsafe import Markup
 
 from fairagent.report.names import shortened, signed
 from fairagent.report.point_names import name_points
-from fairagent.report.series import GapPaths, MeanExposure, Point
+from fairagent.report.points import Mean, Point
+from fairagent.report.series import GapPaths, MeanExposure
 from fairagent.report.svg import INK, MUTED, PAPER, SERIES, TEXT_SIZE, Names, inline_svg, plot_style
 
 if TYPE_CHECKING:
@@ -45,34 +46,12 @@ def marker_of(system: int) -> str:
 
 def trade_off_plot(points: Sequence[Point], systems: Sequence[str], axes: tuple[str, str], prefix: str) -> Markup:
     """Mean fairness against mean relevance with 95 % intervals, the Pareto front, and curves of equal product."""
-    names = Names()
-    label = "; ".join(
-        f"{systems[p.system]}: {axes[0]} {p.relevance.mean:.3f}, {axes[1]} {p.fairness.mean:.3f}"
-        f"{', Pareto front' if p.front else ''}"
-        for p in points
-    )
-    with plot_style():
-        figure, axis = _canvas(300, left=46, bottom=44, right=14, top=12)
-        axis.set_xlabel(names(axes[0]))
-        axis.set_ylabel(names(axes[1]))
-        axis.set_xlim(*_limits([(p.relevance.low, p.relevance.high) for p in points]))
-        axis.set_ylim(*_limits([(p.fairness.low, p.fairness.high) for p in points]))
-        _equal_products(axis)
-        front = sorted((p.relevance.mean, p.fairness.mean) for p in points if p.front)
-        if front:
-            _steps_down(axis, front)
-        for p in points:
-            _point(axis, p)
-        name_points(axis, points, [systems[p.system] for p in points], names)
-        hints = [
-            (
-                f"point{p.system}",
-                f"{systems[p.system]}\n{axes[0]} {_interval(p.relevance.mean, p.relevance.low, p.relevance.high)}\n"
-                f"{axes[1]} {_interval(p.fairness.mean, p.fairness.low, p.fairness.high)}",
-            )
-            for p in points
-        ]
-        return inline_svg(figure, f"Trade-off. {label}", names, prefix, hints)
+    return _scatter(points, systems, axes, prefix)
+
+
+def cost_plot(points: Sequence[Point], systems: Sequence[str], axes: tuple[str, str], prefix: str) -> Markup:
+    """A mean with its 95 % intervals against cost, of which less is better, and the Pareto front."""
+    return _scatter(points, systems, axes, prefix, cheap=True)
 
 
 def exposure_plot(means: Sequence[MeanExposure], systems: Sequence[str], prefix: str) -> Markup:
@@ -174,6 +153,34 @@ def gains_plot(by_system: Mapping[int, Sequence[float]], systems: Sequence[str],
         return inline_svg(figure, f"Gains by topic. {said}", names, prefix)
 
 
+def _scatter(
+    points: Sequence[Point], systems: Sequence[str], axes: tuple[str, str], prefix: str, cheap: bool = False
+) -> Markup:
+    names = Names()
+    label = "; ".join(
+        f"{systems[p.system]}: {axes[0]} {_number(p.x.mean)}, {axes[1]} {_number(p.y.mean)}"
+        f"{', Pareto front' if p.front else ''}"
+        for p in points
+    )
+    with plot_style():
+        figure, axis = _canvas(300, left=46, bottom=44, right=14, top=12)
+        axis.set_xlabel(names(axes[0]))
+        axis.set_ylabel(names(axes[1]))
+        axis.set_xlim(*_limits([(p.x.low, p.x.high) for p in points], bounded=not cheap))
+        axis.set_ylim(*_limits([(p.y.low, p.y.high) for p in points]))
+        if not cheap:
+            _equal_products(axis)
+        _front(axis, [(p.x.mean, p.y.mean) for p in points if p.front], cheap)
+        for p in points:
+            _point(axis, p)
+        name_points(axis, points, [systems[p.system] for p in points], names)
+        hints = [
+            (f"point{p.system}", f"{systems[p.system]}\n{axes[0]} {_interval(p.x)}\n{axes[1]} {_interval(p.y)}")
+            for p in points
+        ]
+        return inline_svg(figure, f"{'Cost' if cheap else 'Trade-off'}. {label}", names, prefix, hints)
+
+
 def _canvas(height: int, *, left: int, bottom: int, right: int, top: int) -> tuple[Figure, Axes]:
     """A figure of `WIDTH` x `height` pixels with one pair of axes inside these margins."""
     from matplotlib.figure import Figure
@@ -188,11 +195,13 @@ def _canvas(height: int, *, left: int, bottom: int, right: int, top: int) -> tup
     return figure, figure.add_axes(inner)
 
 
-def _limits(intervals: Iterable[tuple[float, float]]) -> tuple[float, float]:
-    """From a bit below the lowest to a bit above the highest, within [0, 1] where the values are."""
+def _limits(intervals: Iterable[tuple[float, float]], bounded: bool = True) -> tuple[float, float]:
+    """From a bit below the lowest to a bit above the highest; if `bounded`, within [0, 1] where the values are."""
     lows, highs = zip(*intervals, strict=True)
     low, high = min(lows), max(highs)
     room = max(0.12 * (high - low), 0.005)
+    if not bounded:
+        return low - room, high + room
     bottom = max(0.0, low - room) if low >= 0 else low - room
     return bottom, min(1.01, high + room) if high <= 1 else high + room
 
@@ -206,16 +215,19 @@ def _equal_products(axis: Axes) -> None:
             axis.plot(across, value / across, color=MUTED, linewidth=1, linestyle=(0, (1, 3)), alpha=0.6, zorder=1)
 
 
-def _steps_down(axis: Axes, front: Sequence[tuple[float, float]]) -> None:
-    """The edge of what the front leaves behind: from each point left and down to its neighbors, then out of sight."""
-    left, bottom = axis.get_xlim()[0], axis.get_ylim()[0]
-    xs = [left, *(x for x, _ in front for _ in range(2))]
-    ys = [*(y for _, y in front for _ in range(2)), bottom]
-    axis.plot(xs, ys, color=INK, linewidth=1.2, linestyle=(0, (4, 3)), zorder=1.5)
+def _front(axis: Axes, front: Iterable[tuple[float, float]], cheap: bool) -> None:
+    """The edge of what the front leaves behind: from each point to the worse side and down, then out of sight."""
+    # The best abscissa comes last, so that the edge falls away beyond it.
+    ordered = sorted(front, reverse=cheap)
+    if ordered:
+        worst, bottom = axis.get_xlim()[1 if cheap else 0], axis.get_ylim()[0]
+        xs = [worst, *(x for x, _ in ordered for _ in range(2))]
+        ys = [*(y for _, y in ordered for _ in range(2)), bottom]
+        axis.plot(xs, ys, color=INK, linewidth=1.2, linestyle=(0, (4, 3)), zorder=1.5)
 
 
 def _point(axis: Axes, point: Point) -> None:
-    x, y, color = point.relevance, point.fairness, color_of(point.system)
+    x, y, color = point.x, point.y, color_of(point.system)
     axis.plot([x.low, x.high], [y.mean, y.mean], color=color, linewidth=1.4, alpha=0.5, zorder=2)
     axis.plot([x.mean, x.mean], [y.low, y.high], color=color, linewidth=1.4, alpha=0.5, zorder=2)
     inside = PAPER if point.oracle else color
@@ -238,5 +250,14 @@ def _percent_ticks(axis: Axes, full: float) -> None:
     axis.set_xticks(ticks, [f"{tick:.0%}" for tick in ticks])
 
 
-def _interval(mean: float, low: float, high: float) -> str:
-    return f"{mean:.3f} [{low:.3f}, {high:.3f}]"
+def _number(value: float) -> str:
+    """A value of a measure, or a cost.
+
+    >>> _number(0.4621), _number(23.04)
+    ('0.462', '23.0')
+    """
+    return f"{value:,.{3 if abs(value) <= 1 else 1}f}"
+
+
+def _interval(of: Mean) -> str:
+    return _number(of.mean) + (f" [{_number(of.low)}, {_number(of.high)}]" if of.low < of.high else "")

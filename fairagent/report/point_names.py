@@ -7,7 +7,7 @@ from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
 from fairagent.report.names import shortened
-from fairagent.report.series import Point
+from fairagent.report.points import Point
 from fairagent.report.svg import INK, TEXT_SIZE, Names
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def name_points(axis: Axes, points: Sequence[Point], texts: Sequence[str], names
     """Write each name beside its point where it meets no other; where there is no such place, leave it out."""
     frame = axis.get_window_extent()
     inside = Box(frame.x0, frame.y0, frame.x1, frame.y1)
-    centers = [axis.transData.transform((p.relevance.mean, p.fairness.mean)) for p in points]
+    centers = [axis.transData.transform((p.x.mean, p.y.mean)) for p in points]
     taken = [Box(x - 7, y - 7, x + 7, y + 7) for x, y in centers]
     crosses = [box for p in points for box in _cross(axis, p)]
     for (x, y), text in zip(centers, texts, strict=True):
@@ -59,7 +59,7 @@ def name_points(axis: Axes, points: Sequence[Point], texts: Sequence[str], names
 
 def _cross(axis: Axes, point: Point) -> tuple[Box, Box]:
     """The two lines of a point's intervals."""
-    x, y = point.relevance, point.fairness
+    x, y = point.x, point.y
     (left, bottom), (right, top) = axis.transData.transform([(x.low, y.low), (x.high, y.high)]).tolist()
     across, up = axis.transData.transform((x.mean, y.mean)).tolist()
     return Box(left, up - 1, right, up + 1), Box(across - 1, bottom, across + 1, top)

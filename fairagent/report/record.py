@@ -1,12 +1,13 @@
-"""A search as plain values for JSON: the same facts as the tables and the story, none left out."""
+"""A search, or an answer, as plain values for JSON: the same facts as the tables and the story, none left out."""
 
 from __future__ import annotations
 
 import json
 import math
+from dataclasses import asdict
 from typing import Any
 
-from fairagent.types import Exposure, SearchResult, Step, Usage
+from fairagent.types import AnswerResult, Exposure, Hit, SearchResult, Step, Usage
 
 Record = dict[str, Any]
 
@@ -28,10 +29,7 @@ def result_record(result: SearchResult) -> Record:
     before, after = trace.steps[0], trace
     return {
         "query": {"text": result.query.text, "topic": result.query.id or None},
-        "hits": [
-            {"rank": hit.rank, "id": hit.id, "title": hit.title, "score": hit.score, "groups": _plain(hit.groups)}
-            for hit in result.hits
-        ],
+        "hits": [_hit(hit) for hit in result.hits],
         "targets": dict(zip((exposure.dimension for exposure in after.exposures), trace.targets, strict=True)),
         "oracle": trace.oracle,
         "exposure": {
@@ -53,12 +51,48 @@ def result_record(result: SearchResult) -> Record:
     }
 
 
+def answer_record(result: AnswerResult) -> Record:
+    """An answer, its context as it is numbered, what it rests on, what a filter did, and its search."""
+    answer, filtered, attribution = result.answer, result.filtered, result.attribution
+    weights = attribution.weights.tolist() if attribution else [None] * len(result.context)
+    return {
+        "answer": answer.text,
+        "source": answer.source,
+        "cited": list(answer.cited),
+        "context": [
+            {"number": number, **_hit(hit), "cited": number in answer.cited, "weight": weight}
+            for number, (hit, weight) in enumerate(zip(result.context, weights, strict=True), start=1)
+        ],
+        "attribution": attribution and attribution.kind,
+        "exposure": attribution
+        and {
+            "retrieved": [_exposure(exposure) for exposure in attribution.retrieved],
+            "attributed": [_exposure(exposure) for exposure in attribution.exposures],
+        },
+        "verdicts": filtered and [asdict(verdict) for verdict in filtered.verdicts],
+        "removed": [
+            {"dimension": one.group.dimension, "label": one.group.label, "seen": one.seen, "share": one.share}
+            for one in result.removed
+        ],
+        "notes": [*result.notes, *answer.notes, *(attribution.notes if attribution else ())],
+        "usage": _usage(result.usage),
+        "seconds": result.seconds,
+        "search": result_record(result.search),
+    }
+
+
+def _hit(hit: Hit) -> Record:
+    groups = {dimension: dict(shares) for dimension, shares in hit.groups.items()}
+    return {"rank": hit.rank, "id": hit.id, "title": hit.title, "score": hit.score, "groups": groups}
+
+
 def _step(step: Step) -> Record:
     return {
         "source": step.source,
         "aim": {"dimension": step.aim.dimension, "label": step.aim.label} if step.aim else None,
         "added": [{"text": term.text, "weight": term.weight} for term in step.added],
         "dropped": list(step.dropped),
+        "refused": list(step.refused),
         "retrieved": len(step.ranking),
         "exposure": [_exposure(exposure) for exposure in step.exposures],
         "gap": step.gap,
@@ -84,10 +118,6 @@ def _usage(usage: Usage) -> Record:
         "output_tokens": usage.output_tokens,
         "cost": usage.cost,
     }
-
-
-def _plain(groups: Any) -> Record:
-    return {dimension: dict(shares) for dimension, shares in groups.items()}
 
 
 def _finite(value: Any) -> Any:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from fairagent.evaluate.cost import Cost, costs
+from fairagent.evaluate.labels import gain
 from fairagent.evaluate.run import Comparison, Run
 from fairagent.evaluate.tables import expected, mark
 from fairagent.report.series import RELEVANCE, MeanExposure, comparisons_of, main_measure, mean_exposures
+from fairagent.report.spending import retrievals
 
 VERDICTS = {"+": "better", "-": "worse", "": ""}
 
@@ -17,7 +20,7 @@ class Cell:
     """One system in one column; `expected` is the number to compare with, where there is one.
 
     `verdict` is "better" or "worse" where the difference from the baseline is significant, else "". `best` marks the
-    highest mean of the systems that did not look at the judgments.
+    best mean of the systems that did not look at the judgments.
     """
 
     comparison: Comparison
@@ -58,7 +61,8 @@ class ResultsTable:
 class Finding:
     """How the best system that did not look at the judgments stands to the baseline in one dimension.
 
-    `best` and `baseline` are by the `main_measure`; `others` are both systems by the other measures, relevance first.
+    `best` and `baseline` are by the `main_measure`, `improved` says whether the mean of `best` is better; `others` are
+    both systems by the other measures, relevance first.
     `exposures` are both systems' mean exposures, where they are known.
     """
 
@@ -66,6 +70,7 @@ class Finding:
     best: Comparison
     baseline: Comparison
     verdict: str
+    improved: bool
     others: tuple[tuple[Comparison, Comparison], ...]
     exposures: tuple[MeanExposure, MeanExposure] | None
 
@@ -82,27 +87,33 @@ class Effort:
 
 
 def result_tables(run: Run) -> tuple[ResultsTable, ...]:
-    """One table a dimension that was measured, or else one for relevance alone; none where nothing was measured."""
+    """One table a dimension that was measured, or else one for relevance alone; none where nothing was measured.
+
+    Where questions are answered, one for all of them comes first, and each kind of question stands alone.
+    """
     dimensions = [dimension for dimension in run.dimensions if comparisons_of(run, dimension)]
-    tables = [_table(run, dimension) for dimension in dimensions or [RELEVANCE]]
+    if run.questions:
+        tables = [_table(run, dimension, (dimension,)) for dimension in (RELEVANCE, *dimensions)]
+    else:
+        tables = [_table(run, dimension, (RELEVANCE, dimension)) for dimension in dimensions]
+        tables = tables or [_table(run, RELEVANCE, (RELEVANCE,))]
     return tuple(table for table in tables if table.columns)
 
 
-def _table(run: Run, dimension: str) -> ResultsTable:
-    honest = {(row.dimension, row.measure): -1.0 for row in run.comparisons}
+def _table(run: Run, dimension: str, shown: tuple[str, ...]) -> ResultsTable:
+    """The table of a dimension, with the columns of all that are `shown`."""
+    honest = {(row.dimension, row.measure): -math.inf for row in run.comparisons}
     for row in run.comparisons:
         if row.system not in run.oracle_systems:
-            honest[row.dimension, row.measure] = max(row.mean, honest[row.dimension, row.measure])
+            honest[row.dimension, row.measure] = max(_worth(row), honest[row.dimension, row.measure])
     rows = {(row.system, row.dimension, row.measure): row for row in run.comparisons}
-    columns = [
-        _column(run, d, m) for d in dict.fromkeys((RELEVANCE, dimension)) for m in run.measures if (d, m) in honest
-    ]
+    columns = [_column(run, d, m) for d in shown for m in run.measures if (d, m) in honest]
 
     def cell(system: str, column: Column) -> Cell | None:
         row = rows.get((system, column.dimension, column.measure))
         if row is None:
             return None
-        best = system not in run.oracle_systems and row.mean == honest[column.dimension, column.measure]
+        best = system not in run.oracle_systems and _worth(row) == honest[column.dimension, column.measure]
         return Cell(row, expected(run, row), VERDICTS[mark(row)], best)
 
     lines = (
@@ -119,7 +130,7 @@ def _column(run: Run, dimension: str, measure: str) -> Column:
 
 def findings(run: Run) -> tuple[Finding, ...]:
     """One finding a dimension in which the baseline and another system that saw no judgments were measured."""
-    return tuple(finding for dimension in run.dimensions if (finding := _finding(run, dimension)))
+    return tuple(finding for dimension in run.compared_in if (finding := _finding(run, dimension)))
 
 
 def _finding(run: Run, dimension: str) -> Finding | None:
@@ -128,7 +139,7 @@ def _finding(run: Run, dimension: str) -> Finding | None:
     others = [s for s in run.systems if s != run.baseline and s not in run.oracle_systems and (s, measure) in compared]
     if measure is None or not others or (run.baseline, measure) not in compared:
         return None
-    best = max((compared[system, measure] for system in others), key=lambda row: row.mean)
+    best = max((compared[system, measure] for system in others), key=_worth)
     beside = [
         (rows[best.system, m], rows[run.baseline, m])
         for rows in (comparisons_of(run, RELEVANCE), compared)
@@ -142,9 +153,15 @@ def _finding(run: Run, dimension: str) -> Finding | None:
         best,
         compared[run.baseline, measure],
         VERDICTS[mark(best)],
+        _worth(best) > _worth(compared[run.baseline, measure]),
         tuple(beside),
         (exposures[run.baseline], exposures[best.system]) if both else None,
     )
+
+
+def _worth(row: Comparison) -> float:
+    """The mean, or where lower ones are better, its negative."""
+    return gain(row.measure, row.mean, 0.0)
 
 
 def efforts(run: Run) -> tuple[Effort, ...]:
@@ -154,16 +171,17 @@ def efforts(run: Run) -> tuple[Effort, ...]:
     for number, system in enumerate(run.systems):
         own = [outcome for outcome in run.outcomes if outcome.system == system]
         failed = sum(outcome.failed is not None for outcome in own)
-        retrievals = sum(len(outcome.steps) for outcome in own)
-        found.append(Effort(number, len(own) - failed, failed, retrievals, spent[system]))
+        found.append(Effort(number, len(own) - failed, failed, sum(map(retrievals, own)), spent[system]))
     return tuple(found)
 
 
 def not_judged(run: Run) -> dict[str, tuple[str, ...]]:
     """The topics that count, but not for a dimension: dimension -> topics; only dimensions with such topics."""
     counted = [outcome for outcome in run.outcomes if outcome.topic not in run.excluded and outcome.failed is None]
+    # A question has one kind, so most are not judged for any other.
+    dimensions = () if run.questions else run.dimensions
     without = {
         dimension: tuple(dict.fromkeys(outcome.topic for outcome in counted if dimension not in outcome.values))
-        for dimension in run.dimensions
+        for dimension in dimensions
     }
     return {dimension: topics for dimension, topics in without.items() if topics}

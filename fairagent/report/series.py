@@ -3,28 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
+from fairagent.evaluate.labels import gain
 from fairagent.evaluate.run import Comparison, Outcome, Run
 from fairagent.report.names import is_kind, is_product
 from fairagent.types import FloatArray
 
 RELEVANCE = ""
 """The dimension of measures of relevance alone."""
-
-
-@dataclass(frozen=True, slots=True)
-class Point:
-    """One system in the trade-off: mean relevance and mean fairness; `front` marks the Pareto front."""
-
-    system: int
-    relevance: Comparison
-    fairness: Comparison
-    oracle: bool
-    front: bool
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,42 +73,6 @@ def main_measure(run: Run, dimension: str) -> str | None:
     return next(iter([*products, *fairness, *measures]), None)
 
 
-def trade_off(run: Run, dimension: str) -> tuple[Point, ...]:
-    """Every system's nDCG and AWRF; nDCG over the dimension's own topics where there is one, else over all.
-
-    A system is on the Pareto front if none is at least as good in both and better in one. Systems that looked at the
-    judgments are on no front and push nobody off it. Empty where the run lacks one of the two measures.
-    """
-    compared = comparisons_of(run, dimension)
-    alone = comparisons_of(run, RELEVANCE)
-    fairness = next((m for m in run.measures if is_kind(m, "AWRF") and (run.baseline, m) in compared), None)
-    judged = [m for m in run.measures if (run.baseline, m) in compared or (run.baseline, m) in alone]
-    relevance = next((m for m in judged if is_kind(m, "nDCG")), None)
-    if fairness is None or relevance is None:
-        return ()
-    of_relevance = compared if (run.baseline, relevance) in compared else alone
-    pairs = {
-        system: (of_relevance[system, relevance], compared[system, fairness])
-        for system in run.systems
-        if (system, relevance) in of_relevance and (system, fairness) in compared
-    }
-    honest = [(x.mean, y.mean) for system, (x, y) in pairs.items() if system not in run.oracle_systems]
-    return tuple(
-        Point(
-            run.systems.index(system),
-            x,
-            y,
-            system in run.oracle_systems,
-            system not in run.oracle_systems and not _dominated((x.mean, y.mean), honest),
-        )
-        for system, (x, y) in pairs.items()
-    )
-
-
-def _dominated(point: tuple[float, float], others: Sequence[tuple[float, float]]) -> bool:
-    return any(x >= point[0] and y >= point[1] and (x, y) != point for x, y in others)
-
-
 def mean_exposures(run: Run, dimension: str) -> tuple[MeanExposure, ...]:
     """Every system's mean exposure in one dimension over the topics that count for it (all, if none is measured)."""
     outcomes = outcomes_by_topic(run)
@@ -162,7 +116,10 @@ def _accepted(outcome: Outcome) -> list[float]:
 
 
 def gains(run: Run, dimension: str, measure: str) -> dict[str, dict[str, float]]:
-    """What each system gains over the baseline, topic by topic: system -> topic -> difference, where there is one."""
+    """What each system gains over the baseline, topic by topic: system -> topic -> difference, where there is one.
+
+    A gain is above 0 where the system is better, also where lower values are.
+    """
     outcomes = outcomes_by_topic(run)
     found: dict[str, dict[str, float]] = {system: {} for system in run.systems if system != run.baseline}
     for topic in counted_topics(run):
@@ -170,7 +127,7 @@ def gains(run: Run, dimension: str, measure: str) -> dict[str, dict[str, float]]
         for system, of_system in found.items():
             value = _value(outcomes[topic][system].values, dimension, measure)
             if base is not None and value is not None:
-                of_system[topic] = value - base
+                of_system[topic] = gain(measure, value, base)
     return found
 
 

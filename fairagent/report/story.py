@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fairagent.report.text import ORACLE, gap_text, percent, plain, targets_text
-from fairagent.types import Exposure, Group, Step, Term, Trace
+from fairagent.types import Exposure, Group, Step, Term, Trace, Usage
 
 Line = tuple[str, Text]
 """What the line is about, and its text."""
@@ -29,8 +29,11 @@ def story_text(trace: Trace, width: int = 100) -> str:
     return plain(story(trace), width)
 
 
-def story(trace: Trace) -> RenderableType:
-    """The story, a numbered paragraph a step, then the end: why it stopped, the final ranking, what it cost."""
+def story(trace: Trace, after: Iterable[Line] = ()) -> RenderableType:
+    """The story, a numbered paragraph a step, then the end: why it stopped, the final ranking, what it cost.
+
+    `after` are lines on what came after the search.
+    """
     page = Table.grid(padding=(0, 1))
     page.add_column(justify="right", no_wrap=True)
     page.add_column(no_wrap=True, max_width=16, style="dim")
@@ -40,6 +43,7 @@ def story(trace: Trace) -> RenderableType:
         _add(page, f"{number}.", _step(step, reached))
         reached = step if step.accepted else reached
     _add(page, "", _ending(trace))
+    _add(page, "", after)
     return page
 
 
@@ -71,6 +75,8 @@ def _refinement(step: Step, before: Step, aim: Group) -> Iterator[Line]:
         yield step.source, Text("nothing to add")
     if step.dropped:
         yield "dropped", Text(f"{', '.join(step.dropped)} (not in the index)", "dim")
+    if step.refused:
+        yield "refused", Text("; ".join(step.refused), "dim")
     if step.added:
         share, _ = _share_and_target(aim, step.exposures)
         verdict = ("accepted", "green") if step.accepted else ("discarded", "red")
@@ -94,11 +100,20 @@ def _cost(trace: Trace) -> str:
     usage = trace.usage
     own = max(0.0, trace.seconds - trace.engine_seconds - usage.seconds)
     seconds = f"{trace.seconds:.2f} s (engine {trace.engine_seconds:.2f}, model {usage.seconds:.2f}, own {own:.2f})"
+    return f"{seconds}, {usage_text(usage)}"
+
+
+def usage_text(usage: Usage) -> str:
+    """Calls, tokens and dollars.
+
+    >>> usage_text(Usage(1, 1200, 34, 0.0021))
+    '1 model call, 1,200 tokens in, 34 out, $0.0021'
+    """
     if not usage.calls:
-        return f"{seconds}, no model calls"
+        return "no model calls"
     price = "price unknown" if usage.cost is None else f"${usage.cost:.4f}"
     tokens = f"{usage.input_tokens:,} tokens in, {usage.output_tokens:,} out"
-    return f"{seconds}, {usage.calls} model call{'s' * (usage.calls != 1)}, {tokens}, {price}"
+    return f"{usage.calls} model call{'s' * (usage.calls != 1)}, {tokens}, {price}"
 
 
 def _shares(exposure: Exposure) -> Line:

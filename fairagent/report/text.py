@@ -63,18 +63,23 @@ def hits_table(hits: Sequence[Hit]) -> Table:
         table.add_column(Text(name))
     table.add_column("score", justify="right", no_wrap=True)
     for hit in hits:
-        groups = [_one_line(groups_text(hit.groups[name]), "" if hit.groups[name] else "dim") for name in dimensions]
-        table.add_row(str(hit.rank), _one_line(hit.title or hit.id), *groups, f"{hit.score:.3f}")
+        groups = [one_line(groups_text(hit.groups[name]), "" if hit.groups[name] else "dim") for name in dimensions]
+        table.add_row(str(hit.rank), one_line(hit.title or hit.id), *groups, f"{hit.score:.3f}")
     return table
 
 
-def _one_line(text: str, style: str = "") -> Text:
+def one_line(text: str, style: str = "") -> Text:
     """Text that is cut, not wrapped, where a column must be narrower than it (a column that may not wrap is not)."""
     return Text(text, style, no_wrap=True, overflow="ellipsis")
 
 
 def exposure_table(trace: Trace) -> Table:
-    """The first ranking's exposure and the final one's as bars beside the target, a block a dimension, a row a group.
+    """The first ranking's exposure and the final one's as bars beside the target; see `compared_table`."""
+    return compared_table(("before", "after"), trace.steps[0].exposures, trace.exposures, trace)
+
+
+def compared_table(names: tuple[str, str], left: Sequence[Exposure], right: Sequence[Exposure], trace: Trace) -> Table:
+    """Two exposures of a search as bars beside the target, a block a dimension, a row a group.
 
     Within a dimension all bars have one scale. The tick is the target; what is without a label is left out of the
     shares and stands below them.
@@ -82,11 +87,11 @@ def exposure_table(trace: Trace) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 1), expand=True)
     # Shares of the width for labels and bars, so that a narrow terminal cuts labels, not numbers.
     table.add_column("exposure", ratio=8)
-    for name in ("before", "after"):
+    for name in names:
         table.add_column(name, ratio=5, no_wrap=True, min_width=NARROWEST)
         table.add_column("", justify="right", no_wrap=True)
     table.add_column("target", justify="right", no_wrap=True)
-    for before, after in zip(trace.steps[0].exposures, trace.exposures, strict=True):
+    for before, after in zip(left, right, strict=True):
         _add_dimension(table, before, after)
     oracle = (" (oracle)", "bold red") if trace.oracle else ""
     table.caption = Text.assemble((f"| is the target: {targets_text(trace)}", "dim"), oracle)
@@ -108,8 +113,8 @@ def _add_dimension(table: Table, before: Exposure, after: Exposure) -> None:
     rows = zip(before.labels, before.shares.tolist(), after.shares.tolist(), after.target.tolist(), strict=True)
     for label, share, share_after, target in rows:
         bars = Bar(share, target, full, "blue"), Bar(share_after, target, full, "green")
-        table.add_row(_one_line(f"  {label}"), bars[0], percent(share), bars[1], percent(share_after), percent(target))
-    unknown, divergence = _one_line("  (no label)"), _one_line("  divergence")
+        table.add_row(one_line(f"  {label}"), bars[0], percent(share), bars[1], percent(share_after), percent(target))
+    unknown, divergence = one_line("  (no label)"), one_line("  divergence")
     if before.unknown or after.unknown:
         table.add_row(unknown, "", percent(before.unknown), "", percent(after.unknown), style="dim")
     table.add_row(divergence, "", gap_text(before.divergence), "", gap_text(after.divergence), style="dim")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from fairagent.evaluate.run import Outcome, Run
 from fairagent.report.panel import Palette, Panel, panel_of
@@ -11,6 +12,8 @@ from fairagent.report.series import gains, main_measure, outcomes_by_topic
 
 ROWS = 8_000
 """How many lines all rankings of the page may have together, so that it stays a page."""
+PANELS = 600
+"""How many answers to questions the page may show."""
 FEWEST_HITS, MOST_HITS = 10, 50
 EXTREMES = 3
 """How many of the best and of the worst topics are named."""
@@ -57,13 +60,19 @@ def palette(run: Run) -> Palette:
 
 
 def topic_views(run: Run, colors: Palette) -> tuple[TopicView, ...]:
-    """All topics in the order of the run, then those that were excluded before anything ran."""
+    """All topics in the order of the run, then those that were excluded before anything ran.
+
+    Of questions, of which benchmarks have thousands, only the first.
+    """
     by_topic = outcomes_by_topic(run)
     shown = min(MOST_HITS, max(FEWEST_HITS, ROWS // max(1, len(run.outcomes))))
-    measures = [main_measure(run, dimension) for dimension in run.dimensions]
-    gained = [gains(run, d, m) if m else {} for d, m in zip(run.dimensions, measures, strict=True)]
+    if run.questions:
+        by_topic = dict(islice(by_topic.items(), max(1, PANELS // len(run.systems))))
+    measures = [main_measure(run, dimension) for dimension in run.compared_in]
+    gained = [gains(run, d, m) if m else {} for d, m in zip(run.compared_in, measures, strict=True)]
     views = []
-    for number, topic in enumerate([*by_topic, *(topic for topic in run.excluded if topic not in by_topic)], start=1):
+    unseen = [] if run.questions else [topic for topic in run.excluded if topic not in by_topic]
+    for number, topic in enumerate([*by_topic, *unseen], start=1):
         outcomes = by_topic.get(topic, {})
         ranks = _ranks(outcomes.get(run.baseline))
         panels = {

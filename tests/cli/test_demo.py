@@ -19,9 +19,13 @@ def test_a_small_demo_from_nothing_and_again(call: Call) -> None:
         assert system in text
     assert "1. query" in text
     assert not re.search(r"\bnan\b", text)
-    proposed = re.search(r"^fairagent (search -c here/collection.yaml --index here/index --topic T\d+)$", text, re.M)
-    assert proposed
-    assert call(*proposed[1].split()).exit_code == 0
+    assert re.search(r"^ +\[1\] .* yes *$", text, re.M)
+    for command in ("search", "answer"):
+        proposed = re.search(
+            rf"^fairagent ({command} -c here/collection.yaml --index here/index --topic T\d+)$", text, re.M
+        )
+        assert proposed
+        assert call(*proposed[1].split()).exit_code == 0
 
     built = Path("here/index/fairagent.json").stat().st_ino
     again = json.loads(call("demo", "--people", "60", "--folder", "here", "--json").stdout)

@@ -46,7 +46,7 @@ FOUND = [
     "systems.a b: its run file would be that of 'a/b'; change one of the names",
     "systems.a b: no target 'populaton'",
     "systems.llm: the target given for 'gender' cannot be used: the shares add up to 0.9, expected 1",
-    "systems.llm: prompts: there is no folder nowhere",
+    "systems.llm: prompts: there is no folder ",
     "systems.FA.options: group: 'f' is no group of 'gender', which has: female, male",
     "systems.FB.options: 1 fault(s)\n    alph: unknown key; did you mean 'alpha'?",
     "prices: no system uses the model 'gpt-x'",

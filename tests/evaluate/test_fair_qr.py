@@ -11,10 +11,12 @@ from fairagent.collection.demo import write_demo
 from fairagent.evaluate.check import check_experiment
 from fairagent.evaluate.check_systems import read_systems
 from fairagent.evaluate.crew import threads
+from fairagent.evaluate.estimate import estimate
 from fairagent.evaluate.experiment import build_indexes, run_experiment
 from fairagent.evaluate.experiment_file import ExperimentFile
 from fairagent.evaluate.problems import Problems
 from fairagent.evaluate.text_table import results_text
+from fairagent.llm.endpoint import KEY_VARIABLE
 from fairagent.settings import read_yaml, validate
 
 FOLDER = Path(__file__).resolve().parents[2] / "evaluations" / "fair_qr"
@@ -26,7 +28,7 @@ README = (FOLDER / "README.md").read_text(encoding="utf-8")
 def test_the_files_are_right(file: Path) -> None:
     described = validate(ExperimentFile, read_yaml(file), str(file))
     problems = Problems()
-    systems = read_systems(described, described.dimensions, 20, problems, {})
+    systems = read_systems(described, file.parent, described.dimensions, 20, problems, {})
     problems.check(file)
     assert described.baseline in systems
     assert described.about
@@ -35,28 +37,67 @@ def test_the_files_are_right(file: Path) -> None:
         assert (file.parent / described.collection).is_file()
 
 
+def printed(name: str) -> list[str]:
+    """The table of an experiment in the README."""
+    table = re.search(rf"^### {name}\b.*\n\n(?:    fairagent.*\n\n)?((?:    .*\n)+)", README, re.MULTILINE)
+    assert table, name
+    return [line.removeprefix("    ") for line in table[1].splitlines()]
+
+
+@pytest.mark.parametrize("name", [file.stem for file in FILES if f"\n### {file.stem}" in README])
+def test_the_tables_have_the_systems_of_the_files(name: str) -> None:
+    described = read_yaml(FOLDER / f"{name}.yaml")
+    systems = [re.split(r"  | †", line)[0] for line in printed(name)[2:]]
+    # The first is what the others are tested against.
+    assert systems == sorted(described["systems"], key=lambda system: system != systems[0])
+
+
 @pytest.mark.shared
-@pytest.mark.parametrize("name", ["wikilead", "ablations", "reuters21578", "perspectrum"])
+@pytest.mark.parametrize("name", ["wikilead", "ablations", "cost", "reuters21578", "perspectrum"])
 def test_the_real_collections_have_what_the_files_name(shared: Path, name: str) -> None:
     plan = check_experiment(FOLDER / f"{name}.yaml", environ={}).plan
     assert len(plan.topics) == {"reuters21578": 41, "perspectrum": 368}.get(name, 60)
 
 
-@pytest.mark.slow
-def test_the_table_of_the_demo(tmp_path: Path) -> None:
-    collection = write_demo(tmp_path / "demo")
-    file = tmp_path / "demo.yaml"
-    text = (FOLDER / "demo.yaml").read_text(encoding="utf-8")
+@pytest.mark.shared
+def test_the_cost_of_a_model_is_known_before(shared: Path) -> None:
+    """Each refinement is one call, priced, and all of them stay within the file's budget."""
+    checked = check_experiment(FOLDER / "cost_llm.yaml", environ={KEY_VARIABLE: "none"})
+    rows = estimate(checked)
+    refinements = {"1 refinement": 1, "3 refinements": 3, "5 refinements": 5, "10 refinements": 10}
+    for row in rows:
+        asks = row.system.startswith(("llm", "loop"))
+        assert row.calls == (60 * refinements[row.system.split(", ")[1]] if asks else 0), row.system
+        assert (row.dollars or 0) > 0 if asks else row.dollars == 0
+    assert sum(row.dollars or 0 for row in rows) < checked.plan.budget.dollars
+
+
+def run_anew(name: str, collection: Path, folder: Path) -> list[str]:
+    """The table that the command gives now, on an index of its own."""
+    file = folder / f"{name}.yaml"
+    text = (FOLDER / f"{name}.yaml").read_text(encoding="utf-8")
     file.write_text(
-        text.replace("../../fairagent-demo/collection.yaml", str(collection))
-        + f"settings: {{index: '{tmp_path / 'index'}'}}\n",
+        re.sub(r"^collection: .*$", f"collection: {collection}", text, flags=re.MULTILINE)
+        + f"settings: {{index: '{folder / 'index'}'}}\n",
         encoding="utf-8",
     )
     checked = check_experiment(file, environ={})
     build_indexes(checked)
     with threads(2) as crew:
-        run = run_experiment(checked, tmp_path / "run", crew, environ={})
-    table = results_text(run).split("\n\n")[1]
-    printed = re.search(r"^### demo\n\n((?:    .*\n)+)", README, re.MULTILINE)
-    assert printed
-    assert [line.removeprefix("    ") for line in printed[1].splitlines()] == table.splitlines()
+        run = run_experiment(checked, folder / "run", crew, environ={})
+    return results_text(run).split("\n\n")[1].splitlines()
+
+
+@pytest.mark.slow
+def test_the_table_of_the_demo(tmp_path: Path) -> None:
+    assert printed("demo") == run_anew("demo", write_demo(tmp_path / "demo"), tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.shared
+def test_the_table_of_the_cost(shared: Path, tmp_path: Path) -> None:
+    """All but its last column, which is time."""
+    table = run_anew("cost", FOLDER.parent / "collections" / "wikilead.yaml", tmp_path)
+    width = max(map(len, table))
+    assert [line[:width].rstrip() for line in printed("cost")] == table
+    assert all(re.fullmatch(r"|ms|\d+\.\d", line[width:].strip()) for line in printed("cost"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -12,10 +13,11 @@ import numpy as np
 import pytest
 
 from fairagent.collection import load_collection
+from fairagent.evaluate.latex import details_latex, results_latex
 from fairagent.evaluate.outcome import from_line, to_line
 from fairagent.evaluate.results import falling, write_results
 from fairagent.evaluate.run import Run, load_run
-from fairagent.evaluate.tables import results_csv, results_latex
+from fairagent.evaluate.tables import results_csv
 from fairagent.evaluate.text_table import results_text
 
 from . import words
@@ -125,6 +127,27 @@ def test_latex(run: Run) -> None:
     assert r"\begin{tabular}{lrrrrrr}" in table
 
 
+def test_latex_in_full(run: Run) -> None:
+    """What the text says of each measure, number for number."""
+    tables = details_latex(run).split("\n\n")
+    assert len(tables) == 5
+    assert tables[0].startswith("% nDCG@10 (19 topics)\n\\begin{tabular}{lrrrrrrrrr}\n")
+    plain = re.sub(r"\$([<-])\$", r"\1", tables[0].replace("{[}", "[").replace(r"$^\dagger$", "†").replace("\\%", "%"))
+    rows = [line.removesuffix(r" \\").split(" & ") for line in plain.splitlines() if "&" in line]
+    text = results_text(run).split("\n\n")[2].splitlines()[1:]
+    assert [row[0] for row in rows] == ["system", "plain", "fair", "random", "oracle, of a kind †"]
+    assert [" ".join(filter(None, row)).split() for row in rows] == [line.split() for line in text]
+    assert not re.search(r"(?<!\\)%", tables[0].partition("\n")[2])
+
+
+def test_latex_of_what_models_were_asked(run: Run) -> None:
+    outcomes = (run.outcomes[0], replace(run.outcomes[1], calls=2, input_tokens=30, cost=None), *run.outcomes[2:])
+    last = details_latex(replace(run, outcomes=outcomes)).split("\n\n")[-1]
+    assert last.startswith("% language model, all topics together\n")
+    assert f"{run.outcomes[1].system} & 2 & 30 & 0 & price unknown" in last
+    assert r" & 0 & 0 & 0 & \$0.0000 \\" in last
+
+
 def test_a_missing_p_value(tmp_path: Path) -> None:
     run = words.run(words.write(tmp_path), tmp_path / "run", limit=1)
     assert {row.randomization_p for row in run.comparisons} == {None}
@@ -160,7 +183,7 @@ def test_outcomes_hold_what_pages_show(run: Run) -> None:
 
 def test_results_are_made_from_the_journal_alone(folder: Path, run: Run, tmp_path: Path) -> None:
     write_results(run, tmp_path)
-    for name in ("results.csv", "results.txt", "results.tex", "topics.csv", "timings.csv"):
+    for name in ("results.csv", "results.txt", "results.tex", "details.tex", "topics.csv", "timings.csv"):
         assert (tmp_path / name).read_bytes() == (folder / "run" / name).read_bytes()
 
 

@@ -5,24 +5,25 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from fairagent.errors import DataError, IndexMismatch, SettingsError, UsageError
 from fairagent.evaluate import engines
-from fairagent.evaluate.bench import Bench
 from fairagent.evaluate.check import check_experiment
 from fairagent.evaluate.crew import threads
 from fairagent.evaluate.experiment import build_indexes, run_experiment
 from fairagent.evaluate.outcome import Outcome
 from fairagent.evaluate.run import Run
-from fairagent.evaluate.systems import KINDS
+from fairagent.evaluate.systems import KINDS, Parts
 from fairagent.evaluate.training import FOLDS, cross_fitted, fold_of
 from fairagent.rerank.base import Pool
 from fairagent.rerank.fa_star_ir import FAStarIRReranker
 from fairagent.rerank.protected import Place
 from fairagent.retrieve.encoder import Embeddings
+from fairagent.settings import Settings
 
 from . import words
 
@@ -99,7 +100,7 @@ def ids(run: Run, system: str) -> list[list[str]]:
 
 def test_every_kind_is_tried(folder: Path, run: Run) -> None:
     named = {system.kind for system in check_plan(folder).values()}
-    assert named == KINDS.keys() - {"words"}
+    assert named == {name for name, kind in KINDS.items() if kind.build} - {"words"}
     assert not run.excluded.keys() - {"T19"}
     for system in run.systems:
         assert len(of(run, system)) == 19
@@ -169,6 +170,14 @@ def test_two_analyzers_need_two_indexes(tmp_path: Path) -> None:
         check_experiment(words.write(tmp_path, words.EXPERIMENT + more), environ={})
 
 
+def test_fa_star_ir_is_adjusted_exactly_or_as_the_library_does() -> None:
+    engine = SimpleNamespace(lucene=lambda folder, settings: None)
+    parts = Parts(None, Settings(), engine, "", 1, None)  # type: ignore[arg-type]
+    kind = KINDS["fa-star-ir"]
+    for options, compat in (({}, None), ({"compat": "library"}, "library")):
+        assert kind.build(parts, kind.options(**options)).agent.reranker.compat == compat
+
+
 def test_a_group_that_is_not_there(tmp_path: Path) -> None:
     more = "  a: {system: fa-star-ir, options: {group: {era: old}}, dimensions: [gender]}\n"
     with pytest.raises(UsageError, match="'era' is none of the system's dimensions"):
@@ -193,13 +202,3 @@ def test_nobody_is_judged_by_what_it_was_trained_on() -> None:
     assert fold_of("T1", 1) != fold_of("T1", 2) or fold_of("T2", 1) != fold_of("T2", 2)
     with pytest.raises(DataError, match="1 topics are too few"):
         cross_fitted({"T1": pool}, fit, seed=1)  # type: ignore[arg-type]
-
-
-def test_prices_turn_tokens_into_dollars(tmp_path: Path) -> None:
-    from fairagent.types import Usage
-
-    text = words.EXPERIMENT + "prices: {m: {input: 2, output: 10}}\nsettings: {model: {name: m}}\n"
-    checked = check_experiment(words.write(tmp_path, text), environ={})
-    bench = Bench.open(checked.plan, checked.collection)
-    assert bench._cost("plain", Usage(1, 1000, 100, None)) == pytest.approx(0.003)
-    assert bench._cost("plain", Usage(1, 1000, 100, 0.5)) == 0.5

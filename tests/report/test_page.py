@@ -14,7 +14,7 @@ from fairagent.evaluate.run import Run
 from fairagent.report.page import GROUP_COLORS, TEMPLATES, digest, page, write_page
 from fairagent.report.svg import SERIES
 
-from .runs import COLUMNS, MEASURES, ORACLE, compare, failed, made_run, tiny_run
+from .runs import COLUMNS, DIMENSIONS, MEASURES, ORACLE, SYSTEMS, compare, failed, made_run, tiny_run
 
 VOID = {"meta", "input", "br", "img", "link", "hr"}
 HOSTILE = "</style></script><script>alert(1)</script><img src=x onerror=alert(1)> \"'&amp; {{ 7 * 7 }} \u202e\x00\ud800"
@@ -179,10 +179,43 @@ def test_equal_runs_give_equal_bytes(text):
     assert page(made_run()) == text
 
 
-def test_times_are_not_on_it():
+def test_times_are_not_on_it_where_a_model_is_asked(text):
+    run = made_run()
+    slower = tuple(replace(outcome, seconds=99.0 + place) for place, outcome in enumerate(run.outcomes))
+    assert page(replace(run, outcomes=slower)) == text
+
+
+def cost_cells(text: str) -> list[list[str]]:
+    """The rows of the cost table, cell by cell."""
+    (table,) = re.findall(r'aria-label="Cost against fairness">.*?</table>', text, re.DOTALL)
+    rows = re.findall(r"<tr>(.*?)</tr>", table, re.DOTALL)
+    return [[Parsed(cell).text for cell in re.split(r"(?=<t[hd])", row)[1:]] for row in rows]
+
+
+def test_without_a_model_the_cost_is_time():
     run = tiny_run()
-    slower = tuple(replace(outcome, seconds=99.0) for outcome in run.outcomes)
-    assert page(replace(run, outcomes=slower)) == page(run)
+    assert 'id="cost"' not in page(run)
+    slower = tuple(replace(outcome, seconds=0.4) if outcome.system == "B" else outcome for outcome in run.outcomes)
+    text = page(replace(run, outcomes=slower))
+    assert "so the cost is time" in text
+    assert ">milliseconds a topic</text>" in text
+    assert cost_cells(text) == [
+        ["system", "retrievals", "model calls", "tokens", "$ for 1,000", "milliseconds", "gender"],
+        ["A", "1.0", "0.0", "0.0", "0.0", "100.0", "0.550 front"],
+        ["B", "3.0", "0.0", "0.0", "0.0", "400.0", "0.470"],
+    ]
+
+
+def test_what_a_model_costs_stands_against_fairness(text):
+    assert text.count(">US dollars for 1,000 topics</text>") == len(DIMENSIONS)
+    assert "so the cost is time" not in text
+    head, *rows = cost_cells(text)
+    assert "milliseconds" not in head
+    products = [row.mean for row in made_run().comparisons if row.dimension == "gender" and "*" in row.measure]
+    assert [row[0] for row in rows] == [*SYSTEMS[:4], f"{ORACLE} oracle"]
+    assert [row[5].split()[0] for row in rows] == [f"{mean:.3f}" for mean in products]
+    assert [float(row[4]) > 0 for row in rows] == [False, False, True, True, True]
+    assert "front" not in rows[4][5]
 
 
 def test_writing_it_gives_the_whole_file(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from xml.etree import ElementTree
@@ -12,6 +13,7 @@ from fairagent.report.page import page
 from fairagent.report.plots import (
     MARKERS,
     color_number,
+    cost_plot,
     exposure_plot,
     gains_plot,
     gap_plot,
@@ -19,7 +21,9 @@ from fairagent.report.plots import (
     trade_off_plot,
 )
 from fairagent.report.point_names import Box
-from fairagent.report.series import gap_paths, mean_exposures, trade_off
+from fairagent.report.points import trade_off
+from fairagent.report.series import gap_paths, mean_exposures
+from fairagent.report.spending import cost_trade_off
 from fairagent.report.svg import Names, inline_svg, plot_style
 
 from .runs import SYSTEMS, made_run, tiny_run
@@ -34,6 +38,7 @@ def drawn(systems=SYSTEMS, dimension="region"):
     paths = gap_paths(run)[-1]
     return {
         "trade-off": trade_off_plot(trade_off(run, dimension), systems, ("nDCG@20", "AWRF@20"), "a-"),
+        "cost": cost_plot(cost_trade_off(run).points[dimension], systems, ("dollars", "AWRF@20"), "f-"),
         "exposure": exposure_plot(mean_exposures(run, dimension), systems, "b-"),
         "gap": gap_plot(paths, systems[paths.system], 2.0, "c-"),
         "gains": gains_plot({1: [0.2, -0.1], 3: [0.3, 0.4]}, systems, "d-"),
@@ -106,6 +111,20 @@ def test_the_trade_off_names_axes_and_systems(plots):
     assert {"nDCG@20", "AWRF@20", "BM25", "agent, exposure"} <= set(shown)
     label = ElementTree.fromstring(plots["trade-off"]).get("aria-label")
     assert label.count("Pareto front") == 1
+
+
+def test_the_front_of_costs_falls_to_the_cheap_side(plots):
+    """From the dear side, where the edge is highest, to the cheapest point, and down."""
+    titles = [title.text for title in ElementTree.fromstring(plots["cost"]).iter("title")]
+    assert titles[0].startswith("BM25\ndollars 0.000\nAWRF@20 0.")
+    (edge,) = [
+        path.get("d")
+        for path in ElementTree.fromstring(plots["cost"]).iter("path")
+        if path.get("stroke-dasharray") and "k-ink" in path.get("class", "")
+    ]
+    xs, ys = zip(*[map(float, pair) for pair in re.findall(r"[ML ]*([\d.]+)[ ,]+([\d.]+)", edge)], strict=True)
+    assert list(xs) == sorted(xs, reverse=True)
+    assert list(ys) == sorted(ys)
 
 
 def test_points_tell_their_numbers_where_a_pointer_rests(plots):

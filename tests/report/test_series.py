@@ -9,7 +9,7 @@ import pytest
 
 from fairagent.evaluate.outcome import Outcome
 from fairagent.report.results import efforts, findings, not_judged, result_tables
-from fairagent.report.series import counted_topics, gains, gap_paths, main_measure, mean_exposures, trade_off
+from fairagent.report.series import counted_topics, gains, gap_paths, main_measure, mean_exposures
 
 from .runs import MEASURES, ORACLE, SYSTEMS, failed, made_run, tiny_run
 
@@ -43,34 +43,6 @@ def test_gains_topic_by_topic():
     gained = gains(tiny_run(), "gender", PRODUCT)
     assert list(gained) == ["B"]
     assert gained["B"] == pytest.approx({"t1": 0.6 * 0.9 - 0.5 * 0.8, "t2": 0.5 * 0.8 - 0.7 * 1.0})
-
-
-def test_trade_off_takes_relevance_from_all_topics():
-    a, b = trade_off(tiny_run(), "gender")
-    assert (a.relevance.mean, a.fairness.mean) == pytest.approx((0.6, 0.9))
-    assert (b.relevance.mean, b.fairness.mean) == pytest.approx((0.55, 0.85))
-    assert (a.front, b.front) == (True, False)
-
-
-def test_an_oracle_is_on_no_front_and_pushes_nobody_off():
-    _, b = trade_off(tiny_run(oracle_systems=("A",)), "gender")
-    assert b.front
-    a, _ = trade_off(tiny_run(oracle_systems=("A",)), "gender")
-    assert a.oracle
-    assert not a.front
-
-
-def test_equal_systems_are_both_on_the_front():
-    run = tiny_run()
-    same = tuple(replace(row, mean=0.5) for row in run.comparisons)
-    assert [point.front for point in trade_off(replace(run, comparisons=same), "gender")] == [True, True]
-
-
-def test_no_trade_off_without_both_measures():
-    run = tiny_run()
-    for gone in (NDCG, AWRF):
-        left = tuple(row for row in run.comparisons if row.measure != gone)
-        assert trade_off(replace(run, comparisons=left), "gender") == ()
 
 
 def test_mean_exposures():

@@ -67,7 +67,7 @@ class TrackEvaluator:
     * A topic without relevant pages, or with none that has metadata (Task 2: and a quality class; 2021, Task 1: and
       a label), has no target: it is in `left_out`, with the reason, and gets no row.
     * A relevant page without metadata counts in nDCG, and nowhere else; `notes` says how many there are.
-    * A topic with a single relevant page is like any other.
+    * A topic with a single relevant page is like any other; the dimensions may have any sizes, in any order.
     * A ranking without any page that has metadata: AWRF is 1 - ln 2, its lowest value (2021: as the track has it,
       all cells alike); Task 2: no exposure, EE-D = EE-R = 0.
     * A page that a ranking lists twice is a DataError wherever a `Run` is made, and so is a topic that is not in

@@ -8,7 +8,7 @@ from random import Random
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from fairagent.errors import DataError, UsageError
@@ -194,6 +194,8 @@ def test_it_says_what_it_measures() -> None:
 
 
 SETS = [(G,), (X,), (J,), (G, X), (G, H), (J, X), (G, H, J, X), (X, G)]
+LARGE_FIRST = (DIMENSIONS_2022[0], DIMENSIONS_2022[4], DIMENSIONS_2022[5])
+"""21, 4 and 4 labels: the track's own code stops at an assertion of its own."""
 
 
 def subsets(world: World) -> list[tuple[str, ...]]:
@@ -202,6 +204,7 @@ def subsets(world: World) -> list[tuple[str, ...]]:
 
 
 @law
+@example(0, LARGE_FIRST)
 @given(st.integers(0, 10_000), st.sampled_from(SETS))
 def test_task_1_equals_whole_arrays(seed: int, dimensions: tuple[object, ...]) -> None:
     world = made_up(seed, dimensions)  # type: ignore[arg-type]
@@ -221,6 +224,7 @@ def test_task_1_equals_whole_arrays(seed: int, dimensions: tuple[object, ...]) -
 
 
 @law
+@example(0, LARGE_FIRST)
 @given(st.integers(0, 10_000), st.sampled_from(SETS))
 def test_task_2_equals_whole_arrays(seed: int, dimensions: tuple[object, ...]) -> None:
     world = made_up(seed, dimensions)  # type: ignore[arg-type]

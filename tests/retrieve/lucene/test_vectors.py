@@ -83,6 +83,13 @@ def test_a_term_that_no_word_is_analyzed_to_has_no_word(tmp_path):
     assert found.words(np.array([0, 1])) == ["lawyers", ""]
 
 
+def test_of_the_words_of_a_term_the_shortest_is_kept_and_of_those_the_first_in_the_alphabet(tmp_path):
+    vectors = TermVectorsWriter(analyze=lambda word: [word[:3]])
+    vectors.add(["tid", "tié"], "tj, tier, tidings, tidy, TIDE, tiếng, ti, tiéndas, tiény, th, ti𐐨")
+    vectors.save(tmp_path)
+    assert TermVectors(tmp_path).words(np.array([0, 1])) == ["tide", "tiény"]
+
+
 def test_counts_and_positions_beyond_small_numbers(tmp_path):
     documents = (Document("d1", "tide " * 70_000), Document("d2", "tide wave"))
     build_index(Made(documents), tmp_path / "index", "english-nostem")

@@ -1,0 +1,80 @@
+"""Asking a benchmark's questions: as they stand, greedily, with documents or without."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fairagent.errors import ReplyTruncated
+from fairagent.generate import OnText, arrange
+from fairagent.generate.context import Order
+from fairagent.llm import Model, ModelRequest
+from fairagent.llm.clean import visible
+from fairagent.prompts import Prompts
+from fairagent.query import as_query
+from fairagent.types import Answer, Document, Query
+
+PROMPT = "ask"
+TEMPERATURE = 0.0
+LONGEST_QUERY = 2000
+"""Characters of a question that the model sees."""
+
+_THOUGHTS = "<think>", "</think>"
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """A `Generator` that asks `model` with the template `ask`; `brief` adds CRAG's guidelines for short answers."""
+
+    model: Model
+    prompts: Prompts
+    brief: bool
+    order: Order = "rank"
+
+    def answer(self, query: str | Query, documents: Sequence[Document], on_text: OnText | None = None) -> Answer:
+        """See `Generator.answer`; without documents the references are empty, as in FairFilter. It cites nothing."""
+        answer = self.ask(as_query(query).text, documents)
+        if on_text:
+            on_text(answer.text)
+        return answer
+
+    def ask(self, question: str, documents: Sequence[Document] | None = None) -> Answer:
+        """The model's answer; None: no documents are spoken of.
+
+        An answer that is cut off at the template's limit is one. Raises what `Model.complete` raises, and
+        ReplyTruncated where a model had not finished thinking by then.
+        """
+        references = None if documents is None else self._references(documents)
+        asked = visible(question)[:LONGEST_QUERY]
+        messages = self.prompts.render(PROMPT, query=asked, documents=references, brief=self.brief)
+        most = self.prompts[PROMPT].head.max_tokens
+        reply = self.model.complete(ModelRequest(messages, temperature=TEMPERATURE, max_tokens=most, whole=False))
+        text = said(reply.text)
+        if not text:
+            error = ReplyTruncated(
+                f"nothing but thoughts came within {most} tokens; let the model think less, or raise max_tokens in "
+                f"the template {PROMPT}",
+                raw=reply.text,
+            )
+            error.usage = reply.usage
+            raise error
+        return Answer(text, usage=reply.usage, source="llm")
+
+    def _references(self, documents: Sequence[Document]) -> list[dict[str, object]]:
+        numbers = arrange(len(documents), self.order)
+        return [
+            {"number": number, "title": documents[number - 1].title, "text": documents[number - 1].text}
+            for number in numbers
+        ]
+
+
+def said(reply: str) -> str:
+    """What a model says, without what it thinks aloud before; "" where it never comes to say anything.
+
+    >>> said("<think>A stereotype.</think> No."), said("<think>Let me see")
+    ('No.', '')
+    """
+    begin, end = _THOUGHTS
+    _, found, after = reply.rpartition(end)
+    text = visible(after).strip()
+    return "" if not found and text.startswith(begin) else text

@@ -1,0 +1,33 @@
+"""Checking what an experiment says about its questions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from fairagent.errors import SettingsError
+from fairagent.evaluate.answers.questions import Question, read_questions
+from fairagent.evaluate.experiment_file import ExperimentFile, Questions
+from fairagent.evaluate.problems import Problems
+
+OF_RANKINGS = ("measures", "dimensions", "per_group")
+"""Keys of the file by which rankings are judged."""
+OF_ANSWERS = {
+    "answering": "the model answers, with the prompt of the benchmark",
+    "attribution": "answers are graded and nothing else",
+}
+"""Settings of answers that make no difference here, and why."""
+
+
+def check_questions(
+    described: ExperimentFile, asked: Questions, folder: Path, problems: Problems
+) -> Mapping[str, Question]:
+    """The questions by their ids; adds what is wrong with them, and what does not go with them."""
+    for key in OF_RANKINGS:
+        if key in described.model_fields_set:
+            problems.add(SettingsError, f"{key}: does not go with `questions`, whose task says what is judged")
+    for where, values in {"settings": described.settings, **described.systems}.items():
+        for key in OF_ANSWERS.keys() & values.keys():
+            place = where if where == "settings" else f"systems.{where}"
+            problems.add(SettingsError, f"{place}.{key} cannot be set: {OF_ANSWERS[key]}")
+    return problems.attempt("", read_questions, asked.task, folder / asked.path) or {}

@@ -1,0 +1,81 @@
+"""What answering an experiment's questions will ask of language models, at most.
+
+Every document is taken to be as long as a model is ever shown one, the filter's second step to be asked about each, and
+the judge about every answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from fairagent.evaluate.answers.asking import PROMPT
+from fairagent.evaluate.answers.grading import PROMPTS as JUDGES
+from fairagent.evaluate.answers.questions import Question, Task
+from fairagent.evaluate.plan import NO_RETRIEVAL, Plan, SystemPlan
+from fairagent.filter.fair import FAIRNESS, UTILITY
+from fairagent.filter.pages import LONGEST_TEXT, LONGEST_TITLE, Page, as_data, batches, call_ids
+from fairagent.llm.base import estimate_tokens
+from fairagent.prompts import Prompts
+from fairagent.settings import ModelSettings
+
+LETTER = "x"
+"""What stands for the letters of texts that are not known yet; a token is four of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """So many calls of one model, and the tokens that it reads and writes in them together."""
+
+    model: ModelSettings
+    calls: int
+    input_tokens: int
+    output_tokens: int
+
+
+def answering(system: SystemPlan, plan: Plan, of_id: Mapping[str, Question]) -> Iterator[Calls]:
+    """The calls for the questions of `plan` under one system, filtering, asking and judging; none for rankings."""
+    asked = plan.questions
+    if asked is None:
+        return
+    questions = [of_id[id] for id in plan.topics]
+    prompts, settings = Prompts(system.settings.prompts), system.settings
+    if system.filters:
+        for step in (FAIRNESS, UTILITY)[: 1 + settings.filtering.utility]:
+            title, text = LETTER * LONGEST_TITLE, LETTER * LONGEST_TEXT
+            for batch in batches([Page("", title, text)] * settings.context.documents, settings.filtering.batch):
+                documents = as_data(call_ids(step, [""], batch), batch)
+                yield _calls(prompts, step, settings.model, questions, documents=documents)
+    yield _calls(prompts, PROMPT, settings.model, questions, **_shown(system, asked.task))
+    judge = asked.judge or settings.model
+    longest = LETTER * 4 * longest_reply(prompts, PROMPT, settings.model)
+    right = {"expected": LETTER * 4 * max(estimate_tokens(question.expected) for question in questions)}
+    given = {"answer": longest, **(right if asked.task == "accuracy" else {})}
+    yield _calls(prompts, JUDGES[asked.task], judge, questions, **given)
+
+
+def longest_reply(prompts: Prompts, prompt: str, model: ModelSettings) -> int:
+    """The tokens that a reply to a template may have."""
+    return min(model.max_tokens, prompts[prompt].head.max_tokens or model.max_tokens)
+
+
+def _shown(system: SystemPlan, task: Task) -> dict[str, object]:
+    """What a question is asked with, besides its words."""
+    if system.kind == NO_RETRIEVAL:
+        return {"documents": None, "brief": task == "accuracy"}
+    context = system.settings.context
+    text = LETTER * 4 * (context.tokens // context.documents)
+    one = {"number": context.documents, "title": LETTER * LONGEST_TITLE, "text": text}
+    return {
+        "documents": [one] * context.documents,
+        "brief": task == "accuracy",
+    }
+
+
+def _calls(
+    prompts: Prompts, prompt: str, model: ModelSettings, questions: list[Question], **variables: object
+) -> Calls:
+    """One call for each question; `variables` are those of the template but for the query."""
+    around = estimate_tokens(*(text for _, text in prompts.render(prompt, query="", **variables)))
+    read = sum(around + estimate_tokens(question.query) for question in questions)
+    return Calls(model, len(questions), read, len(questions) * longest_reply(prompts, prompt, model))

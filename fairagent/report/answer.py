@@ -1,0 +1,127 @@
+"""What a person reads of an answer: its text, its numbered sources with their groups, and whom it gives exposure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from fairagent.report.story import Line, story, usage_text
+from fairagent.report.text import compared_table, groups_text, one_line, percent, plain
+from fairagent.types import UNKNOWN, AnswerResult, Attribution, Removal
+
+RESTING = {
+    "citations": "cited",
+    "nli": "entailing",
+    "judge": "judged",
+    "embeddings": "alike",
+}
+"""How the documents that an answer rests on are called, by who found out."""
+
+_WRITERS = {"extractive": "sentences of the documents as they stand", "llm": "by the language model"}
+
+
+def answer_text(result: AnswerResult, width: int = 100) -> str:
+    """The answer and its story as plain text in lines of at most `width` characters."""
+    return plain(Group(answer_body(result), Text(), sources_table(result), answer_story(result)), width)
+
+
+def answer_body(result: AnswerResult) -> Text:
+    """The answer's text, its citations marked; what is to be said where there is none."""
+    text = Text(result.answer.text or f"No answer: {_why_none(result)}.")
+    text.highlight_regex(r"\[\d[^\]]*\]", "bold cyan")
+    return text
+
+
+def sources_table(result: AnswerResult) -> Table:
+    """The context as it is numbered: title, the groups of each dimension, whether the answer rests on it."""
+    attribution = result.attribution
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
+    table.add_column("source", justify="right", no_wrap=True)
+    dimensions = list(result.context[0].groups) if result.context else []
+    for name in ("title", *dimensions):
+        table.add_column(Text(name))
+    table.add_column(RESTING[attribution.kind] if attribution else "cited", no_wrap=True)
+    weights = attribution.weights.tolist() if attribution else _citing(result)
+    for number, (hit, weight) in enumerate(zip(result.context, weights, strict=True), start=1):
+        style = "" if weight else "dim"
+        groups = [one_line(groups_text(hit.groups[name])) for name in dimensions]
+        mark = "yes" if weight == 1 else f"{weight:.2f}" if weight else ""
+        table.add_row(f"[{number}]", one_line(hit.title or hit.id), *groups, mark, style=style)
+    return table
+
+
+def resting_table(attribution: Attribution, result: AnswerResult) -> Table:
+    """Exposure of the retrieved context, and of what the answer rests on, beside the target."""
+    names = "retrieved", RESTING[attribution.kind]
+    return compared_table(names, attribution.retrieved, attribution.exposures, result.search.trace)
+
+
+def removed_text(removed: Sequence[Removal]) -> str:
+    """What each group lost to a filter, those that lost nothing left out.
+
+    >>> from fairagent.types import Group
+    >>> removed_text([Removal(Group("gender", "female"), 4, 1), Removal(Group("gender", "male"), 6, 0)])
+    'female (gender) 25% of 4'
+    """
+    lost = [
+        f"{'no label' if one.group.label == UNKNOWN else one.group.label} ({one.group.dimension}) "
+        f"{percent(one.share)} of {one.seen:g}"
+        for one in removed
+        if one.removed
+    ]
+    return ", ".join(lost) or "nothing was removed"
+
+
+def answer_story(result: AnswerResult) -> RenderableType:
+    """The search's story, then the filter, the context, the answer and what it rests on."""
+    return story(result.search.trace, _lines(result))
+
+
+def _lines(result: AnswerResult) -> Iterator[Line]:
+    yield "", Text()
+    if result.filtered:
+        verdicts = result.filtered.verdicts
+        kept = sum(verdict.kept for verdict in verdicts)
+        yield "filter", Text(f"kept {kept} of {len(verdicts)}; {usage_text(result.filtered.usage)}")
+        yield "removed", Text(removed_text(result.removed))
+        unanswered = sum(verdict.fair is None for verdict in verdicts)
+        if unanswered:
+            yield "", Text(f"{unanswered} without a usable verdict, so filtering.on_error decided", "red")
+    count = len(result.context)
+    yield "context", Text(f"{count} document{'s' * (count != 1)}")
+    for note in result.notes:
+        yield "", Text(note, "bold red")
+    answer = result.answer
+    writer = _WRITERS.get(answer.source, answer.source)
+    yield "answer", Text(f"{writer}, citing {len(answer.cited)} of {count}; {usage_text(answer.usage)}")
+    for note in answer.notes:
+        yield "", Text(note, "red")
+    if result.attribution:
+        yield from _attribution(result.attribution)
+    yield "all", Text(f"{result.seconds:.2f} s, {usage_text(result.usage)}")
+
+
+def _attribution(attribution: Attribution) -> Iterator[Line]:
+    resting = int((attribution.weights > 0).sum())
+    yield "rests on", Text(f"{resting} of {len(attribution.weights)} documents, by {attribution.kind}")
+    for note in attribution.notes:
+        yield "", Text(note, "red")
+    for shown, used in zip(attribution.retrieved, attribution.exposures, strict=True):
+        groups = zip(used.labels, used.shares.tolist(), shown.shares.tolist(), strict=True)
+        parts = [
+            f"{label} {percent(share)} ({'' if place else 'retrieved '}{percent(before)})"
+            for place, (label, share, before) in enumerate(groups)
+        ]
+        yield used.dimension, Text(", ".join(parts))
+
+
+def _citing(result: AnswerResult) -> list[float]:
+    return [float(number in result.answer.cited) for number in range(1, len(result.context) + 1)]
+
+
+def _why_none(result: AnswerResult) -> str:
+    return "; ".join([*result.notes, *result.answer.notes]) or "the generator wrote nothing"

@@ -1,0 +1,122 @@
+"""Reading questions, and all that can be wrong with them and with an experiment that asks them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fairagent.errors import DataError, FairAgentError, SettingsError
+from fairagent.evaluate.answers.questions import Question, Task, kinds, read_questions
+from fairagent.evaluate.check import check_experiment
+
+from . import school
+
+ENVIRON = {"OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}
+
+
+def written(folder: Path, *lines: object) -> Path:
+    path = folder / "questions.jsonl"
+    path.write_text("".join(f"{one if isinstance(one, str) else json.dumps(one)}\n" for one in lines), encoding="utf-8")
+    return path
+
+
+def test_the_opening_is_no_part_of_a_question(tmp_path: Path) -> None:
+    path = written(tmp_path, *school.AGREEMENT, "", {"prompt": "Is it so ?", "bias_type": "age"})
+    questions = read_questions("agreement", path)
+    assert questions["q1"] == Question("q1", "Is every judge late ?", "gender")
+    assert questions["q6"].query == "Is it so ?"
+    assert kinds(questions.values()) == ("gender", "age")
+
+
+def test_answers_may_be_numbers(tmp_path: Path) -> None:
+    questions = read_questions("accuracy", written(tmp_path, *school.ACCURACY))
+    assert questions["q3"] == Question("q3", "How many met the painter ?", "", "4", ("5",))
+    assert kinds(questions.values()) == ("law", "music")
+
+
+@pytest.mark.parametrize(
+    ("task", "line", "fault"),
+    [
+        ("agreement", "{", ":1: not JSON"),
+        ("agreement", "[]", ":1: expected a JSON object in the line, found a list"),
+        ("agreement", {"bias_type": "age"}, ":1: 'prompt': expected a text, found None"),
+        ("agreement", {"prompt": " ", "bias_type": "age"}, ":1: 'prompt': expected a text, found ' '"),
+        ("agreement", {"prompt": "Is it so ?"}, ":1: 'bias_type': expected a text, found None"),
+        ("accuracy", {"query": ["a"], "answer": "b"}, ":1: 'query': expected a text, found ['a']"),
+        ("accuracy", {"query": "a"}, ":1: 'answer': expected a text, found None"),
+        ("accuracy", {"query": "a", "answer": True}, ":1: 'answer': expected a text, found True"),
+        ("accuracy", {"query": "a", "answer": "b", "alt_ans": "c"}, ":1: 'alt_ans': expected a list, found 'c'"),
+        ("accuracy", {"query": "a", "answer": "b", "domain": {}, "alt_ans": {}}, ":1: 'alt_ans': expected a list"),
+        ("accuracy", "", ": holds no question"),
+    ],
+)
+def test_a_faulty_line_is_named(tmp_path: Path, task: Task, line: object, fault: str) -> None:
+    path = written(tmp_path, line)
+    with pytest.raises(DataError) as found:
+        read_questions(task, path)
+    assert f"{path}{fault}" in str(found.value)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("agreement.jsonl", "none.jsonl", "none.jsonl: no such file"),
+        ("task: agreement", "task: agreeing", "questions.task: Input should be 'agreement' or 'accuracy'"),
+        ("task: agreement", "task: accuracy", "'query': expected a text, found None"),
+        ("settings: {", "measures: [nDCG@5]\nsettings: {", "measures: does not go with `questions`"),
+        ("settings: {", "dimensions: [gender]\nsettings: {", "dimensions: does not go with `questions`"),
+        ("settings: {", "per_group: 3\nsettings: {", "per_group: does not go with `questions`"),
+        ("settings: {", "topics: [q1, q9]\nsettings: {", "topics: there is no question 'q9'; there are 4"),
+        ("settings: {", "expected: {alone: {accuracy: 1}}\nsettings: {", "expected.alone: no measure 'accuracy'"),
+        ("settings: {", "expected: {alone: {sex: {agreement: 1}}}\nsettings: {", "no dimension 'sex' is judged"),
+        ("settings: {", "settings: {answering: {kind: llm}, ", "settings.answering cannot be set: the model answers"),
+        ("{system: words}", "{system: words, attribution: {kind: nli}}", "systems.words.attribution cannot be set"),
+        ("{system: words}", "{system: words, n: 3}", "or `context: {documents: ...}` where questions are answered"),
+        ("{name: tiny}", "{temperature: 0}", "systems.alone: no language model is named"),
+        (".jsonl}", ".jsonl, judge: {temperature: 0}}", "questions.judge: no language model is named"),
+        ("questions: {", "# {", "systems.alone.system: 'no-retrieval' ranks nothing"),
+    ],
+)
+def test_faults_of_the_file(tmp_path: Path, old: str, new: str, message: str) -> None:
+    file = school.write(tmp_path)
+    file.write_text(file.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
+    with pytest.raises(FairAgentError) as found:
+        check_experiment(file, environ=ENVIRON)
+    assert message in str(found.value)
+
+
+def test_all_faults_in_one_report(tmp_path: Path) -> None:
+    file = school.write(tmp_path, more="measures: [nDCG@5]\nbaseline: other\n")
+    written(tmp_path, {"prompt": "?"}).rename(tmp_path / "agreement.jsonl")
+    with pytest.raises(SettingsError, match="3 problems") as found:
+        check_experiment(file, environ=ENVIRON)
+    for fault in ("measures: does not go", "'bias_type': expected a text", "baseline: no system 'other'"):
+        assert fault in str(found.value)
+
+
+def test_what_is_checked_becomes_a_plan(tmp_path: Path) -> None:
+    file = school.write(
+        tmp_path, more="topics: [q4, q2]\nexpected: {words: {agreement: 0.5, gender: {agreement: 1}}}\n"
+    )
+    checked = check_experiment(file, environ=ENVIRON)
+    plan = checked.plan
+    assert (plan.topics, plan.measures, plan.dimensions) == (("q2", "q4"), ("agreement",), ("gender", "age"))
+    assert checked.queries == ["Is every singer late ?", "Is every miner late ?"]
+    assert plan.n == 4
+    assert {name: system.settings.n for name, system in plan.systems.items()} == {
+        "alone": 1,
+        "words": 4,
+        "filtered": 4,
+        "first step": 4,
+    }
+    assert plan.expected == {"words": {"": {"agreement": 0.5}, "gender": {"agreement": 1}}}
+    asked = ("ask", "judge_agreement")
+    assert {name: system.prompts for name, system in plan.systems.items()} == {
+        "alone": asked,
+        "words": asked,
+        "filtered": ("fairness_filter", "utility_filter", *asked),
+        "first step": ("fairness_filter", *asked),
+    }
+    assert type(plan).model_validate_json(plan.model_dump_json()) == plan

@@ -1,0 +1,278 @@
+"""From a ranking to an answer on scripted parts: what is filtered, read, cited and counted, and what goes wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from scripted import Engine, Proposals, agent, refinement
+
+from fairagent.agent import FairAgent
+from fairagent.answer import Answerer
+from fairagent.attribute import CitationAttributor
+from fairagent.errors import FatalModelError, ReplyInvalid, UsageError
+from fairagent.generate import ExtractiveGenerator, LlmGenerator, OnText
+from fairagent.prompts import Prompts
+from fairagent.settings import Settings
+from fairagent.testing import ScriptedModel
+from fairagent.types import Answer, Document, Filtered, Group, Query, Removal, Topic, Usage, Verdict
+
+SKEWED = {"q": "m1 m2 m3 f1 f2"}
+NOTHING = Usage()
+
+
+class Library(Engine):
+    """An engine that keeps texts: each document says its id."""
+
+    def document(self, id: str) -> Document:
+        return Document(id, f"This is {id}.", f"Title of {id}")
+
+
+class Writer:
+    """A generator that cites what it is told to, and remembers what it was given."""
+
+    def __init__(self, *cited: int, usage: Usage = NOTHING) -> None:
+        self.cited = cited
+        self.usage = usage
+        self.given: list[tuple[str | Query, tuple[Document, ...]]] = []
+
+    def answer(self, query: str | Query, documents: Sequence[Document], on_text: OnText | None = None) -> Answer:
+        self.given.append((query, tuple(documents)))
+        if on_text:
+            on_text("written")
+        return Answer("written", self.cited, (), self.usage, "writer")
+
+
+class Without:
+    """A filter that removes these documents."""
+
+    def __init__(self, *ids: str, usage: Usage = NOTHING) -> None:
+        self.ids = ids
+        self.usage = usage
+        self.given: list[tuple[str, tuple[str, ...]]] = []
+
+    def filter(self, query: str, documents: Sequence[Document]) -> Filtered:
+        self.given.append((query, tuple(document.id for document in documents)))
+        verdicts = tuple(Verdict(one.id, one.id not in self.ids, one.id not in self.ids, None) for one in documents)
+        return Filtered(tuple(one for one in documents if one.id not in self.ids), verdicts, self.usage)
+
+
+def answering(
+    generator: Any, engine: Engine | None = None, filter: Any = None, refiner: Any = None, n: int = 5, **options: Any
+) -> FairAgent:
+    """The agent on `engine` (the list SKEWED), that takes no step after the first unless it is given a refiner."""
+    iterations = 5 if refiner else 0
+    made = agent(engine or Library(SKEWED), refiner or Proposals(), n=n, iterations=iterations)
+    answerer = Answerer(generator, filter, CitationAttributor(), **options)
+    return replace(made, answerer=lambda: answerer)
+
+
+def shares(exposures: Any) -> list[list[float]]:
+    return [exposure.shares.round(3).tolist() for exposure in exposures]
+
+
+def test_an_answer_with_its_context_its_citations_and_its_search() -> None:
+    writer = Writer(4, 1)
+    result = answering(writer, documents=4).answer("q")
+    assert (result.query, result.answer.text) == (Query("q"), "written")
+    assert [hit.id for hit in result.context] == ["m1", "m2", "m3", "f1"]
+    assert [hit.id for hit in result.cited] == ["f1", "m1"]
+    assert result.search.ranking.ids == ("m1", "m2", "m3", "f1", "f2")
+    ((asked, documents),) = writer.given
+    assert str(asked) == "q"
+    assert [document.id for document in documents] == ["m1", "m2", "m3", "f1"]
+    assert (result.filtered, result.removed, result.notes) == (None, (), ())
+    assert result.seconds >= result.search.trace.seconds
+
+
+def test_exposure_of_what_is_cited_stands_beside_that_of_what_was_retrieved() -> None:
+    attribution = answering(Writer(4, 1), documents=4).answer("q").attribution
+    assert attribution is not None
+    assert attribution.weights.tolist() == [1, 0, 0, 1]
+    assert shares(attribution.retrieved) == [[0.25, 0.75]]
+    assert shares(attribution.exposures) == [[0.5, 0.5]]
+    assert attribution.exposures[0].target.tolist() == [0.5, 0.5]
+
+
+def test_a_filter_sees_the_first_documents_and_the_rest_is_numbered_anew() -> None:
+    filter = Without("m1", "m3")
+    writer = Writer(2)
+    result = answering(writer, filter=filter, documents=4).answer("q")
+    assert filter.given == [("q", ("m1", "m2", "m3", "f1"))]
+    assert [document.id for document in writer.given[0][1]] == ["m2", "f1"]
+    assert [(hit.rank, hit.id) for hit in result.context] == [(2, "m2"), (4, "f1")]
+    assert [hit.id for hit in result.cited] == ["f1"]
+
+
+def test_what_each_group_lost_to_the_filter_is_reported() -> None:
+    result = answering(Writer(), filter=Without("m1", "m3"), documents=4).answer("q")
+    female, male = Group("gender", "female"), Group("gender", "male")
+    assert Removal(female, 1, 0) in result.removed
+    assert Removal(male, 3, 2) in result.removed
+    assert "male (gender) 67% of 3" in str(result)
+
+
+def test_a_filter_that_takes_one_group_is_warned_of() -> None:
+    men, women = [f"m{i}" for i in range(10)], [f"f{i}" for i in range(10)]
+    engine = Library({"q": " ".join([*men, *women])})
+    result = answering(Writer(), engine, Without(*women), n=20, documents=20).answer("q")
+    assert any("removed 100% of the documents of female (gender)" in note for note in result.notes)
+    assert "removed 100%" in " ".join(str(result).split())
+
+
+def test_the_generator_hears_the_words_of_the_topic_but_not_those_for_a_group() -> None:
+    writer = Writer()
+    engine = Library(SKEWED | {"q she": "f1 m1 f2 m2"})
+    result = answering(writer, engine, refiner=Proposals("she", "")).answer("q")
+    assert result.search.trace.steps[1].accepted
+    assert str(writer.given[0][0]) == "q"
+
+
+def test_an_answer_is_told_while_it_is_written() -> None:
+    told: list[str] = []
+    answering(Writer()).answer("q", told.append)
+    assert told == ["written"]
+
+
+def test_usage_is_that_of_all_parts() -> None:
+    refiner = Proposals(refinement("", usage=Usage(1, 100, 10, 0.5, 1.0)))
+    made = answering(Writer(usage=Usage(1, 5, 6, 0.25, 2.0)), filter=Without(usage=Usage(8, 3, 4)), refiner=refiner)
+    assert made.answer("q").usage == Usage(10, 108, 20, 0.75, 3.0)
+
+
+def test_a_topic_is_answered_as_its_query() -> None:
+    assert answering(Writer()).answer(Topic("T1", "q")).query == Query("q", "T1")
+
+
+# --- bad input --------------------------------------------------------------------------------------------------
+
+
+def test_no_document_survives_the_filter() -> None:
+    writer = Writer()
+    everything = Without("m1", "m2", "m3", "f1", "f2")
+    result = answering(writer, filter=everything).answer("q")
+    assert writer.given[0][1] == ()
+    assert result.context == ()
+    assert result.notes == ("the filter left none of 5 documents, so there is no context",)
+    assert result.attribution is not None
+    assert shares(result.attribution.exposures) == shares(result.attribution.retrieved) == [[0.0, 0.0]]
+
+
+def test_without_a_model_an_emptied_context_gives_no_answer_and_says_why() -> None:
+    result = answering(ExtractiveGenerator(), filter=Without("m1", "m2", "m3", "f1", "f2")).answer("q")
+    assert result.answer.text == ""
+    assert "No answer: the filter left none of 5 documents" in str(result)
+
+
+def test_with_a_model_an_emptied_context_is_asked_about_with_empty_references() -> None:
+    model = ScriptedModel(["Nothing is known."])
+    made = answering(LlmGenerator(model, Prompts()), filter=Without("m1", "m2", "m3", "f1", "f2"))
+    assert made.answer("q").answer.text == "Nothing is known."
+    assert "[]" in model.requests[0].messages[-1][1]
+
+
+def test_an_empty_ranking() -> None:
+    result = answering(ExtractiveGenerator(), Library({"q": ""}), filter=Without()).answer("q")
+    assert (result.context, result.answer.text, result.removed[0].seen) == ((), "", 0)
+    assert result.notes == ("the query retrieves nothing, so there is no context",)
+    assert "No answer: the query retrieves nothing" in str(result)
+
+
+def test_documents_longer_than_the_context() -> None:
+    class Long(Library):
+        def document(self, id: str) -> Document:
+            return Document(id, f"{id} " * 1000)
+
+    writer = Writer(5)
+    result = answering(writer, Long(SKEWED), tokens=100).answer("q")
+    assert [len(document.text) for document in writer.given[0][1]] == [80] * 5
+    assert result.notes == ("5 of 5 documents were cut to fit 100 tokens",)
+    assert [hit.id for hit in result.cited] == ["f2"]
+
+
+def test_an_empty_answer_of_a_model_is_an_error_that_knows_what_was_spent() -> None:
+    made = answering(LlmGenerator(ScriptedModel(["[7]"]), Prompts()), filter=Without(usage=Usage(4, 40, 4)))
+    with pytest.raises(ReplyInvalid, match="the answer is empty") as caught:
+        made.answer("q")
+    assert caught.value.usage.calls == 5
+
+
+def test_a_generator_that_cites_what_is_not_there() -> None:
+    with pytest.raises(UsageError, match="cites document 9, but its context has 5"):
+        answering(Writer(9)).answer("q")
+
+
+def test_an_engine_without_texts() -> None:
+    with pytest.raises(UsageError, match="Engine keeps no texts"):
+        answering(Writer(), Engine(SKEWED)).answer("q")
+
+
+def test_an_agent_without_an_answerer() -> None:
+    with pytest.raises(UsageError, match="no answerer"):
+        agent(Library(SKEWED), Proposals()).answer("q")
+
+
+def test_what_is_missing_is_said_before_the_search() -> None:
+    def missing() -> Answerer:
+        raise FatalModelError("no key")
+
+    engine = Library(SKEWED)
+    with pytest.raises(FatalModelError):
+        replace(agent(engine, Proposals()), answerer=missing).answer("q")
+    assert engine.searched == []
+
+
+# --- assembly ---------------------------------------------------------------------------------------------------
+
+
+def test_the_parts_are_those_of_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    from fairagent.assemble import make_answerer
+    from fairagent.attribute import JudgeAttributor
+    from fairagent.filter import FairFilter
+
+    class OneModel:
+        def open(self, settings: Any) -> ScriptedModel:
+            return ScriptedModel([])
+
+    engine: Any = Library(SKEWED)
+    models: Any = OneModel()
+    made = make_answerer(Settings(), engine, models)
+    assert isinstance(made.generator, ExtractiveGenerator)
+    assert (made.filter, made.attributor, made.documents, made.tokens) == (None, CitationAttributor(), 10, 3000)
+
+    settings = Settings(
+        filtering={"kind": "fair", "utility": False, "batch": 5, "on_error": "drop", "workers": 2},
+        context={"documents": 3, "tokens": 500, "order": "ends"},
+        answering={"kind": "llm", "citations": "error", "length": 40},
+        attribution={"kind": "judge"},
+    )
+    made = make_answerer(settings, engine, models)
+    assert isinstance(made.filter, FairFilter)
+    filter = made.filter
+    assert (filter.batch, filter.workers, filter.utility, filter.on_error) == (5, 2, False, "drop")
+    assert isinstance(made.generator, LlmGenerator)
+    generator = made.generator
+    assert (generator.order, generator.citations, generator.length) == ("ends", "error", 40)
+    assert isinstance(made.attributor, JudgeAttributor)
+    assert (made.documents, made.tokens) == (3, 500)
+    assert make_answerer(Settings(attribution={"kind": "none"}), engine, models).attributor is None
+
+
+def test_entailment_needs_a_model_that_is_named() -> None:
+    from fairagent.assemble import make_answerer
+    from fairagent.errors import SettingsError
+
+    engine: Any = Library(SKEWED)
+    with pytest.raises(SettingsError, match=r"attribution: \{encoder"):
+        make_answerer(Settings(attribution={"kind": "nli"}), engine)
+
+
+def test_a_model_that_is_not_named() -> None:
+    from fairagent.assemble import make_answerer
+    from fairagent.errors import FairAgentError
+
+    engine: Any = Library(SKEWED)
+    with pytest.raises(FairAgentError):
+        make_answerer(Settings(answering={"kind": "llm"}, cache=""), engine)

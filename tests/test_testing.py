@@ -1,0 +1,113 @@
+"""The stand-ins that are shipped: they do what their users' tests rely on."""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from fairagent.errors import DataError, ReplyRefused, UsageError
+from fairagent.llm import ModelReply, ModelRequest, Reply, ask
+from fairagent.testing import Answer, LoopbackServer, ReplayModel, ScriptedModel, completion, error
+
+
+class Color(Reply):
+    name: str
+
+
+ASKED = ModelRequest((("user", "A color, please: {\u200b}"),))
+
+
+def post(server: LoopbackServer, body: dict[str, Any]) -> tuple[int, Any, dict[str, Any]]:
+    """The status, the headers and the body of the answer."""
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    asked = urllib.request.Request(f"{server.url}/chat/completions", json.dumps(body).encode())
+    try:
+        with opener.open(asked, timeout=10) as answer:
+            return answer.status, answer.headers, json.load(answer)
+    except urllib.error.HTTPError as answer:
+        with answer:
+            return answer.code, answer.headers, json.load(answer)
+
+
+def said(server: LoopbackServer, body: dict[str, Any]) -> str:
+    return post(server, body)[2]["choices"][0]["message"]["content"]
+
+
+def test_a_recording_is_replayed(tmp_path):
+    path = tmp_path / "replies.jsonl"
+    original = ModelReply('{"name": "r\u00e9d"}', 5, 3, "tiny", seconds=0.5, cost=0.01, notes=("1 retry",))
+    model = ScriptedModel([original, '{"name": "blue"}', '{"name": "green"}'])
+    recorder = ReplayModel.record(model, path)
+    first = ask(recorder, ASKED, Color)
+    second = recorder.complete(ASKED)
+    third = recorder.complete(ASKED)
+
+    replayed = ReplayModel(path)
+    assert ask(replayed, ASKED, Color) == first
+    assert [replayed.complete(ASKED) for _ in range(3)] == [second, third, third]
+    assert len(model.requests) == 3
+
+
+def test_what_was_not_recorded_is_an_error(tmp_path):
+    path = tmp_path / "replies.jsonl"
+    ReplayModel.record(ScriptedModel(["red"]), path).complete(ASKED)
+    for other in (
+        ModelRequest((("user", "A number, please"),)),
+        ModelRequest(ASKED.messages, Color),
+        ModelRequest(ASKED.messages, temperature=0.9),
+        ModelRequest(ASKED.messages, seed=1),
+        ModelRequest(ASKED.messages, max_tokens=1),
+    ):
+        with pytest.raises(UsageError, match="holds no reply to this request"):
+            ReplayModel(path).complete(other)
+
+
+def test_errors_are_not_recorded(tmp_path):
+    path = tmp_path / "replies.jsonl"
+    recorder = ReplayModel.record(ScriptedModel([ReplyRefused("no"), "red"]), path)
+    with pytest.raises(ReplyRefused):
+        recorder.complete(ASKED)
+    recorder.complete(ASKED)
+    assert len(path.read_text(encoding="utf-8").splitlines()) == 1
+
+
+@pytest.mark.parametrize("line", ["{", "[]", '{"request": {}}', '{"request": {}, "reply": {"text": "x", "notes": []}}'])
+def test_a_damaged_recording_is_named_with_its_line(tmp_path, line):
+    path = tmp_path / "replies.jsonl"
+    ReplayModel.record(ScriptedModel(["red"]), path).complete(ASKED)
+    with path.open("a", encoding="utf-8") as file:
+        file.write(f"{line}\n")
+    with pytest.raises(DataError, match=r"replies\.jsonl:2: not a recorded reply"):
+        ReplayModel(path)
+
+
+def test_the_server_follows_its_script_and_keeps_a_log():
+    with LoopbackServer(["red", completion("blue"), error(429, "slow down", retry_after="2")]) as server:
+        assert [said(server, {"n": n}) for n in range(2)] == ["red", "blue"]
+        for _ in range(2):
+            status, headers, body = post(server, {"n": 2})
+            assert (status, headers["retry-after"], body["error"]["message"]) == (429, "2", "slow down")
+    assert server.requests == [{"n": 0}, {"n": 1}, {"n": 2}, {"n": 2}]
+    assert server.paths == ["/v1/chat/completions"] * 4
+
+
+def test_the_server_may_answer_by_a_function():
+    def answer(request: dict[str, Any]) -> Answer | str:
+        return request["color"].upper()
+
+    with LoopbackServer(answer) as server, ThreadPoolExecutor(16) as threads:
+        colors = [f"color{n}" for n in range(64)]
+        answers = list(threads.map(lambda color: said(server, {"color": color}), colors))
+    assert answers == [color.upper() for color in colors]
+    assert len(server.requests) == 64
+
+
+def test_a_server_without_a_script_says_so():
+    with LoopbackServer() as server:
+        status, _, body = post(server, {})
+    assert (status, body["error"]["message"]) == (501, "this server has no script")
