@@ -1,4 +1,4 @@
-"""Cases 36 to 40: whatever ends a run, what is done is kept, nothing is paid for twice, and the end is the same."""
+"""Cases 2 and 36 to 40: whatever ends a run, what is done is kept, and nothing is paid for twice."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from fairagent.evaluate.journal import read_journal
 from fairagent.evaluate.outcome import to_line
 from fairagent.evaluate.run import Run, load_run
 from fairagent.llm.models import Models
-from fairagent.testing import LoopbackServer, completion
+from fairagent.testing import Answer, LoopbackServer, completion, error
 from fairagent.types import Usage
 
 from . import life
@@ -89,6 +89,33 @@ def test_36_killed_at_every_7th_call_it_pays_for_each_call_once(
     assert server.requests == whole
     assert life.paid_twice(server) == []
     assert life.files(tmp_path / "killed" / "runs") == expected
+
+
+def test_02_no_quota_in_the_middle_ends_the_run_and_the_next_goes_on(
+    file: Path, server: LoopbackServer, tmp_path: Path
+) -> None:
+    good = life.Moody()
+
+    def until_the_13th(request: dict[str, object]) -> Answer:
+        refused = error(429, "You exceeded your current quota", "insufficient_quota")
+        return good(request) if len(server.requests) < 13 else refused
+
+    server.script = until_the_13th
+    command = ("evaluate", str(file), "--workers", "1", "--run", "run")
+    code, said = life.finish(life.start(*command, folder=tmp_path, server=server))
+    assert code == 5
+    assert "quota" in said
+    assert len(server.requests) == 13
+    done = (tmp_path / "run" / "journal.jsonl").read_bytes()
+    assert done.count(b"\n") > 1
+
+    refused = server.requests.pop()
+    server.script = good
+    code, said = life.finish(life.start(*command, folder=tmp_path, server=server))
+    assert code == 0, said
+    assert server.requests[12] == refused
+    assert life.paid_twice(server) == []
+    assert (tmp_path / "run" / "journal.jsonl").read_bytes().startswith(done)
 
 
 def test_36_a_second_run_with_the_replies_at_hand_asks_nothing(
