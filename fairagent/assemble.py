@@ -22,7 +22,6 @@ from fairagent.retrieve.base import Retriever
 from fairagent.retrieve.lucene import LuceneRetriever
 from fairagent.retrieve.passages import LucenePassages
 from fairagent.retrieve.relevance_model import TermSource
-from fairagent.retrieve.rm3 import Engine
 from fairagent.settings import Settings, load_settings, merge
 
 if TYPE_CHECKING:
@@ -33,8 +32,7 @@ if TYPE_CHECKING:
     from fairagent.llm import Model
     from fairagent.llm.models import Models
     from fairagent.prompts import Prompts
-    from fairagent.refine.grounded import GroundedRefiner
-    from fairagent.refine.llm import LlmRefiner
+    from fairagent.refine.asking import AskingRefiner
 
 
 def open_agent(
@@ -57,11 +55,11 @@ def open_agent(
     for dimension in chosen.dimensions:
         loaded.groups.labels(dimension)
     retriever = open_retriever(loaded, index_folder(loaded, chosen, index), chosen)
-    return make_agent(loaded, retriever, chosen)
+    return make_agent(loaded, retriever, chosen, retriever)
 
 
-def make_agent(collection: Collection, retriever: Engine, settings: Settings) -> FairAgent:
-    """The agent that the settings describe, over an engine that is open.
+def make_agent(collection: Collection, retriever: Retriever, settings: Settings, terms: TermSource) -> FairAgent:
+    """The agent that the settings describe, over an engine that is open; it learns words from `terms`.
 
     Whatever asks a model asks it through one door: the settings' budget holds for all of it together.
     """
@@ -71,7 +69,7 @@ def make_agent(collection: Collection, retriever: Engine, settings: Settings) ->
     return FairAgent(
         collection,
         retriever,
-        make_refiner(settings, retriever, models),
+        make_refiner(settings, terms, models),
         make_reranker(settings, retriever),
         settings,
         cache(partial(make_answerer, settings, retriever, models)),
@@ -126,7 +124,7 @@ def make_refiner(settings: Settings, terms: TermSource, models: Models | None = 
     return asking_refiner((models or Models.of(settings)).open(settings.model), settings, terms)
 
 
-def asking_refiner(model: Model, settings: Settings, terms: TermSource) -> LlmRefiner | GroundedRefiner:
+def asking_refiner(model: Model, settings: Settings, terms: TermSource) -> AskingRefiner:
     """The refiner `grounded`, where the settings name it, else `llm`; it asks `model`."""
     from fairagent.prompts import Prompts
     from fairagent.refine.grounded import GroundedRefiner

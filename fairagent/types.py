@@ -50,6 +50,15 @@ class Query:
         """The query as one line of keywords, for engines and readers without weights."""
         return " ".join([self.text, *(term.text for term in self.terms)])
 
+    @property
+    def weighted(self) -> list[tuple[str, float]]:
+        """The user's words, which weigh 1, and each keyword with its weight.
+
+        >>> Query("famous lawyers", terms=(Term("court", 0.5),)).weighted
+        [('famous lawyers', 1.0), ('court', 0.5)]
+        """
+        return [(self.text, 1.0), *((term.text, term.weight) for term in self.terms)]
+
 
 @dataclass(frozen=True, slots=True)
 class Topic:

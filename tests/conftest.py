@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -20,3 +21,12 @@ def shared() -> Path:
     if not SHARED.is_dir():
         pytest.skip(f"the data and golden files are not at {SHARED}")
     return SHARED
+
+
+@pytest.fixture
+def no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The environment without the user's settings, key and server; the loopback interface needs no proxy."""
+    for name in list(os.environ):
+        if name.startswith(("FAIRAGENT_", "OPENAI_")):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")

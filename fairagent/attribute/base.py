@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+import numpy as np
+
 from fairagent.generate.citations import without_citations
 from fairagent.llm.clean import visible
 from fairagent.types import Answer, Attribution, Document
@@ -19,6 +21,17 @@ class Attributor(Protocol):
         An empty answer rests on nothing. Raises ModelError where a model was asked and gave no usable reply.
         """
         ...
+
+
+def nothing_to_ask(kind: str, said: object, documents: Sequence[Document]) -> Attribution | None:
+    """The attribution where the answer says nothing (`said` is empty) or has no context; None where one is to be made.
+
+    >>> nothing_to_ask("nli", "", [Document("d1", "A judge.")]).notes
+    ('the answer is empty',)
+    """
+    if said and documents:
+        return None
+    return Attribution(kind, np.zeros(len(documents)), () if said else ("the answer is empty",))
 
 
 def statement(answer: Answer) -> str:

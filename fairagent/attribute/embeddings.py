@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fairagent.attribute.base import statement
+from fairagent.attribute.base import nothing_to_ask, statement
 from fairagent.filter.pages import page_of
 from fairagent.generate.sentences import sentences
 from fairagent.retrieve.encoder import Embeddings, Encoder
@@ -32,8 +32,8 @@ class EmbeddingAttributor:
     def attribute(self, query: str, answer: Answer, documents: Sequence[Document]) -> Attribution:
         """See `Attributor.attribute`."""
         claims = sentences(statement(answer))
-        if not claims or not documents:
-            return Attribution("embeddings", np.zeros(len(documents)), () if claims else ("the answer is empty",))
+        if nothing := nothing_to_ask("embeddings", claims, documents):
+            return nothing
         pages = [page_of(document) for document in documents]
         parts = [[f"{page.title}: {part}".lstrip(": ") for part in sentences(page.text) or [""]] for page in pages]
         vectors = _unit(self.encoder.documents([*claims, *(sentence for part in parts for sentence in part)]))

@@ -9,10 +9,11 @@ from functools import partial
 
 import numpy as np
 
-from fairagent.attribute.base import statement
-from fairagent.filter.pages import Page, batches, page_of, query_as_data
+from fairagent.attribute.base import nothing_to_ask, statement
+from fairagent.filter.pages import Page, batches, page_of
 from fairagent.filter.verdicts import ask_verdicts
 from fairagent.llm import Model
+from fairagent.llm.clean import query_shown
 from fairagent.prompts import Prompts
 from fairagent.types import Answer, Attribution, Document, Usage
 
@@ -37,13 +38,13 @@ class JudgeAttributor:
     def attribute(self, query: str, answer: Answer, documents: Sequence[Document]) -> Attribution:
         """See `Attributor.attribute`; `notes` says what the model did not see of the answer and the documents."""
         claim = statement(answer)
-        if not claim or not documents:
-            return Attribution("judge", np.zeros(len(documents)), () if claim else ("the answer is empty",))
+        if nothing := nothing_to_ask("judge", claim, documents):
+            return nothing
         pages = [page_of(document) for document in documents]
         notes = [f"document {number}: {page.note}" for number, page in enumerate(pages, start=1) if page.note]
         if len(claim) > LONGEST_ANSWER:
             notes.append(f"answer cut to {LONGEST_ANSWER:,} of {len(claim):,} characters")
-        ask = partial(self._ask, query_as_data(query), claim[:LONGEST_ANSWER])
+        ask = partial(self._ask, query_shown(query), claim[:LONGEST_ANSWER])
         with ThreadPoolExecutor(self.workers, thread_name_prefix="attribute") as pool:
             asked = list(pool.map(ask, batches(pages, self.batch)))
         weights = np.array([passed for some, _ in asked for passed in some], dtype=np.float64)

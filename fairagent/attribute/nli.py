@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from fairagent.attribute.base import statement
+from fairagent.attribute.base import nothing_to_ask, statement
 from fairagent.errors import BackendUnavailable
 from fairagent.filter.pages import page_of
 from fairagent.retrieve.encoder import without_progress
@@ -47,8 +47,8 @@ class NliAttributor:
     def attribute(self, query: str, answer: Answer, documents: Sequence[Document]) -> Attribution:
         """See `Attributor.attribute`; `notes` says where an answer was too long to be read whole."""
         hypothesis = statement(answer)
-        if not hypothesis or not documents:
-            return Attribution("nli", np.zeros(len(documents)), () if hypothesis else ("the answer is empty",))
+        if nothing := nothing_to_ask("nli", hypothesis, documents):
+            return nothing
         premises = [f"{page.title}\n{page.text}".strip() for page in map(page_of, documents)]
         # Fast tokenizers change their padding and truncation in place, which other threads would see.
         with self._lock:

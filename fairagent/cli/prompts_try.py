@@ -77,7 +77,7 @@ def try_prompt(
     trial = _trial(id, prompts, loaded, chosen, asked(query, topic, loaded), group, documents, answer)
     shown = trial.show()
     tokens = estimate_tokens(*(text for _, text in shown.messages))
-    longest = min(prompts[id].head.max_tokens or chosen.model.max_tokens, chosen.model.max_tokens)
+    longest = prompts[id].longest_reply(chosen.model.max_tokens)
     out = console()
     if not as_json:
         _print_asked(shown)

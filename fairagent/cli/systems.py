@@ -66,7 +66,7 @@ def agent_with(kind: str, collection: Collection, retriever: Engine, settings: S
     """The agent that `settings` describe, but with the re-ranker `kind`."""
     reranking = settings.reranking.model_copy(update={"kind": kind})
     chosen = settings.model_copy(update={"reranking": reranking})
-    return make_agent(collection, retriever, chosen)
+    return make_agent(collection, retriever, chosen, retriever)
 
 
 def systems_table(rows: Sequence[Row], n: int) -> Table:

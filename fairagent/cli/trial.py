@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from fairagent.agent import FairAgent
@@ -9,15 +10,14 @@ from fairagent.assemble import asking_refiner
 from fairagent.collection import Collection
 from fairagent.errors import ReplyError, UsageError
 from fairagent.exposure import dimensions_of, total_gap
-from fairagent.filter.pages import Page, as_data, call_ids, page_of, query_as_data
+from fairagent.filter.pages import Page, as_data, call_ids, page_of
 from fairagent.filter.verdicts import Verdicts, ask_verdicts, reason_text
 from fairagent.llm import Model, ModelReply, ModelRequest
 from fairagent.llm.base import Message
+from fairagent.llm.clean import query_shown
 from fairagent.prompts import Prompts
-from fairagent.refine.asking import PROMPTS
+from fairagent.refine.asking import PROMPTS, AskingRefiner
 from fairagent.refine.base import RefineState
-from fairagent.refine.grounded import GroundedRefiner
-from fairagent.refine.llm import LlmRefiner
 from fairagent.retrieve.base import texts_for
 from fairagent.retrieve.rm3 import Engine
 from fairagent.settings import Settings
@@ -79,7 +79,7 @@ class _Silent:
 class _Watching:
     """A refiner that takes down what the loop tells it, and asks `refiner` about `group` rather than the loop's."""
 
-    def __init__(self, group: Group | None, refiner: LlmRefiner | GroundedRefiner | None = None) -> None:
+    def __init__(self, group: Group | None, refiner: AskingRefiner | None = None) -> None:
         self.group = group
         self.refiner = refiner
         self.state: RefineState | None = None
@@ -151,10 +151,10 @@ class ReadingTrial:
         if not len(found):
             return Asked((), f"{self.query.text!r} finds no document")
         about = f"{self.query.text!r} and the first documents: {', '.join(found.ids)}"
-        pages = self._pages()
+        pages = self._pages(found.ids)
         if self.name == "answer":
             shown = [{"number": n, "title": page.title, "text": page.text} for n, page in enumerate(pages, start=1)]
-            return Asked(self.prompts.render(self.name, query=query_as_data(self.query.text), documents=shown), about)
+            return Asked(self.prompts.render(self.name, query=query_shown(self.query.text), documents=shown), about)
         given = self._given()
         ids = call_ids(self.name, tuple(given.values()), pages)
         return Asked(self.prompts.render(self.name, documents=as_data(ids, pages), **given), about)
@@ -165,7 +165,7 @@ class ReadingTrial:
         if self.prompts[self.name].head.reply != Verdicts.__name__:
             reply = model.complete(ModelRequest(self.show().messages, max_tokens=most))
             return Heard(tuple(model.texts), (), "", reply.usage)
-        pages = self._pages()
+        pages = self._pages(self.retriever.search(self.query, self.count).ids)
         verdicts, usage = ask_verdicts(model, self.prompts, self.name, pages, **self._given())
         rows = [
             (page.title or page.id, "pass" if verdict.passed else "fail", reason_text(verdict.reason))
@@ -173,12 +173,11 @@ class ReadingTrial:
         ]
         return Heard(tuple(model.texts), tuple(rows), "", usage)
 
-    def _pages(self) -> list[Page]:
-        ids = self.retriever.search(self.query, self.count).ids
+    def _pages(self, ids: Sequence[str]) -> list[Page]:
         return [page_of(document) for document in texts_for(self.query, ids, self.retriever)]
 
     def _given(self) -> dict[str, str]:
-        given = {"query": query_as_data(self.query.text)}
+        given = {"query": query_shown(self.query.text)}
         return given | {"answer": self.answer or ANSWER} if self.name == "attribute" else given
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from fairagent.evaluate.answers.estimate import Calls, answering, longest_reply
+from fairagent.evaluate.answers.estimate import Calls, answering
 from fairagent.evaluate.check import Checked
 from fairagent.evaluate.plan import SystemPlan
 from fairagent.exposure import dimensions_of
@@ -95,5 +95,5 @@ def _refining(system: SystemPlan, checked: Checked) -> Iterator[Calls]:
             )
             input_tokens += estimate_tokens(*(text for _, text in messages))
     calls = len(checked.plan.topics) * settings.iterations
-    output_tokens = calls * longest_reply(prompts, prompt, settings.model)
+    output_tokens = calls * prompts[prompt].longest_reply(settings.model.max_tokens)
     yield Calls(settings.model, calls, input_tokens, output_tokens)

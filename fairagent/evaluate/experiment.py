@@ -76,8 +76,8 @@ def run_experiment(
 def _conclude(folder: Path) -> Run:
     """The run so far, its tables written, and in its run.json what the models' servers could not do."""
     head = read_head(folder)
+    latest = answers(read_journal(folder / JOURNAL)).values()
     for system, model in head["provenance"]["models"].items():
-        latest = answers(read_journal(folder / JOURNAL)).values()
         model["notes"] = sorted({note for outcome in latest if outcome.system == system for note in outcome.notes})
     _write_head(folder, head)
     run = load_run(folder)

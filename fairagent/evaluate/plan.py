@@ -34,14 +34,14 @@ class SystemPlan(Section):
         """The ids of the templates that it asks its model with."""
         from fairagent.evaluate.answers.asking import PROMPT
         from fairagent.evaluate.answers.grading import PROMPTS as JUDGES
-        from fairagent.filter.fair import FAIRNESS, UTILITY
+        from fairagent.filter.fair import steps
         from fairagent.refine.asking import PROMPTS
 
         refining = [PROMPTS[self.settings.refiner]] if self.kind == "agent" and self.settings.refiner in PROMPTS else []
         if self.task is None:
             return tuple(refining)
-        steps = [FAIRNESS, UTILITY][: 1 + self.settings.filtering.utility] if self.filters else []
-        return (*refining, *steps, PROMPT, JUDGES[self.task])
+        filtering = steps(self.settings.filtering.utility) if self.filters else ()
+        return (*refining, *filtering, PROMPT, JUDGES[self.task])
 
     @property
     def filters(self) -> bool:

@@ -13,14 +13,20 @@ from typing import Literal
 
 from fairagent.errors import FatalModelError, ModelError, ReplyError, UsageError
 from fairagent.filter.authors import ask_as_authors
-from fairagent.filter.pages import Page, batches, page_of, query_as_data
+from fairagent.filter.pages import Page, batches, page_of
 from fairagent.filter.verdicts import ask_verdicts, reason_text
 from fairagent.llm import Model
+from fairagent.llm.clean import query_shown
 from fairagent.prompts import Prompts
 from fairagent.types import Document, Filtered, Usage, Verdict
 
 FAIRNESS = "fairness_filter"
 UTILITY = "utility_filter"
+
+
+def steps(utility: bool) -> tuple[str, ...]:
+    """The templates that a document may be asked about with, in order."""
+    return (FAIRNESS, UTILITY) if utility else (FAIRNESS,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +76,7 @@ class FairFilter:
 
         Raises FatalModelError and BudgetExceeded, whatever `on_error` says, and every other ModelError with "fail".
         """
-        judge = partial(self._judge, query_as_data(query))
+        judge = partial(self._judge, query_shown(query))
         pages = [page_of(document) for document in documents]
         with ThreadPoolExecutor(self.workers, thread_name_prefix="filter") as pool:
             # On an error, `map` takes back the calls that have not begun.

@@ -13,7 +13,6 @@ from fairagent.types import Document
 LONGEST_TEXT = 8000
 """Characters of a document that a model sees: a passage of 512 tokens has about 2,500."""
 LONGEST_TITLE = 300
-LONGEST_QUERY = 2000
 LARGEST_CALL = 40_000
 """Bytes of all documents of one call; with the longest query they fit into a prompt (64 kB)."""
 
@@ -47,11 +46,6 @@ def page_of(document: Document) -> Page:
     if len(text) > LONGEST_TEXT:
         notes.append(f"text cut to {LONGEST_TEXT:,} of {len(text):,} characters")
     return Page(document.id, title[:LONGEST_TITLE], text[:LONGEST_TEXT], "; ".join(notes))
-
-
-def query_as_data(query: str) -> str:
-    """The query as a model sees it: visible characters, at most 2,000."""
-    return visible(query)[:LONGEST_QUERY]
 
 
 def as_data(ids: Sequence[str], pages: Sequence[Page]) -> list[dict[str, str]]:

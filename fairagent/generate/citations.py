@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, field
 
 from fairagent.generate.base import OnText
+from fairagent.llm.clean import THOUGHTS
 
 _NUMBERS = r"\d{1,9}(?:\s*[,;\-\u2013]\s*\d{1,9})*"
 _BRACKETS = rf"\[\s*{_NUMBERS}\s*\]"
@@ -13,7 +14,6 @@ _CITATION = re.compile(rf"\s*\[\s*({_NUMBERS})\s*\]")
 _RUN = re.compile(rf"\s*{_BRACKETS}(?:\s*[,;]?\s*{_BRACKETS})*")
 _PART = re.compile(r"(\d+)(?:\s*[-\u2013]\s*(\d+))?")
 _UNFINISHED = re.compile(r"\s*\[[\d\s,;\-\u2013]{0,80}\Z|\s+\Z")
-_THOUGHTS = "<think>", "</think>"
 
 
 def without_citations(text: str) -> str:
@@ -51,7 +51,7 @@ class CitationReader:
     def read(self, piece: str) -> None:
         """Take the next piece."""
         self._waiting += piece
-        begin, end = _THOUGHTS
+        begin, end = THOUGHTS
         start = self._waiting.lstrip()
         if not self.text and start and (start.startswith(begin) or begin.startswith(start)):
             _, found, after = self._waiting.partition(end)
@@ -63,7 +63,7 @@ class CitationReader:
 
     def close(self) -> None:
         """The answer is complete."""
-        begin, _ = _THOUGHTS
+        begin, _ = THOUGHTS
         if self._waiting.lstrip().startswith(begin) and not self.text:
             # It thought until it was cut off.
             self._waiting = ""

@@ -52,6 +52,14 @@ def arrange(count: int, order: Order) -> tuple[int, ...]:
     return numbers[::2] + numbers[1::2][::-1] if order == "ends" else numbers
 
 
+def numbered(documents: Sequence[Document], order: Order) -> list[dict[str, object]]:
+    """What a template gets as the `documents` to answer from: in this order, under their numbers of rank order."""
+    return [
+        {"number": number, "title": documents[number - 1].title, "text": documents[number - 1].text}
+        for number in arrange(len(documents), order)
+    ]
+
+
 def _shares(lengths: Sequence[int], tokens: int) -> list[int]:
     """How many tokens each text gets, at most its length: the shortest first, an equal share of the rest each."""
     shares = [0] * len(lengths)

@@ -63,7 +63,7 @@ class ExtractiveGenerator:
     def _weights(self, query: Query) -> Mapping[str, float]:
         """The weight of each term of the query."""
         weights: dict[str, float] = defaultdict(float)
-        for text, weight in [(query.text, 1.0), *((term.text, term.weight) for term in query.terms)]:
+        for text, weight in query.weighted:
             for term in self.analyze(text):
                 weights[term] += weight
         return weights

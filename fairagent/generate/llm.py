@@ -9,9 +9,9 @@ from typing import Literal
 from fairagent.errors import ReplyInvalid
 from fairagent.generate.base import OnText
 from fairagent.generate.citations import CitationReader
-from fairagent.generate.context import Order, arrange
+from fairagent.generate.context import Order, numbered
 from fairagent.llm import Model, ModelRequest, tell
-from fairagent.llm.clean import visible
+from fairagent.llm.clean import query_shown, visible
 from fairagent.prompts import Prompts
 from fairagent.query import as_query
 from fairagent.types import Answer, Document, Query, Usage
@@ -19,8 +19,6 @@ from fairagent.types import Answer, Document, Query, Usage
 PROMPT = "answer"
 TEMPERATURE = 0.0
 """FairFilter's: the same question is to have the same answer."""
-LONGEST_QUERY = 2000
-"""Characters of the query that the model sees."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +42,10 @@ class LlmGenerator:
 
         Raises what `Model.complete` raises, and ReplyInvalid where nothing is left of the answer.
         """
-        shown = [
-            {"number": number, "title": documents[number - 1].title, "text": documents[number - 1].text}
-            for number in arrange(len(documents), self.order)
-        ]
-        asked = visible(as_query(query).text)[:LONGEST_QUERY]
         wishes = {"length": self.length or None, "language": self.language or None}
-        messages = self.prompts.render(PROMPT, query=asked, documents=shown, **wishes)
+        messages = self.prompts.render(
+            PROMPT, query=query_shown(as_query(query).text), documents=numbered(documents, self.order), **wishes
+        )
         request = ModelRequest(messages, temperature=TEMPERATURE, max_tokens=self.prompts[PROMPT].head.max_tokens)
 
         reader = CitationReader(len(documents), on_text)

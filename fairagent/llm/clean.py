@@ -4,6 +4,12 @@ from __future__ import annotations
 
 import unicodedata
 
+LONGEST_QUERY = 2000
+"""Characters of a query that a model sees."""
+
+THOUGHTS = "<think>", "</think>"
+"""What a reasoning model that thinks aloud puts around its thoughts."""
+
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co"})
 
 
@@ -14,3 +20,8 @@ def visible(text: str) -> str:
     'lawyer'
     """
     return "".join(sign for sign in text if sign in "\n\t" or unicodedata.category(sign) not in _HIDDEN)
+
+
+def query_shown(query: str) -> str:
+    """The query as a model sees it: visible characters, at most 2,000."""
+    return visible(query)[:LONGEST_QUERY]

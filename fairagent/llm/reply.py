@@ -8,6 +8,7 @@ from typing import TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from fairagent.errors import ReplyInvalid
+from fairagent.llm.clean import THOUGHTS
 
 MOST_FAULTS = 5
 LONGEST_FAULT = 200
@@ -34,7 +35,7 @@ def parse_reply(text: str, reply: type[R]) -> R:
     Keywords(keywords=['judge', 'court'])
     """
     fault = "it holds no JSON object"
-    for candidate in _braced(text.rpartition("</think>")[2]):
+    for candidate in _braced(text.rpartition(THOUGHTS[1])[2]):
         try:
             return reply.model_validate_json(candidate)
         except ValidationError as error:

@@ -28,6 +28,10 @@ class Prompt:
         """The names of all values it may be given."""
         return frozenset(self.head.variables.required + self.head.variables.optional)
 
+    def longest_reply(self, most: int) -> int:
+        """The tokens that a reply may have: as many as the template allows, `most` (the model's limit) at the most."""
+        return min(self.head.max_tokens or most, most)
+
     def render(self, variables: Mapping[str, object]) -> tuple[Message, ...]:
         """The messages with `variables` in their places; values are only ever inserted, never read as templates.
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import ClassVar
 
 from fairagent.errors import ReplyError, ReplyInvalid, ReplyRefused
 from fairagent.llm import Model, ModelRequest, ask
 from fairagent.llm.base import Message
-from fairagent.llm.clean import visible
-from fairagent.prompts import Prompt
+from fairagent.llm.clean import query_shown, visible
+from fairagent.prompts import Prompts
 from fairagent.refine.base import RefineState
 from fairagent.refine.keywords import REPLIES, Sifted, sift, words_of
 from fairagent.types import Refinement, Term
@@ -16,8 +18,6 @@ from fairagent.types import Refinement, Term
 PROMPTS = {"llm": "refine_query", "grounded": "refine_query_grounded"}
 """Refiner -> the template that it asks with."""
 
-LONGEST_QUERY = 2000
-"""Characters of the user's query that the model sees."""
 MOST_SHOWN = 20
 """Topic words of the current query that the model sees, the heaviest first."""
 
@@ -29,7 +29,7 @@ def shown(state: RefineState) -> dict[str, object]:
     of_topic = [term for term in state.current.terms if term.text not in state.tried]
     heaviest = sorted(of_topic, key=lambda term: -term.weight)[:MOST_SHOWN]
     return {
-        "query": visible(state.query.text)[:LONGEST_QUERY],
+        "query": query_shown(state.query.text),
         "dimension": visible(state.group.dimension),
         "group": visible(state.group.label),
         "share": f"{exposure.shares[place]:.1%}",
@@ -39,34 +39,44 @@ def shown(state: RefineState) -> dict[str, object]:
     }
 
 
-def ask_keywords(
-    model: Model,
-    prompt: Prompt,
-    messages: tuple[Message, ...],
-    state: RefineState,
-    weight: float,
-    drift: float,
-    source: str,
-) -> Refinement:
-    """The model's keywords for `state.group` as terms; none, and why, where it declines or says nothing usable.
+class AskingRefiner(ABC):
+    """A refiner that asks `model`, with the template of its `kind`; its fields are those below and its own.
 
-    Each weighs `weight` (a word of the user's query being 1), but all together at most `drift` times the user's query,
-    so that a talkative model cannot outvote the user. `prompt` is the template that `messages` were made from.
-
-    Raises what else `Model.complete` raises: TransientModelError (given up), FatalModelError, BudgetExceeded.
+    Each accepted keyword weighs `keyword_weight`, a word of the user's query being 1; all together weigh at most
+    `drift` times the user's query, so that a talkative model cannot outvote the user. Keywords are added to the query
+    and never take the place of the user's words, so that a model cannot lead the search away from its topic.
     """
-    request = ModelRequest(messages, max_tokens=prompt.head.max_tokens)
-    try:
-        reply, usage = ask(model, request, REPLIES[prompt.head.reply])
-    except ReplyError as error:
-        return Refinement((), source, f"{_kind(error)}: {error}", error.usage)
-    # A topic word of little weight may be named again, which raises its weight; what was added in full may not.
-    known = [term.text for term in state.current.terms if term.weight >= weight]
-    found = sift(reply.keywords, state.query.text, [*state.tried, *known])
-    each = weight_of_each(weight, drift, state.query.text, len(found.kept))
-    terms = tuple(Term(word, each) for word in found.kept)
-    known_already = tuple(f"{word}: nothing new" for word in found.repeated)
-    return Refinement(terms, source, _note(reply.keywords, found), usage, found.refused + known_already)
+
+    __slots__ = ()
+
+    kind: ClassVar[str]
+    model: Model
+    prompts: Prompts
+    keyword_weight: float
+    drift: float
+
+    @abstractmethod
+    def messages(self, state: RefineState) -> tuple[Message, ...]:
+        """What the model is asked."""
+
+    def refine(self, state: RefineState) -> Refinement:
+        """New keywords for `state.group`; none, and why, where the model declines or says nothing usable.
+
+        Raises what else `Model.complete` raises: TransientModelError (given up), FatalModelError, BudgetExceeded.
+        """
+        head = self.prompts[PROMPTS[self.kind]].head
+        request = ModelRequest(self.messages(state), max_tokens=head.max_tokens)
+        try:
+            reply, usage = ask(self.model, request, REPLIES[head.reply])
+        except ReplyError as error:
+            return Refinement((), self.kind, f"{_kind(error)}: {error}", error.usage)
+        # A topic word of little weight may be named again, which raises its weight; what was added in full may not.
+        known = [term.text for term in state.current.terms if term.weight >= self.keyword_weight]
+        found = sift(reply.keywords, state.query.text, [*state.tried, *known])
+        each = weight_of_each(self.keyword_weight, self.drift, state.query.text, len(found.kept))
+        terms = tuple(Term(word, each) for word in found.kept)
+        known_already = tuple(f"{word}: nothing new" for word in found.repeated)
+        return Refinement(terms, self.kind, _note(reply.keywords, found), usage, found.refused + known_already)
 
 
 def weight_of_each(weight: float, drift: float, query: str, keywords: int) -> float:

@@ -3,47 +3,38 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from fairagent.llm import Model
 from fairagent.llm.base import Message
 from fairagent.llm.clean import visible
 from fairagent.prompts import Prompts
-from fairagent.refine.asking import PROMPTS, ask_keywords, shown
+from fairagent.refine.asking import PROMPTS, AskingRefiner, shown
 from fairagent.refine.base import RefineState
 from fairagent.refine.feedback import FeedbackRefiner
 from fairagent.retrieve.base import TextSource
-from fairagent.types import Refinement
 
-PROMPT = PROMPTS["grounded"]
 MOST_TITLES = 10
 LONGEST_TITLE = 120
 """Characters of a title that the model sees."""
 
 
 @dataclass(frozen=True, slots=True)
-class GroundedRefiner:
+class GroundedRefiner(AskingRefiner):
     """Asks `model` with the template `refine_query_grounded`, which shows what `feedback` found.
 
     The model sees the words that set the group's documents apart, with how many documents hold them, and the titles of
     the first of these documents (where the engine keeps texts). It chooses among the words and may add its own.
-    `keyword_weight` and `drift` are those of `LlmRefiner`.
+    `AskingRefiner` says what becomes of them.
     """
+
+    kind: ClassVar[str] = "grounded"
 
     model: Model
     prompts: Prompts
     feedback: FeedbackRefiner
     keyword_weight: float = 1.0
     drift: float = 0.3
-
-    def refine(self, state: RefineState) -> Refinement:
-        """New keywords for `state.group`; none, and why, where the model declines or says nothing usable.
-
-        Raises what else `Model.complete` raises: TransientModelError (given up), FatalModelError, BudgetExceeded.
-        """
-        messages = self.messages(state)
-        return ask_keywords(
-            self.model, self.prompts[PROMPT], messages, state, self.keyword_weight, self.drift, source="grounded"
-        )
 
     def messages(self, state: RefineState) -> tuple[Message, ...]:
         """What the model is asked; with no words and titles where the list holds no document of the group."""
@@ -52,7 +43,7 @@ class GroundedRefiner:
             {"word": visible(word.text), "of_group": word.in_group, "of_all": word.in_list} for word in found.words
         ]
         return self.prompts.render(
-            PROMPT,
+            PROMPTS[self.kind],
             **shown(state),
             words=words,
             titles=self._titles(found.documents),

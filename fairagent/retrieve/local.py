@@ -37,7 +37,7 @@ def local_bm25(query: Query, texts: Sequence[str], k1: float = 0.9, b: float = 0
     [0.335, 0.0, 0.226]
     """
     weights: dict[str, float] = {}
-    for text, weight in [(query.text, 1.0), *((term.text, term.weight) for term in query.terms)]:
+    for text, weight in query.weighted:
         for word in words_of(text):
             weights[word] = weights.get(word, 0.0) + weight
     counts = [Counter(words_of(text)) for text in texts]

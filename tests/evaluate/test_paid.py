@@ -32,11 +32,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[LoopbackServer]:
-    for name in os.environ:
-        if name.startswith(("FAIRAGENT_", "OPENAI_")):
-            monkeypatch.delenv(name)
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+def server(no_variables: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[LoopbackServer]:
     monkeypatch.setenv("FAIRAGENT_CACHE", str(tmp_path / "cache"))
     with LoopbackServer(life.Moody()) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)

@@ -6,14 +6,12 @@ collection have their own table (tests/collection), the command line too (tests/
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,75 +23,17 @@ from fairagent import (
     DataError,
     FairAgentError,
     Query,
-    SearchResult,
     SettingsError,
     UsageError,
-    build_index,
-    load_collection,
     open_agent,
 )
 from fairagent.errors import IndexMismatch
 from fairagent.types import Group
 
-DOCUMENTS = {
-    "m1": "law court judge he",
-    "m2": "law court he",
-    "m3": "law bench he",
-    "f1": "law she",
-    "f2": "advocate she court",
-    "u1": "law river",
-}
-COLLECTION = """\
-name: tiny
-documents: {path: docs.jsonl}
-topics: {path: topics.jsonl}
-qrels: {path: qrels.tsv}
-groups: {path: groups.tsv, dimensions: {gender: {}}}
-population: {gender: {female: 0.45, male: 0.45, nonbinary: 0.1}}
-"""
+from .conftest import Search
+from .tiny import DOCUMENTS, write
 
-
-def write(folder: Path, collection: str = COLLECTION) -> Path:
-    """The collection's files; returns its settings file."""
-    genders = {"m": "male", "f": "female", "u": ""}
-    files = {
-        "docs.jsonl": "".join(json.dumps({"id": id, "text": text}) + "\n" for id, text in DOCUMENTS.items()),
-        "groups.tsv": "id\tgender\n" + "".join(f"{id}\t{genders[id[0]]}\n" for id in DOCUMENTS),
-        "topics.jsonl": '{"id": "T1", "query": "law"}\n{"id": "T2", "query": "court"}\n',
-        "qrels.tsv": "T1 0 f1 1\nT1 0 m1 1\nT2 0 u1 1\n",
-        "collection.yaml": collection,
-    }
-    folder.mkdir(exist_ok=True)
-    for name, text in files.items():
-        (folder / name).write_text(text, encoding="utf-8")
-    return folder / "collection.yaml"
-
-
-@pytest.fixture(autouse=True)
-def no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in os.environ if name.startswith(("FAIRAGENT_", "OPENAI_"))]:
-        monkeypatch.delenv(name)
-
-
-@pytest.fixture(scope="module")
-def tiny(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """The collection's settings file and its index."""
-    folder = tmp_path_factory.mktemp("tiny")
-    file = write(folder / "files")
-    build_index(load_collection(file), folder / "index")
-    return file, folder / "index"
-
-
-Search = Callable[..., SearchResult]
-
-
-@pytest.fixture
-def search(tiny: tuple[Path, Path]) -> Search:
-    def search(query: str | Query = "law", **settings: Any) -> SearchResult:
-        return open_agent(*tiny, **({"n": 3} | settings)).search(query)
-
-    return search
-
+pytestmark = pytest.mark.usefixtures("no_variables")
 
 # --- errors -----------------------------------------------------------------------------------------------------
 

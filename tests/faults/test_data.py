@@ -8,48 +8,24 @@ from __future__ import annotations
 
 import gzip
 import math
-import os
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import ir_measures
 import numpy as np
 import pytest
 from evaluate import words
 
-from fairagent import DataError, Query, SearchResult, SettingsError, build_index, load_collection, open_agent
+from fairagent import DataError, SettingsError, build_index, load_collection, open_agent
 from fairagent.collection.trec_fair.runs import read_run
 from fairagent.errors import UsageError
 from fairagent.evaluate.text_table import results_text
 from fairagent.measures import AWRF, DIVERGENCES, awrf
 from fairagent.settings import load_settings
 
-from .test_bad_input import write
+from .conftest import Search
+from .tiny import write
 
-Search = Callable[..., SearchResult]
-
-
-@pytest.fixture(autouse=True)
-def no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in os.environ if name.startswith(("FAIRAGENT_", "OPENAI_"))]:
-        monkeypatch.delenv(name)
-
-
-@pytest.fixture(scope="module")
-def tiny(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    folder = tmp_path_factory.mktemp("tiny")
-    file = write(folder / "files")
-    build_index(load_collection(file), folder / "index")
-    return file, folder / "index"
-
-
-@pytest.fixture
-def search(tiny: tuple[Path, Path]) -> Search:
-    def search(query: str | Query = "law", **settings: Any) -> SearchResult:
-        return open_agent(*tiny, **({"n": 3} | settings)).search(query)
-
-    return search
+pytestmark = pytest.mark.usefixtures("no_variables")
 
 
 def test_28_all_faults_of_the_settings_are_reported_together(search: Search) -> None:

@@ -18,7 +18,7 @@ from fairagent.settings import load_settings
 from fairagent.testing import LoopbackServer, completion, error
 
 from . import life
-from .test_bad_input import write
+from .tiny import write
 
 CANARY = "sk-canary-0123456789abcdef"
 

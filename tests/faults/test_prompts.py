@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 import tracemalloc
 from collections.abc import Iterator
@@ -38,11 +37,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[LoopbackServer]:
-    for name in os.environ:
-        if name.startswith(("FAIRAGENT_", "OPENAI_")):
-            monkeypatch.delenv(name)
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+def server(no_variables: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[LoopbackServer]:
     with LoopbackServer(['{"keywords": ["she"]}']) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         yield server

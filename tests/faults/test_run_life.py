@@ -35,11 +35,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[LoopbackServer]:
-    for name in os.environ:
-        if name.startswith(("FAIRAGENT_", "OPENAI_")):
-            monkeypatch.delenv(name)
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+def server(no_variables: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[LoopbackServer]:
     with LoopbackServer(life.Moody()) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         yield server

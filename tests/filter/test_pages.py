@@ -15,8 +15,8 @@ from fairagent.filter.pages import (
     batches,
     call_ids,
     page_of,
-    query_as_data,
 )
+from fairagent.llm.clean import query_shown
 from fairagent.types import Document
 
 PAGES = st.lists(st.builds(Page, st.just("d"), st.text(max_size=5), st.text(max_size=20)), max_size=6)
@@ -36,7 +36,7 @@ def test_long_and_hidden_text_is_cut_and_noted():
 
 
 def test_a_query_is_visible_and_short():
-    assert query_as_data("law\u200byers" + "s" * 3000) == "lawyers" + "s" * 1993
+    assert query_shown("law\u200byers" + "s" * 3000) == "lawyers" + "s" * 1993
 
 
 @given(PAGES)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from pathlib import Path
 
@@ -42,12 +41,8 @@ def test_the_file_is_right() -> None:
 
 
 @pytest.fixture
-def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def file(tmp_path: Path, no_variables: None, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The experiment with its folder of templates, on a small collection."""
-    for name in os.environ:
-        if name.startswith(("FAIRAGENT_", "OPENAI_")):
-            monkeypatch.delenv(name)
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setenv("FAIRAGENT_CACHE", str(tmp_path / "replies"))
     life.write(tmp_path / "small")
     shutil.copytree(FOLDER, tmp_path / "compared")

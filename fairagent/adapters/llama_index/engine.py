@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +16,10 @@ from fairagent.adapters.groups import Shares, groups_alone
 from fairagent.adapters.llama_index.groups import Keys, MetadataGroups, given
 from fairagent.adapters.llama_index.nodes import document_id, document_of, scores_of
 from fairagent.agent import FairAgent
-from fairagent.assemble import make_answerer, make_refiner, make_reranker, resolve
+from fairagent.assemble import make_agent, resolve
 from fairagent.collection import Collection, Groups
 from fairagent.errors import BackendUnavailable, DataError, FairAgentError, UsageError
 from fairagent.exposure import dimensions_of
-from fairagent.llm.models import Models
 from fairagent.retrieve.clock import engine_time
 from fairagent.retrieve.local import LocalTerms, local_bm25
 from fairagent.settings import Settings
@@ -141,15 +139,7 @@ def fair_agent(
     collection = _collection(engine, groups, population or {}, chosen)
     for dimension in dimensions_of(collection, chosen):
         collection.groups.labels(dimension)
-    models = Models.of(chosen)
-    return FairAgent(
-        collection,
-        engine,
-        make_refiner(chosen, LocalTerms(engine), models),
-        make_reranker(chosen, engine),
-        chosen,
-        cache(partial(make_answerer, chosen, engine, models)),
-    )
+    return make_agent(collection, engine, chosen, LocalTerms(engine))
 
 
 def _collection(

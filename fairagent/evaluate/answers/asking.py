@@ -6,20 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fairagent.errors import ReplyTruncated
-from fairagent.generate import OnText, arrange
-from fairagent.generate.context import Order
+from fairagent.generate import OnText
+from fairagent.generate.context import Order, numbered
 from fairagent.llm import Model, ModelRequest
-from fairagent.llm.clean import visible
+from fairagent.llm.clean import THOUGHTS, query_shown, visible
 from fairagent.prompts import Prompts
 from fairagent.query import as_query
 from fairagent.types import Answer, Document, Query
 
 PROMPT = "ask"
 TEMPERATURE = 0.0
-LONGEST_QUERY = 2000
-"""Characters of a question that the model sees."""
-
-_THOUGHTS = "<think>", "</think>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +40,8 @@ class Asker:
         An answer that is cut off at the template's limit is one. Raises what `Model.complete` raises, and
         ReplyTruncated where a model had not finished thinking by then.
         """
-        references = None if documents is None else self._references(documents)
-        asked = visible(question)[:LONGEST_QUERY]
+        references = None if documents is None else numbered(documents, self.order)
+        asked = query_shown(question)
         messages = self.prompts.render(PROMPT, query=asked, documents=references, brief=self.brief)
         most = self.prompts[PROMPT].head.max_tokens
         reply = self.model.complete(ModelRequest(messages, temperature=TEMPERATURE, max_tokens=most, whole=False))
@@ -60,13 +56,6 @@ class Asker:
             raise error
         return Answer(text, usage=reply.usage, source="llm")
 
-    def _references(self, documents: Sequence[Document]) -> list[dict[str, object]]:
-        numbers = arrange(len(documents), self.order)
-        return [
-            {"number": number, "title": documents[number - 1].title, "text": documents[number - 1].text}
-            for number in numbers
-        ]
-
 
 def said(reply: str) -> str:
     """What a model says, without what it thinks aloud before; "" where it never comes to say anything.
@@ -74,7 +63,7 @@ def said(reply: str) -> str:
     >>> said("<think>A stereotype.</think> No."), said("<think>Let me see")
     ('No.', '')
     """
-    begin, end = _THOUGHTS
+    begin, end = THOUGHTS
     _, found, after = reply.rpartition(end)
     text = visible(after).strip()
     return "" if not found and text.startswith(begin) else text

@@ -13,7 +13,7 @@ from fairagent.evaluate.answers.asking import PROMPT
 from fairagent.evaluate.answers.grading import PROMPTS as JUDGES
 from fairagent.evaluate.answers.questions import Question, Task
 from fairagent.evaluate.plan import NO_RETRIEVAL, Plan, SystemPlan
-from fairagent.filter.fair import FAIRNESS, UTILITY
+from fairagent.filter.fair import steps
 from fairagent.filter.pages import LONGEST_TEXT, LONGEST_TITLE, Page, as_data, batches, call_ids
 from fairagent.llm.base import estimate_tokens
 from fairagent.prompts import Prompts
@@ -41,22 +41,17 @@ def answering(system: SystemPlan, plan: Plan, of_id: Mapping[str, Question]) -> 
     questions = [of_id[id] for id in plan.topics]
     prompts, settings = Prompts(system.settings.prompts), system.settings
     if system.filters:
-        for step in (FAIRNESS, UTILITY)[: 1 + settings.filtering.utility]:
+        for step in steps(settings.filtering.utility):
             title, text = LETTER * LONGEST_TITLE, LETTER * LONGEST_TEXT
             for batch in batches([Page("", title, text)] * settings.context.documents, settings.filtering.batch):
                 documents = as_data(call_ids(step, [""], batch), batch)
                 yield _calls(prompts, step, settings.model, questions, documents=documents)
     yield _calls(prompts, PROMPT, settings.model, questions, **_shown(system, asked.task))
     judge = asked.judge or settings.model
-    longest = LETTER * 4 * longest_reply(prompts, PROMPT, settings.model)
+    longest = LETTER * 4 * prompts[PROMPT].longest_reply(settings.model.max_tokens)
     right = {"expected": LETTER * 4 * max(estimate_tokens(question.expected) for question in questions)}
     given = {"answer": longest, **(right if asked.task == "accuracy" else {})}
     yield _calls(prompts, JUDGES[asked.task], judge, questions, **given)
-
-
-def longest_reply(prompts: Prompts, prompt: str, model: ModelSettings) -> int:
-    """The tokens that a reply to a template may have."""
-    return min(model.max_tokens, prompts[prompt].head.max_tokens or model.max_tokens)
 
 
 def _shown(system: SystemPlan, task: Task) -> dict[str, object]:
@@ -78,4 +73,4 @@ def _calls(
     """One call for each question; `variables` are those of the template but for the query."""
     around = estimate_tokens(*(text for _, text in prompts.render(prompt, query="", **variables)))
     read = sum(around + estimate_tokens(question.query) for question in questions)
-    return Calls(model, len(questions), read, len(questions) * longest_reply(prompts, prompt, model))
+    return Calls(model, len(questions), read, len(questions) * prompts[prompt].longest_reply(model.max_tokens))

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from fairagent.evaluate.answers.accuracy import accuracy
 from fairagent.evaluate.answers.agreement import agreement, read_label
-from fairagent.evaluate.answers.asking import LONGEST_QUERY, said
+from fairagent.evaluate.answers.asking import said
 from fairagent.evaluate.answers.questions import Question, Task
 from fairagent.llm import Model, ModelRequest
-from fairagent.llm.clean import visible
+from fairagent.llm.clean import query_shown
 from fairagent.prompts import Prompts
 from fairagent.types import Usage
 
@@ -56,7 +56,7 @@ class Grader:
     def _label(self, question: Question, answer: str) -> tuple[str, Usage]:
         prompt = PROMPTS[self.task]
         right = {"expected": question.expected, "alternatives": list(question.alternatives) or None}
-        given = {"query": visible(question.query)[:LONGEST_QUERY], "answer": answer}
+        given = {"query": query_shown(question.query), "answer": answer}
         messages = self.prompts.render(prompt, **given, **(right if self.task == "accuracy" else {}))
         most = self.prompts[prompt].head.max_tokens
         reply = self.model.complete(ModelRequest(messages, temperature=TEMPERATURE, max_tokens=most))

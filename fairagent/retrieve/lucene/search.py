@@ -155,7 +155,7 @@ class LuceneRetriever:
 
     def _lucene_query(self, query: Query) -> Any:
         weights: dict[str, float] = {}
-        for text, weight in [(query.text, 1.0), *((term.text, term.weight) for term in query.terms)]:
+        for text, weight in query.weighted:
             if not 1e-30 < weight < 1e30:
                 raise UsageError(
                     f"the weight of a keyword is a (usual) number above 0; that of {text[:60]!r} is {weight}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,12 +13,8 @@ from . import school
 
 
 @pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[LoopbackServer]:
+def server(no_variables: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[LoopbackServer]:
     """The model of `school`, which is asked through the environment; replies are not kept."""
-    for name in os.environ:
-        if name.startswith(("FAIRAGENT_", "OPENAI_")):
-            monkeypatch.delenv(name)
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setenv("FAIRAGENT_CACHE", "''")
     with LoopbackServer(school.model) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
