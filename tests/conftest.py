@@ -1,9 +1,13 @@
-"""What all tests share: the outside data (skipped where absent), and Hypothesis without chance or clock."""
+"""What all tests share: the outside data (skipped where absent), no way out, and Hypothesis without chance or clock."""
 
 from __future__ import annotations
 
+import ipaddress
 import os
+import socket
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -30,3 +34,34 @@ def no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
         if name.startswith(("FAIRAGENT_", "OPENAI_")):
             monkeypatch.delenv(name)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def loopback_alone() -> Iterator[None]:
+    """No connection leaves this machine: whoever tries fails his test, whatever errors he expects."""
+    connect, connect_ex = socket.socket.connect, socket.socket.connect_ex
+
+    def check(used: socket.socket, address: Any) -> None:
+        # A datagram socket that "connects" (some ask for their own address so) sends nothing.
+        if used.type == socket.SOCK_STREAM and used.family != socket.AF_UNIX and not _here(str(address[0])):
+            pytest.fail(f"a test tried to reach {address[0]}")
+
+    def checked_connect(self: socket.socket, address: Any) -> None:
+        check(self, address)
+        connect(self, address)
+
+    def checked_connect_ex(self: socket.socket, address: Any) -> int:
+        check(self, address)
+        return connect_ex(self, address)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(socket.socket, "connect", checked_connect)
+        patch.setattr(socket.socket, "connect_ex", checked_connect_ex)
+        yield
+
+
+def _here(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

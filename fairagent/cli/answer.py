@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fairagent.cli.options import AsJson, Assignments, CollectionFile, IndexFolder, SettingsFile, settings_of
+from fairagent.cli.options import (
+    AsJson,
+    Assignments,
+    CollectionFile,
+    IndexFolder,
+    LogPrompts,
+    SettingsFile,
+    logged,
+    settings_of,
+)
 from fairagent.cli.search import Dimensions, Length, Topic, asked, check_asked
 from fairagent.cli.terminal import console
 
@@ -30,6 +39,7 @@ def answer(
     index: IndexFolder = None,
     settings: SettingsFile = None,
     assignments: Assignments = None,
+    log_prompts: LogPrompts = False,
     as_json: AsJson = False,
 ) -> None:
     """Search fairly, and answer from what was found.
@@ -44,7 +54,15 @@ def answer(
     from fairagent.report.beside import beside_table
     from fairagent.report.record import answer_record, to_json
 
-    chosen = settings_of(settings, assignments, collection=collection, index=index, n=n, dimensions=dimension or None)
+    chosen = settings_of(
+        settings,
+        assignments,
+        collection=collection,
+        index=index,
+        n=n,
+        dimensions=dimension or None,
+        model=logged(log_prompts),
+    )
     check_asked(query, topic)
     loaded = load_collection(collection_path("", chosen))
     agent, question = open_agent(loaded, settings=chosen), asked(query, topic, loaded)

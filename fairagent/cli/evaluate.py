@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import AbstractContextManager
 from dataclasses import asdict
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from fairagent.cli.options import AsJson
+from fairagent.cli.options import AsJson, LogPrompts, logged
 from fairagent.cli.terminal import console, error_console, progress_bar
 from fairagent.errors import UsageError
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from fairagent.types import Usage
 
 WORKERS = 4
+LOG_PROMPTS = "FAIRAGENT_MODEL__LOG_PROMPTS"
 PARTIAL = 7
 """The exit code of a run in which topics failed."""
 
@@ -43,6 +45,7 @@ def evaluate(
     ] = None,
     new: Annotated[bool, typer.Option("--new", help="Start over: delete what the folder holds of a run.")] = False,
     limit_topics: LimitTopics = None,
+    log_prompts: LogPrompts = False,
     as_json: AsJson = False,
 ) -> None:
     """Compare systems on a collection's topics, as an experiment file says.
@@ -58,7 +61,8 @@ def evaluate(
     from fairagent.evaluate.results import PAGE
     from fairagent.llm.models import Models
 
-    checked = check_experiment(file, limit_topics)
+    chosen = {LOG_PROMPTS: "true"} if logged(log_prompts) else {}
+    checked = check_experiment(file, limit_topics, {**os.environ, **chosen})
     folder = run or Path("runs") / file_name(checked.plan.name)
     _build(checked, build_indexes)
     models = Models(checked.plan.cache, checked.plan.budget, checked.plan.prices)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,6 +14,8 @@ from fairagent.errors import UsageError
 from fairagent.settings import Settings, load_settings, merge
 
 DEFAULT_SETTINGS = Path("fairagent.yaml")
+LOGGERS = ("fairagent", "openai")
+"""Those that tell of requests to models."""
 
 CollectionFile = Annotated[
     Path | None, typer.Option("--collection", "-c", metavar="FILE", help="The collection's settings file.")
@@ -27,6 +30,9 @@ SettingsFile = Annotated[
 Assignments = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="A setting, e.g. reranking.kind=fused; may be repeated."),
+]
+LogPrompts = Annotated[
+    bool, typer.Option("--log-prompts", help="Log to standard error, also what models are asked (never the key).")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 
@@ -57,6 +63,16 @@ def overrides(assignments: Sequence[str] | None, **options: Any) -> dict[str, An
             value = {part: value}
         layers.append(value)
     return merge(*layers, {name: value for name, value in options.items() if value is not None})
+
+
+def logged(wanted: bool) -> dict[str, bool] | None:
+    """What `--log-prompts` sets of `model`, with the logs turned on; None where it is not given."""
+    if not wanted:
+        return None
+    logging.basicConfig(format="%(asctime)s %(name)s: %(message)s")
+    for name in LOGGERS:
+        logging.getLogger(name).setLevel(logging.DEBUG)
+    return {"log_prompts": True}
 
 
 def settings_of(file: Path | None, assignments: Sequence[str] | None, **options: Any) -> Settings:

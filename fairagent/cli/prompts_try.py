@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fairagent.cli.options import AsJson, Assignments, CollectionFile, IndexFolder, SettingsFile, settings_of
+from fairagent.cli.options import (
+    AsJson,
+    Assignments,
+    CollectionFile,
+    IndexFolder,
+    LogPrompts,
+    SettingsFile,
+    logged,
+    settings_of,
+)
 from fairagent.cli.search import Dimensions, Topic, asked, check_asked
 from fairagent.cli.terminal import console
 from fairagent.errors import ReplyError, UsageError
@@ -45,6 +54,7 @@ def try_prompt(
     index: IndexFolder = None,
     settings: SettingsFile = None,
     assignments: Assignments = None,
+    log_prompts: LogPrompts = False,
     as_json: AsJson = False,
 ) -> None:
     """Fill a template from a real search, and show what the model would be asked.
@@ -67,6 +77,7 @@ def try_prompt(
         collection=collection,
         index=index,
         dimensions=dimension or None,
+        model=logged(log_prompts),
         iterations=1,
         threshold=0.0,
     )

@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fairagent.cli.options import AsJson, Assignments, CollectionFile, IndexFolder, SettingsFile, settings_of
+from fairagent.cli.options import (
+    AsJson,
+    Assignments,
+    CollectionFile,
+    IndexFolder,
+    LogPrompts,
+    SettingsFile,
+    logged,
+    settings_of,
+)
 from fairagent.cli.terminal import console
 from fairagent.errors import UsageError
 
@@ -35,6 +44,7 @@ def search(
     index: IndexFolder = None,
     settings: SettingsFile = None,
     assignments: Assignments = None,
+    log_prompts: LogPrompts = False,
     as_json: AsJson = False,
 ) -> None:
     """Search fairly, and show how it came about.
@@ -47,7 +57,15 @@ def search(
     from fairagent.collection import load_collection
     from fairagent.report.record import result_record, to_json
 
-    chosen = settings_of(settings, assignments, collection=collection, index=index, n=n, dimensions=dimension or None)
+    chosen = settings_of(
+        settings,
+        assignments,
+        collection=collection,
+        index=index,
+        n=n,
+        dimensions=dimension or None,
+        model=logged(log_prompts),
+    )
     check_asked(query, topic)
     loaded = load_collection(collection_path("", chosen))
     result = open_agent(loaded, settings=chosen).search(asked(query, topic, loaded))

@@ -7,7 +7,6 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from pydantic import ValidationError
 
@@ -126,11 +125,8 @@ def _read(file: Path, problems: Problems) -> ExperimentFile:
 
 def _common(described: ExperimentFile, problems: Problems, environ: Mapping[str, str]) -> Settings:
     """Settings of which budget, prices and cache hold for all systems together."""
-    own: dict[str, Any] = {
-        key: value
-        for key in ("budget", "prices", "cache")
-        if key in described.model_fields_set and (value := getattr(described, key))
-    }
+    # Also what is set to nothing: `cache: ''` keeps no replies.
+    own = {key: getattr(described, key) for key in ("budget", "prices", "cache") if key in described.model_fields_set}
     return problems.attempt("", load_settings, None, own, environ) or Settings()
 
 

@@ -130,6 +130,8 @@ def test_what_stands_at_the_top_holds_for_all(file: Path, server: LoopbackServer
     assert plan.budget == BudgetSettings(calls=3, seconds=60)
     assert plan.cache == str(Path("here").absolute())
     assert plan.prices == {"tiny": Price(input=0.1, output=0.3), "other": Price(input=1, output=1)}
+    top.write_text(f"{text}cache: ''\n", encoding="utf-8")
+    assert check_experiment(top, environ=environ).plan.cache == ""
     plain = check_experiment(file, environ=environ).plan
     assert plain.budget == BudgetSettings(tokens=5)
     assert plain.cache == str(tmp_path / "cache")

@@ -103,10 +103,14 @@ def finish(process: subprocess.Popen[str]) -> tuple[int, str]:
     return process.returncode, said
 
 
-def start(*arguments: str, folder: Path, server: LoopbackServer, kill_at: int = 0) -> subprocess.Popen[str]:
-    """`fairagent` in a process of its own that works in `folder` and asks `server`."""
+def start(
+    *arguments: str, folder: Path, server: LoopbackServer, kill_at: int = 0, key: str = ""
+) -> subprocess.Popen[str]:
+    """`fairagent` in a process of its own that works in `folder` and asks `server`, with the `key` if there is one."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("FAIRAGENT_", "OPENAI_"))}
     environment = {"OPENAI_BASE_URL": server.url, "KILL_AT": str(kill_at), "NO_PROXY": "127.0.0.1"}
+    if key:
+        environment["OPENAI_API_KEY"] = key
     folder.mkdir(exist_ok=True)
     return subprocess.Popen(
         [sys.executable, "-c", PROGRAM, *arguments],

@@ -119,6 +119,24 @@ def test_43_the_key_is_in_nothing_that_is_written(
     assert "Request options" not in caplog.text
 
 
+@pytest.mark.parametrize("wanted", [True, False])
+def test_43_log_prompts_shows_what_is_asked_and_never_the_key(
+    server: LoopbackServer, tmp_path: Path, wanted: bool
+) -> None:
+    file = life.write(tmp_path / "files")
+    server.script = [completion('{"keywords": ["she"]}')]
+    options = ["--log-prompts"] if wanted else []
+    process = life.start(
+        "evaluate", str(file), "--limit-topics", "1", *options, folder=tmp_path, server=server, key=CANARY
+    )
+    code, said = life.finish(process)
+    assert code == 0, said
+    assert server.keys[0] == f"Bearer {CANARY}"
+    asked = server.requests[0]["messages"][0]["content"].splitlines()[0]
+    assert (asked in said) is wanted
+    assert CANARY not in said
+
+
 def test_43_prompts_are_logged_only_if_asked_for(
     server: LoopbackServer, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
