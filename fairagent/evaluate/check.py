@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -126,7 +127,8 @@ def _read(file: Path, problems: Problems) -> ExperimentFile:
 def _common(described: ExperimentFile, problems: Problems, environ: Mapping[str, str]) -> Settings:
     """Settings of which budget, prices and cache hold for all systems together."""
     # Also what is set to nothing: `cache: ''` keeps no replies.
-    own = {key: getattr(described, key) for key in ("budget", "prices", "cache") if key in described.model_fields_set}
+    keys = described.model_fields_set & {"budget", "prices", "cache"}
+    own: dict[str, Any] = {key: getattr(described, key) for key in keys}
     return problems.attempt("", load_settings, None, own, environ) or Settings()
 
 
