@@ -44,6 +44,8 @@ def loopback_alone() -> Iterator[None]:
     def check(used: socket.socket, address: Any) -> None:
         # A datagram socket that "connects" (some ask for their own address so) sends nothing.
         if used.type == socket.SOCK_STREAM and used.family != socket.AF_UNIX and not _here(str(address[0])):
+            # Whoever catches only errors would leave it open, and some later test would be blamed.
+            used.close()
             pytest.fail(f"a test tried to reach {address[0]}")
 
     def checked_connect(self: socket.socket, address: Any) -> None:
