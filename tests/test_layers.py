@@ -20,6 +20,7 @@ FLOW = [
     "collection",
     "retrieve",
     "llm",
+    "likelihood",
     "prompts",
     "exposure",
     "query",
@@ -28,11 +29,14 @@ FLOW = [
     "candidates",
     "result",
     "filter",
+    "debias",
     "generate",
     "attribute",
     "answer",
     "agent",
     "assemble",
+    "fairft",
+    "stereotypes",
     "evaluate",
     "report",
     "adapters",
@@ -63,6 +67,9 @@ HEAVY = {
     "llama_index",
     "matplotlib",
     "sentence_transformers",
+    "faiss",
+    "bert_score",
+    "rouge",
 }
 
 HOSTS = {"adapters/llama_index": "llama_index"}
