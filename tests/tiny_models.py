@@ -6,7 +6,26 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-WORDS = "the a judge court woman man nurse doctor law city river she he was is born wrote book good bad yes no".split()
+WORDS = (
+    *[
+        "the",
+        "a",
+        "judge",
+        "court",
+        "woman",
+        "man",
+        "nurse",
+        "doctor",
+        "law",
+        "city",
+        "river",
+        "she",
+        "he",
+        "was",
+        "is",
+    ],
+    *["born", "wrote", "book", "good", "bad", "yes", "no"],
+)
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "<|endoftext|>"]
 SIZE = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
 
