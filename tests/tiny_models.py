@@ -6,26 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-WORDS = (
-    *[
-        "the",
-        "a",
-        "judge",
-        "court",
-        "woman",
-        "man",
-        "nurse",
-        "doctor",
-        "law",
-        "city",
-        "river",
-        "she",
-        "he",
-        "was",
-        "is",
-    ],
-    *["born", "wrote", "book", "good", "bad", "yes", "no"],
-)
+_WORDS = "the a judge court woman man nurse doctor law city river she he was is born wrote book good bad yes no"
+WORDS = tuple(_WORDS.split())
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "<|endoftext|>"]
 SIZE = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
 
