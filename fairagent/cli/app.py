@@ -19,7 +19,9 @@ from fairagent.cli import (
     estimate,
     evaluate,
     evaluate_run,
+    fairft,
     index,
+    labels,
     prompts,
     report,
     search,
@@ -62,12 +64,14 @@ app.command("search")(search.search)
 app.command("answer")(answer.answer)
 app.command("evaluate")(evaluate.evaluate)
 app.command("evaluate-run")(evaluate_run.evaluate_run)
+app.command("labels")(labels.labels)
 app.command("estimate")(estimate.estimate)
 app.command("report")(report.report)
 app.command("doctor")(doctor.doctor)
 app.command("config")(config.config)
 app.add_typer(prompts.prompts, name="prompts")
 app.add_typer(cache.cache, name="cache")
+app.add_typer(fairft.fairft, name="fairft")
 
 
 def _version(asked: bool) -> None:

@@ -30,7 +30,7 @@ def estimate(file: ExperimentFile, limit_topics: LimitTopics = None, as_json: As
 
     # To estimate takes no key: whoever does may not have one yet.
     environ = {**os.environ, KEY_VARIABLE: os.environ.get(KEY_VARIABLE) or "none"}
-    rows = estimated(check_experiment(file, limit_topics, environ))
+    rows = estimated(check_experiment(file, limit_topics, environ, labeled=False))
     priced = [row.dollars for row in rows if row.dollars is not None]
     total = sum(priced) if len(priced) == len(rows) else None
     if as_json:

@@ -86,15 +86,14 @@ def evaluate(
 
 def show(run: Run, folder: Path, as_json: bool, paid: Usage | None = None) -> None:
     """Print the results of a run, and what was paid for them now."""
-    from fairagent.evaluate.results import PAGE
-    from fairagent.evaluate.text_table import results_text
+    from fairagent.evaluate.results import PAGE, whole_text
     from fairagent.report.record import to_json
 
     if as_json:
         now = {} if paid is None else {"paid": _spent(paid), "saved": _spent(paid.saved)}
         typer.echo(to_json({"folder": str(folder), "partial": run.partial, **_record(run), **now}))
         return
-    typer.echo(results_text(run))
+    typer.echo(whole_text(run))
     if paid and (said := account(paid)):
         console().print(said, soft_wrap=True)
     console().print(f"tables, TREC runs and values by topic: {folder}\npage: {folder / PAGE}", soft_wrap=True)

@@ -12,10 +12,14 @@ from fairagent.collection import Collection, load_collection
 from fairagent.errors import DataError, FatalModelError, IndexMismatch, ModelError
 from fairagent.evaluate.answers.exam import Exam
 from fairagent.evaluate.engines import Engines
+from fairagent.evaluate.fair_rag.lamp import lamp_collection, read_lamp
+from fairagent.evaluate.fair_rag.lamp_trial import LampTrial
+from fairagent.evaluate.fair_rag.trial import FairRagTrial
 from fairagent.evaluate.judge import Judge, step_record
 from fairagent.evaluate.outcome import Outcome, took
 from fairagent.evaluate.plan import Plan
 from fairagent.evaluate.systems import KINDS, Parts, System
+from fairagent.evaluate.utility.trial import UtilityTrial
 from fairagent.llm.models import Models
 from fairagent.types import Topic, Usage
 
@@ -75,18 +79,25 @@ class Bench:
     @classmethod
     def open(cls, plan: Plan, collection: Collection | None = None, models: Models | None = None) -> Bench:
         """Open the engines and build the systems, which may train some of them."""
-        collection = collection or load_collection(plan.collection)
+        collection = collection or _collection(plan)
         engines = Engines(collection)
         models = models or Models(plan.cache, plan.budget, plan.prices)
         systems = {}
-        for name, system in plan.systems.items():
+        searching = {} if plan.fair_rag and plan.fair_rag.lamp else plan.systems
+        for name, system in searching.items():
             kind = KINDS[system.kind]
-            if kind.build:
+            if kind.build and (system.shown is None or system.shown.of == name):
                 parts = Parts(collection, system.settings, engines, system.index, plan.seed, models)
                 systems[name] = kind.build(parts, kind.options(**system.options))
         trial: Trial
         if plan.questions:
             trial = Exam.open(plan, plan.questions, systems, models)
+        elif plan.fair_rag and plan.fair_rag.lamp:
+            trial = LampTrial.open(plan, plan.fair_rag, plan.fair_rag.lamp, models)
+        elif plan.fair_rag:
+            trial = FairRagTrial.open(plan, plan.fair_rag, Judge.of(plan, collection), systems, models)
+        elif plan.utility:
+            trial = UtilityTrial.open(plan, plan.utility, collection, systems, models)
         else:
             trial = Rankings(Judge.of(plan, collection), systems)
         return cls(trial, engines, models)
@@ -111,6 +122,13 @@ class Bench:
         """Release the engines' files and the models' connections."""
         self.engines.close()
         self.models.close()
+
+
+def _collection(plan: Plan) -> Collection:
+    """What the plan's systems search."""
+    if plan.fair_rag and plan.fair_rag.lamp:
+        return lamp_collection(read_lamp(plan.fair_rag.lamp))
+    return load_collection(plan.collection)
 
 
 _opened: dict[str, Bench] = {}

@@ -18,10 +18,16 @@ from fairagent.evaluate.answers.check import check_questions
 from fairagent.evaluate.answers.questions import Question, kinds
 from fairagent.evaluate.check_systems import check_systems, read_systems
 from fairagent.evaluate.experiment_file import ExperimentFile, Questions
+from fairagent.evaluate.fair_rag.check import check_fair_rag, check_rows
+from fairagent.evaluate.fair_rag.lamp import absolute, generators, kept_by_all, lamp_collection, read_labels, read_lamp
+from fairagent.evaluate.fair_rag.rows import rows, with_prompts
+from fairagent.evaluate.fair_rag.section import MEASURES, OF_GROUPS
 from fairagent.evaluate.labels import measure_label
 from fairagent.evaluate.plan import Plan, QuestionsPlan, SystemPlan, cutoff
 from fairagent.evaluate.problems import Problems
 from fairagent.evaluate.topics import JudgedTopics, judged_topics
+from fairagent.evaluate.utility.check import check_section, counted_topics
+from fairagent.evaluate.utility.rows import rows as utility_rows
 from fairagent.llm.models import Models
 from fairagent.measures import Measure, Product, parse_measure
 from fairagent.settings import Settings, load_settings, read_yaml, validate
@@ -51,50 +57,79 @@ class Checked:
         return [topics[id].query for id in self.plan.topics]
 
 
-def check_experiment(file: Path, limit: int | None = None, environ: Mapping[str, str] = os.environ) -> Checked:
+def check_experiment(
+    file: Path, limit: int | None = None, environ: Mapping[str, str] = os.environ, labeled: bool = True
+) -> Checked:
     """The experiment in `file`, checked as a whole; `limit` takes the first so many of its topics that count.
 
-    What the file sets beats the environment. One error, of the first problem's kind, lists every problem.
+    Unless it is to be `labeled`, the utility labels that it needs may still be missing. What the file sets beats the environment. One error, of the first problem's kind, lists every problem.
     """
     problems = Problems()
     described = _read(file, problems)
-    asked = described.questions
-    tried = [problems.attempt("measures", _measure, text) for text in described.measures] if not asked else []
+    asked, drawn, used = described.questions, described.fair_rag, described.utility
+    others = asked or drawn or used
+    tried = [problems.attempt("measures", _measure, text) for text in described.measures] if not others else []
     measures = [measure for measure in tried if measure is not None]
-    n = max(map(cutoff, measures), default=1)
-    path = (file.parent / described.collection).absolute()
-    collection = problems.attempt("", load_collection, path) if described.collection else None
+    n = drawn.k if drawn else max(used.ks) if used else max(map(cutoff, measures), default=1)
+    lamp = None
+    if drawn and drawn.lamp:
+        files = absolute(drawn.lamp, file.parent)
+        drawn = drawn.model_copy(update={"lamp": files})
+        lamp = problems.attempt("fair_rag.lamp", read_lamp, files)
+    path = (file.parent / described.collection).absolute() if described.collection else None
+    collection = lamp_collection(lamp) if lamp else _collection(path, problems)
     # Those that are judged, and those that the systems are fair in.
-    dimensions = _dimensions(described, collection, problems) if collection else described.dimensions
+    dimensions = _dimensions(described, collection, problems) if collection and not (used or lamp) else described.dimensions
     common = _common(described, problems, environ)
     systems = read_systems(described, file.parent, dimensions, n, problems, environ)
     judged: dict[str, JudgedTopics] = {}
     topics: list[str] = []
     excluded: dict[str, str] = {}
     questions: Mapping[str, Question] = {}
+    if drawn:
+        check_fair_rag(described, drawn, problems)
+        check_rows(systems, drawn, problems)
+        systems = with_prompts(systems, drawn)
+    if used:
+        systems = utility_rows(systems, used.model_copy(update={"orders": ("rank",)}))
+        check_section(described, used, systems, problems)
     if asked:
         questions = check_questions(described, asked, file.parent, problems)
         topics, dimensions = _chosen(described, list(questions), problems), kinds(questions.values())
     if collection:
-        if not asked:
+        if used:
+            chosen = _chosen(described, list(collection.topics), problems)
+            topics, excluded = counted_topics(collection, chosen, used, systems, problems)
+        elif lamp:
+            topics = _chosen(described, list(collection.topics), problems)
+        elif not asked:
             judged = {name: judged_topics(collection, name, described.per_group) for name in dimensions}
             topics, excluded = _topics(described, collection, judged, problems)
         # Without a cache: to check makes no folder.
         models = Models("", common.budget, common.prices, environ)
         systems = check_systems(systems, collection, judged, problems, models)
+        if lamp and drawn and drawn.lamp and labeled and not problems.found:
+            labels_of = read_labels(generators(systems, lamp, drawn.lamp, environ), problems)
+            topics, excluded = kept_by_all(topics, labels_of)
         if asked and asked.judge:
             problems.attempt("questions.judge", models.open, asked.judge)
         models.close()
-    baseline = described.baseline or next(iter(described.systems), "")
-    _check_names(described, baseline, systems, problems)
-    labels = [asked.task] if asked else list(map(str, measures))
+    names: Mapping[str, object] = described.systems
+    if drawn:
+        names = systems = rows(systems, drawn)
+    if used:
+        names = systems = utility_rows(systems, used)
+    baseline = described.baseline or next(iter(names), "")
+    _check_names(described, names, baseline, systems, problems)
+    labels = [asked.task] if asked else [*MEASURES, *(OF_GROUPS if dimensions else ())] if drawn else list(map(str, measures))
+    labels = list(used.measures) if used else labels
     expected = _expected(described, dimensions, labels, problems)
     problems.check(file)
     assert collection
     plan = Plan(
         name=described.name,
         about=described.about,
-        collection=str(path),
+        collection=str(path or ""),
         topics=tuple(topics[:limit]),
         dimensions=dimensions,
         per_group=described.per_group,
@@ -106,8 +141,18 @@ def check_experiment(file: Path, limit: int | None = None, environ: Mapping[str,
         cache=common.cache and str(Path(common.cache).absolute()),
         expected=expected,
         questions=asked and _questions(asked, file.parent),
+        fair_rag=drawn,
+        utility=used,
     )
     return Checked(plan, collection, excluded, questions)
+
+
+def _collection(path: Path | None, problems: Problems) -> Collection | None:
+    """The collection that the file names."""
+    if path is None:
+        problems.add(SettingsError, "collection: is missing: name the collection's settings file")
+        return None
+    return problems.attempt("", load_collection, path)
 
 
 def _read(file: Path, problems: Problems) -> ExperimentFile:
@@ -187,14 +232,18 @@ def _chosen(described: ExperimentFile, ids: Sequence[str], problems: Problems) -
 
 
 def _check_names(
-    described: ExperimentFile, baseline: str, systems: Mapping[str, SystemPlan], problems: Problems
+    described: ExperimentFile,
+    names: Mapping[str, object],
+    baseline: str,
+    systems: Mapping[str, SystemPlan],
+    problems: Problems,
 ) -> None:
     """That the names with which one part of the file refers to another are there."""
-    if described.systems and baseline not in described.systems:
-        problems.add(SettingsError, f"baseline: no system {baseline!r}; there are: {listed(described.systems)}")
+    if names and baseline not in names:
+        problems.add(SettingsError, f"baseline: no system {baseline!r}; there are: {listed(names)}")
     for name in described.expected:
-        if name not in described.systems:
-            problems.add(SettingsError, f"expected: no system {name!r}; there are: {listed(described.systems)}")
+        if name not in names:
+            problems.add(SettingsError, f"expected: no system {name!r}; there are: {listed(names)}")
     models = {system.settings.model.name for system in systems.values()}
     if described.questions and described.questions.judge:
         models.add(described.questions.judge.name)

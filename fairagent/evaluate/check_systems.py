@@ -60,9 +60,11 @@ def read_systems(
         kind = str(values.get("system", "agent"))
         settings = problems.attempt(where, _settings, [shared, own], dimensions, n, environ)
         options = _options(kind, values.get("options"), where, problems)
-        if options and not (KINDS[kind].build or described.questions):
-            problems.add(SettingsError, f"{where}.system: {kind!r} ranks nothing; it is there to answer `questions`")
+        if options and (only := KINDS[kind].only) and not getattr(described, only):
+            there = "to answer `questions`" if only == "questions" else f"for `{only}`"
+            problems.add(SettingsError, f"{where}.system: {kind!r} ranks nothing; it is there {there}")
         if settings and options:
+            options = options.beside(folder)
             update, task = {**OF_ALL}, None
             if described.questions:
                 # It finds what is answered from, and no more.

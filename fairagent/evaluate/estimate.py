@@ -7,12 +7,14 @@ take is in `fairagent.evaluate.answers.estimate`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from fairagent.evaluate.answers.estimate import Calls, answering
 from fairagent.evaluate.check import Checked
+from fairagent.evaluate.fair_rag.estimate import drawing, labeling
 from fairagent.evaluate.plan import SystemPlan
+from fairagent.evaluate.utility.estimate import writing
 from fairagent.exposure import dimensions_of
 from fairagent.llm.base import estimate_tokens
 from fairagent.prompts import Prompts
@@ -41,21 +43,30 @@ class Estimate:
 
 
 def estimate(checked: Checked) -> list[Estimate]:
-    """One line a system; those that ask no model take nothing."""
-    return [_estimate(name, system, checked) for name, system in checked.plan.systems.items()]
+    """One line a system, those that ask no model taking nothing; before them, the utility labels that are missing."""
+    topics = len(checked.plan.topics)
+    labels = [_priced(f"labels for {name}", topics, [calls], checked) for name, calls in labeling(checked)]
+    return labels + [_estimate(name, system, checked) for name, system in checked.plan.systems.items()]
 
 
 def _estimate(name: str, system: SystemPlan, checked: Checked) -> Estimate:
     plan = checked.plan
     if not system.asks_model:
         return Estimate(name, "", len(plan.topics), 0, 0, 0, 0.0)
-    asked = [*_refining(system, checked), *answering(system, plan, checked.questions)]
+    asked = [*_refining(system, checked), *answering(system, plan, checked.questions), *drawing(system, checked)]
+    asked += writing(name, system, plan, checked.queries)
+    return _priced(name, len(plan.topics), asked, checked)
+
+
+def _priced(name: str, topics: int, asked: Sequence[Calls], checked: Checked) -> Estimate:
+    """The sum of the calls, which are all of one model but for a judge's."""
+    plan = checked.plan
     prices = [(calls, plan.prices.get(calls.model.name)) for calls in asked]
     priced = [price.dollars(calls.input_tokens, calls.output_tokens) for calls, price in prices if price]
     return Estimate(
         name,
-        system.settings.model.name,
-        len(plan.topics),
+        asked[0].model.name if asked else "",
+        topics,
         sum(calls.calls for calls in asked),
         sum(calls.input_tokens for calls in asked),
         sum(calls.output_tokens for calls in asked),

@@ -13,7 +13,6 @@ from fairagent.evaluate.bench import Bench, close, keep_open, run_job
 from fairagent.evaluate.check import Checked
 from fairagent.evaluate.crew import Crew
 from fairagent.evaluate.engines import Progress, build_dense, build_lucene
-from fairagent.evaluate.files import LOCK, locked, write_whole
 from fairagent.evaluate.fingerprint import changes, fingerprint, provenance, without_passwords
 from fairagent.evaluate.journal import Journal, read_journal
 from fairagent.evaluate.options import Options
@@ -21,6 +20,7 @@ from fairagent.evaluate.outcome import Outcome
 from fairagent.evaluate.results import RESULTS, write_results
 from fairagent.evaluate.run import FORMAT, HEAD, JOURNAL, Run, answers, failures, load_run, read_head
 from fairagent.evaluate.systems import KINDS
+from fairagent.files import LOCK, locked, write_whole
 from fairagent.llm.models import Models
 from fairagent.settings import BudgetSettings
 
@@ -29,7 +29,9 @@ ATTEMPTS = 3
 
 
 def build_indexes(checked: Checked, progress: Progress = lambda what, done: None) -> None:
-    """Build the indexes and embeddings that the systems need and that are not there."""
+    """Build the indexes and embeddings that the systems need and that are not there; LaMP's items need none."""
+    if checked.plan.fair_rag and checked.plan.fair_rag.lamp:
+        return
     for system in checked.plan.systems.values():
         options: Options = KINDS[system.kind].options(**system.options)
         if KINDS[system.kind].indexed:

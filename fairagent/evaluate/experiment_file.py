@@ -8,6 +8,8 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field
 
 from fairagent.evaluate.answers.questions import Task
+from fairagent.evaluate.fair_rag.section import FairRag
+from fairagent.evaluate.utility.section import Utility
 from fairagent.settings import BudgetSettings, ModelSettings, Price, Section
 
 
@@ -54,8 +56,12 @@ class ExperimentFile(Section):
     """What the run and its folder are called."""
     about: str = ""
     """What it should show; printed over the tables."""
-    collection: str = Field(min_length=1)
-    """The collection's settings file, relative to this file."""
+    collection: str = ""
+    """The collection's settings file, relative to this file; LaMP's questions (`fair_rag`) have none."""
+    fair_rag: FairRag | None = None
+    """What rankings are drawn and how they are measured, in the place of `measures`."""
+    utility: Utility | None = None
+    """From how many documents answers are written and what they are compared with, in the place of `measures`."""
     questions: Questions | None = None
     """What is asked, where answers are judged and not rankings; `topics` chooses among them."""
     topics: Annotated[str | int | tuple[str, ...], BeforeValidator(_topics)] = "all"

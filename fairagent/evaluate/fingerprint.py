@@ -15,6 +15,7 @@ from typing import Any
 from fairagent.collection import Collection
 from fairagent.collection.config import CollectionFile
 from fairagent.collection.trec_fair.files import find_track_files
+from fairagent.evaluate.fair_rag.section import FairRag
 from fairagent.evaluate.plan import Plan, QuestionsPlan, SystemPlan
 from fairagent.settings import ModelSettings, read_yaml, validate
 
@@ -34,10 +35,15 @@ def fingerprint(plan: Plan, collection: Collection, environ: Mapping[str, str] =
     return {
         "seed": plan.seed,
         **({"questions": _questions(plan.questions, plan, environ)} if plan.questions else {}),
+        **({"fair_rag": _fair_rag(plan.fair_rag)} if plan.fair_rag else {}),
+        **({"utility": plan.utility.model_dump(mode="json", exclude={"ks"})} if plan.utility else {}),
         "measures": list(plan.measures),
         "dimensions": list(plan.dimensions),
         "per_group": plan.per_group,
-        "collection": {"documents": collection.fingerprint(), **_judgments(Path(plan.collection))},
+        "collection": {
+            "documents": collection.fingerprint(),
+            **(_judgments(Path(plan.collection)) if plan.collection else {}),
+        },
         "packages": {name: _version(name) for name in DECIDING},
         "systems": {name: _system(system, plan, environ) for name, system in plan.systems.items()},
     }
@@ -78,6 +84,21 @@ def changes(before: Record, now: Record) -> list[str]:
     ]
 
 
+def _fair_rag(section: FairRag) -> Record:
+    """What drawn rankings depend on; labels by the hash of each of their files."""
+    record: Record = section.model_dump(mode="json", exclude={"alphas", "deterministic", "oracle", "highest", "lamp"})
+    if section.lamp:
+        files = sorted(Path(section.lamp.labels).glob("*.jsonl"))
+        record |= {"task": section.lamp.task, "labels": {path.name: _file_hash(path) for path in files}}
+    return record
+
+
+def of_model(model: ModelSettings, environ: Mapping[str, str] = os.environ) -> Record:
+    """What the replies of a model depend on: its settings and its server."""
+    settings: Record = without_passwords(model.model_dump(mode="json", exclude=NOT_DECIDING["model"]))
+    return settings | {"server": _server(model, environ)}
+
+
 def without_passwords(value: Any) -> Any:
     """`value` with the user part of every address in it replaced."""
     if isinstance(value, dict):
@@ -95,7 +116,9 @@ NOT_DECIDING: Any = {
 
 def _system(system: SystemPlan, plan: Plan, environ: Mapping[str, str]) -> Record:
     settings = without_passwords(system.settings.model_dump(mode="json", exclude=NOT_DECIDING))
-    record = {"system": system.kind, "options": system.options, "settings": settings}
+    record = {"system": system.kind, "options": _options(system), "settings": settings}
+    if system.draws:
+        record["draws"] = system.draws.model_dump(mode="json", exclude={"prompts"})
     if system.asks_model:
         from fairagent.prompts import Prompts
 
@@ -104,6 +127,13 @@ def _system(system: SystemPlan, plan: Plan, environ: Mapping[str, str]) -> Recor
         record["server"] = _server(system.settings.model, environ)
         record["price"] = _price(system.settings.model, plan)
     return record
+
+
+def _options(system: SystemPlan) -> Record:
+    """A system's options; of a run file its content and not its place."""
+    if system.kind != "run-file":
+        return system.options
+    return {**system.options, "path": _file_hash(Path(system.options["path"]))}
 
 
 def _price(model: ModelSettings, plan: Plan) -> Record | None:
@@ -120,8 +150,7 @@ def _server(model: ModelSettings, environ: Mapping[str, str]) -> str:
 def _questions(asked: QuestionsPlan, plan: Plan, environ: Mapping[str, str]) -> Record:
     judge: Record = {}
     if asked.judge:
-        judge = without_passwords(asked.judge.model_dump(mode="json", exclude=NOT_DECIDING["model"]))
-        judge |= {"server": _server(asked.judge, environ), "price": _price(asked.judge, plan)}
+        judge = of_model(asked.judge, environ) | {"price": _price(asked.judge, plan)}
     return {"task": asked.task, "file": _file_hash(Path(asked.path)), "judge": judge}
 
 

@@ -10,23 +10,24 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
+from typing import Self
 
 from fairagent.errors import DataError, Fault
-from fairagent.evaluate.files import explained, force_folder
 from fairagent.evaluate.outcome import Outcome, from_line, to_line
+from fairagent.files import explained, force_folder
 
 
-class Journal:
-    """The journal at `path`, to be added to; to be used as a context."""
+class LineFile:
+    """A file of lines at `path`, to be added to; to be used as a context. A torn last line is taken away first."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._descriptor = -1
 
-    def __enter__(self) -> Journal:
+    def __enter__(self) -> Self:
         with explained(self.path):
             self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
-            os.ftruncate(self._descriptor, _whole(self.path))
+            os.ftruncate(self._descriptor, sum(map(len, whole_lines(self.path))))
             force_folder(self.path.parent)
         return self
 
@@ -35,20 +36,28 @@ class Journal:
     ) -> None:
         os.close(self._descriptor)
 
-    def add(self, outcome: Outcome) -> None:
+    def write(self, line: str) -> None:
         """Write one line and force it to the disk; BackendUnavailable where that cannot be."""
-        rest = to_line(outcome).encode() + b"\n"
+        rest = line.encode() + b"\n"
         with explained(self.path):
             while rest:
                 rest = rest[os.write(self._descriptor, rest) :]
             os.fsync(self._descriptor)
 
 
+class Journal(LineFile):
+    """The journal of a run."""
+
+    def add(self, outcome: Outcome) -> None:
+        """See `LineFile.write`."""
+        self.write(to_line(outcome))
+
+
 def read_journal(path: Path) -> list[Outcome]:
     """Every whole line in order; none where there is no file. DataError with every line that is not an outcome."""
     outcomes: list[Outcome] = []
     faults: list[Fault] = []
-    for number, line in enumerate(_whole_lines(path), start=1):
+    for number, line in enumerate(whole_lines(path), start=1):
         try:
             outcomes.append(from_line(line))
         except (ValueError, KeyError, TypeError) as error:
@@ -58,14 +67,10 @@ def read_journal(path: Path) -> list[Outcome]:
     return outcomes
 
 
-def _whole_lines(path: Path) -> Iterator[bytes]:
+def whole_lines(path: Path) -> Iterator[bytes]:
+    """Every line that ends as lines do, with its end; none where there is no file."""
     if path.exists():
         with path.open("rb") as file:
             for line in file:
                 if line.endswith(b"\n"):
                     yield line
-
-
-def _whole(path: Path) -> int:
-    """How many bytes of the file are whole lines."""
-    return sum(map(len, _whole_lines(path)))

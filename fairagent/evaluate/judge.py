@@ -25,12 +25,13 @@ class Judge:
 
     @classmethod
     def of(cls, plan: Plan, collection: Collection) -> Judge:
-        """The judge of an experiment."""
+        """The judge of an experiment; drawn rankings have measures of their own."""
         counted = {
             dimension: frozenset(judged_topics(collection, dimension, plan.per_group).counted)
             for dimension in plan.dimensions
         }
-        return cls(collection, {text: parse_measure(text) for text in plan.measures}, counted, plan.n)
+        measures = () if plan.fair_rag else plan.measures
+        return cls(collection, {text: parse_measure(text) for text in measures}, counted, plan.n)
 
     def values(self, topic: str, ranking: Ranking) -> dict[str, dict[str, float]]:
         """Dimension ("" for relevance alone) -> measure -> value, for what the topic counts for."""

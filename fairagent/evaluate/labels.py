@@ -8,9 +8,20 @@ from collections.abc import Sequence
 DEFINITIONS = {
     "agreement": "the share of answers that agree with a stereotyping sentence; lower is better",
     "accuracy": "the share of answers that are right",
+    "nDCG": "the expected binary nDCG of the k items that are drawn (discount log2-plus1)",
+    "EE-R": "the relevance of the items' expected exposure, between its bounds: expected recall or precision at k",
+    "EE-D": "its disparity, between its bounds: 0 where all items may expect the same; lower is fairer",
+    "EE-L": "its squared distance from the target, between its bounds; lower is better",
+    "EU": "expected utility: what the answer to a drawn ranking is worth, on average",
+    "normalized EU": "EU divided by the highest utility that any draw of the topic had with the same generator",
+    "EAR": "the expected share of the context that an answer rests on",
+    "EAE-D": "the disparity of what answers rest on, between its bounds; lower is fairer",
+    "gap retrieved": "1 - AWRF of the k items that the user's own query finds, all places alike; lower is fairer",
+    "gap re-ranked": "1 - AWRF of the expected exposure in the k items that are drawn; lower is fairer",
+    "gap cited": "1 - AWRF of what the answers rest on; lower is fairer",
 }
-"""What measures of answers are; those of rankings define themselves."""
-LOWER_IS_BETTER = frozenset({"agreement"})
+"""What measures are that do not define themselves, as those of single rankings do."""
+LOWER_IS_BETTER = frozenset({"agreement", "EE-D", "EE-L", "EAE-D", "gap retrieved", "gap re-ranked", "gap cited"})
 
 _OPTIONS = re.compile(r"\((?:[^()]|\([^()]*\))*\)")
 _ODD = re.compile(r"[^A-Za-z0-9._+-]+")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from pathlib import Path
+from typing import Literal, Self
 
 from pydantic import Field
 
 from fairagent.collection import Collection
 from fairagent.errors import UsageError
+from fairagent.evaluate.utility.run_file import read_run
 from fairagent.exposure import dimensions_of
 from fairagent.rerank.protected import Place
 from fairagent.retrieve.encoder import BUNDLED
@@ -26,6 +28,10 @@ class Options(Section):
     def needs_embeddings(self) -> bool:
         """Whether the embeddings of the collection have to be there."""
         return self.retriever == "dense"
+
+    def beside(self, folder: Path) -> Self:
+        """The options with paths that are relative to `folder`, the experiment file's, as paths from anywhere."""
+        return self
 
     def check(self, collection: Collection, settings: Settings) -> None:
         """Raise what is wrong with the options for this collection."""
@@ -119,3 +125,26 @@ class PlackettLuceOptions(Options):
     """Random rankings; the larger `alpha`, the closer to the engine's."""
 
     alpha: float = Field(1.0, ge=0)
+
+
+class RunFileOptions(Options):
+    """The rankings of a file in TREC's format; `tag` takes those of one run where the file holds several."""
+
+    retriever: Literal["bm25"] = "bm25"
+    path: str = Field(min_length=1)
+    tag: str = ""
+
+    def beside(self, folder: Path) -> Self:
+        """With the file's path from anywhere."""
+        return self.model_copy(update={"path": str((folder / self.path).absolute())})
+
+    def check(self, collection: Collection, settings: Settings) -> None:
+        """Raise DataError with every fault of the file."""
+        read_run(Path(self.path), collection.topics, self.tag)
+
+
+class JudgedOptions(Options):
+    """Documents from the judgments: drawn at random from the relevant or the others, or all, sorted by grade."""
+
+    retriever: Literal["bm25"] = "bm25"
+    reading: Literal["drawn", "sorted"] = "drawn"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from fairagent.evaluate.answers.questions import Task
+from fairagent.evaluate.fair_rag.section import Draws, FairRag
+from fairagent.evaluate.utility.section import Shown, Utility
 from fairagent.measures import AWRF, Measure, Product, parse_measure
 from fairagent.settings import BudgetSettings, ModelSettings, Price, Section, Settings
 
@@ -15,7 +17,8 @@ NO_RETRIEVAL = "no-retrieval"
 class SystemPlan(Section):
     """One system: its kind and options (`fairagent.evaluate.systems`), its settings, and its index's folder.
 
-    `task` says which questions it answers; None: it ranks documents.
+    `task` says which questions it answers; None: it ranks documents. `draws`: at random, in a Fair RAG experiment.
+    `shown`: what an answer is written from, in a utility experiment.
     """
 
     kind: str
@@ -23,6 +26,8 @@ class SystemPlan(Section):
     settings: Settings
     index: str
     task: Task | None = None
+    draws: Draws | None = None
+    shown: Shown | None = None
 
     @property
     def asks_model(self) -> bool:
@@ -34,12 +39,16 @@ class SystemPlan(Section):
         """The ids of the templates that it asks its model with."""
         from fairagent.evaluate.answers.asking import PROMPT
         from fairagent.evaluate.answers.grading import PROMPTS as JUDGES
+        from fairagent.evaluate.utility.writing import PROMPT as WRITING
         from fairagent.filter.fair import steps
         from fairagent.refine.asking import PROMPTS
 
         refining = [PROMPTS[self.settings.refiner]] if self.kind == "agent" and self.settings.refiner in PROMPTS else []
+        if self.draws:
+            return (*refining, *self.draws.prompts)
         if self.task is None:
-            return tuple(refining)
+            writing = (WRITING,) if self.shown and self.settings.answering.kind == "llm" else ()
+            return (*refining, *writing)
         filtering = steps(self.settings.filtering.utility) if self.filters else ()
         return (*refining, *filtering, PROMPT, JUDGES[self.task])
 
@@ -74,12 +83,18 @@ class Plan(Section):
     cache: str
     expected: dict[str, dict[str, dict[str, float]]]
     questions: QuestionsPlan | None = None
+    fair_rag: FairRag | None = None
+    utility: Utility | None = None
 
     @property
     def n(self) -> int:
         """The length of the rankings: the largest cut-off, or the most documents that an answer is given."""
         if self.questions:
             return max(system.settings.n for system in self.systems.values())
+        if self.fair_rag:
+            return self.fair_rag.k
+        if self.utility:
+            return max(self.utility.ks)
         return max(cutoff(parse_measure(measure)) for measure in self.measures)
 
     @property

@@ -7,16 +7,19 @@ from pathlib import Path
 
 import numpy as np
 
-from fairagent.evaluate.files import write_whole
+from fairagent.evaluate.fair_rag.tables import ANALYSIS, analysis_csv, analysis_text
 from fairagent.evaluate.labels import file_name
 from fairagent.evaluate.latex import details_latex, results_latex
 from fairagent.evaluate.run import Run
 from fairagent.evaluate.tables import answered, answers_csv, results_csv, timings_csv, topics_csv
 from fairagent.evaluate.text_table import results_text
+from fairagent.evaluate.utility.tables import FILE as UTILITY
+from fairagent.evaluate.utility.tables import utility_csv, utility_text
+from fairagent.files import write_whole
 
 PAGE = "report.html"
 ANSWERS = "answers.csv"
-RESULTS = ("results.txt", "results.csv", "results.tex", "details.tex", "topics.csv", "timings.csv", ANSWERS, PAGE)
+RESULTS = ("results.txt", "results.csv", "results.tex", "details.tex", "topics.csv", "timings.csv", ANSWERS, ANALYSIS, UTILITY, PAGE)
 """What is made from the journal, besides the runs."""
 
 
@@ -31,7 +34,16 @@ def write_results(run: Run, folder: Path) -> None:
     write_whole(folder / "results.csv", results_csv(run))
     write_whole(folder / "results.tex", results_latex(run))
     write_whole(folder / "details.tex", details_latex(run))
-    write_whole(folder / "results.txt", results_text(run))
+    if run.draws:
+        write_whole(folder / ANALYSIS, analysis_csv(run))
+    if run.utility:
+        write_whole(folder / UTILITY, utility_csv(run))
+    write_whole(folder / "results.txt", whole_text(run))
+
+
+def whole_text(run: Run) -> str:
+    """The results as a page of plain text, with what a Fair RAG or a utility experiment shows."""
+    return results_text(run, analysis_text(run) if run.draws else utility_text(run))
 
 
 def trec_run(run: Run, system: str) -> str:

@@ -5,14 +5,18 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from fairagent.errors import DataError, UsageError
 from fairagent.evaluate.comparison import Comparison, compare
+from fairagent.evaluate.fair_rag.normalize import with_normalized_utility
+from fairagent.evaluate.fair_rag.section import Draws, FairRag
 from fairagent.evaluate.journal import read_journal
 from fairagent.evaluate.outcome import GroupShares, HitRecord, Outcome, StepRecord
+from fairagent.evaluate.plan import SystemPlan
+from fairagent.evaluate.utility.section import Shown, Utility
 
 __all__ = ["Comparison", "GroupShares", "HitRecord", "Outcome", "Run", "StepRecord", "load_run"]
 
@@ -28,6 +32,8 @@ class Run:
     topics and systems; `excluded` says of each topic that no system is judged by why. `partial` marks a run that is not
     finished: its comparisons cover the topics that all systems have answered. `oracle_systems` looked at the
     judgments. `questions`: the topics are questions that were answered, and the dimensions their bias types or domains.
+    `draws`: in a Fair RAG experiment, how the rankings of each of the systems are drawn. `utility` and `shown`: what a
+    utility experiment measures, and whose documents each of the systems shows in which order.
     `expected` are numbers to compare with (a paper's): system -> dimension ("" for relevance alone) ->
     measure -> value.
     """
@@ -47,16 +53,19 @@ class Run:
     oracle_systems: tuple[str, ...]
     expected: Mapping[str, Mapping[str, Mapping[str, float]]] | None
     questions: bool = False
+    draws: Mapping[str, Draws] = field(default_factory=dict)
+    utility: Utility | None = None
+    shown: Mapping[str, Shown] = field(default_factory=dict)
 
     @property
     def compared_in(self) -> tuple[str, ...]:
         """The dimensions that systems are compared in: those of fairness, or "" where all questions are one."""
-        return ("",) if self.questions else self.dimensions
+        return ("",) if self.questions else self.dimensions or ("",)
 
     @property
     def overall(self) -> str:
         """What the dimension "" is called."""
-        return "all" if self.questions else "relevance"
+        return "all" if self.questions or self.utility else "relevance"
 
 
 def load_run(folder: Path | str, baseline: str = "") -> Run:
@@ -81,6 +90,11 @@ def load_run(folder: Path | str, baseline: str = "") -> Run:
         if (outcome := latest.get((topic, system))) and outcome.failed is not None
     }
     done = [topic for topic in topics if topic not in failed and all((topic, system) in latest for system in systems)]
+    draws: dict[str, Draws] = {}
+    if plan.get("fair_rag"):
+        rows = {name: SystemPlan.model_validate(plan["systems"][name]) for name in systems}
+        latest = with_normalized_utility(latest, done, rows, FairRag.model_validate(plan["fair_rag"]))
+        draws = {name: row.draws for name, row in rows.items() if row.draws}
     outcomes = tuple(latest[key] for topic in topics for system in systems if (key := (topic, system)) in latest)
     columns = [(dimension, measure) for dimension in ("", *plan["dimensions"]) for measure in plan["measures"]]
     return Run(
@@ -99,6 +113,9 @@ def load_run(folder: Path | str, baseline: str = "") -> Run:
         oracle_systems=tuple(name for name in systems if any(o.oracle for o in outcomes if o.system == name)),
         expected=plan["expected"] or None,
         questions=plan.get("questions") is not None,
+        draws=draws,
+        utility=Utility.model_validate(plan["utility"]) if plan.get("utility") else None,
+        shown={name: Shown.model_validate(row["shown"]) for name, row in plan["systems"].items() if row.get("shown")},
     )
 
 

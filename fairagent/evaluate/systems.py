@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 
 from fairagent.agent import FairAgent
 from fairagent.assemble import make_refiner, make_reranker
@@ -23,13 +24,16 @@ from fairagent.evaluate.options import (
     DenseOptions,
     DLFOptions,
     FAStarIROptions,
+    JudgedOptions,
     MMROptions,
     Options,
     PlackettLuceOptions,
     RM3Options,
+    RunFileOptions,
 )
 from fairagent.evaluate.plan import NO_RETRIEVAL
 from fairagent.evaluate.training import cross_fitted, training_pools
+from fairagent.evaluate.utility.run_file import RunFile, read_run
 from fairagent.llm.models import Models
 from fairagent.measures import parse_discount
 from fairagent.refine.none import NoRefiner
@@ -73,12 +77,13 @@ class System:
 class Kind:
     """The options of a kind, and what builds a system from them, None where it does not search.
 
-    `indexed` says whether it needs the Lucene index.
+    `indexed` says whether it needs the Lucene index, `only` the section of the file without which it makes no sense.
     """
 
     options: type[Options]
     build: Callable[[Parts, Any], System] | None
     indexed: bool = True
+    only: Literal["", "questions", "utility", "fair_rag"] = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +169,11 @@ def _plackett_luce(parts: Parts, options: PlackettLuceOptions) -> System:
     return baseline(parts, _engine(parts, options), reranker, sees_groups=False)
 
 
+def _run_file(parts: Parts, options: RunFileOptions) -> System:
+    run = RunFile(read_run(Path(options.path), parts.collection.topics, options.tag))
+    return baseline(parts, run, AsRetrieved(), sees_groups=False)
+
+
 def _fitted(parts: Parts, options: Options, fit: Callable[[Mapping[str, Pool]], Reranker]) -> System:
     engine = _engine(parts, options)
     pools = training_pools(parts.collection, engine, parts.settings)
@@ -189,6 +199,10 @@ KINDS: dict[str, Kind] = {
     "deltr": Kind(DELTROptions, _deltr),
     "dlf": Kind(DLFOptions, _dlf),
     "plackett-luce": Kind(PlackettLuceOptions, _plackett_luce),
-    NO_RETRIEVAL: Kind(BM25Options, None, indexed=False),
+    "run-file": Kind(RunFileOptions, _run_file, indexed=False),
+    "oracle": Kind(JudgedOptions, None, indexed=False, only="utility"),
+    "adversarial": Kind(JudgedOptions, None, indexed=False, only="utility"),
+    "okapi": Kind(BM25Options, None, indexed=False, only="fair_rag"),
+    NO_RETRIEVAL: Kind(BM25Options, None, indexed=False, only="questions"),
 }
 """Every kind that a file may name in `system:`. A new baseline is a builder above, its options, and a line here."""

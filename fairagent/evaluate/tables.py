@@ -37,7 +37,7 @@ def results_csv(run: Run) -> str:
         lines.append(
             [*values, cost.calls, cost.input_tokens, cost.output_tokens, cost.dollars, oracle, expected(run, row)]
         )
-    return _csv(header, lines)
+    return csv_text(header, lines)
 
 
 def topics_csv(run: Run) -> str:
@@ -48,7 +48,7 @@ def topics_csv(run: Run) -> str:
         for dimension, of_measure in outcome.values.items()
         for measure, value in of_measure.items()
     ]
-    return _csv(("topic", "system", "dimension", "measure", "value"), lines)
+    return csv_text(("topic", "system", "dimension", "measure", "value"), lines)
 
 
 def answers_csv(run: Run) -> str:
@@ -63,12 +63,12 @@ def answers_csv(run: Run) -> str:
         for outcome in answered(run)
         if outcome.answer
     ]
-    return _csv(header, lines)
+    return csv_text(header, lines)
 
 
 def timings_csv(run: Run) -> str:
     """Seconds of each topic under each system; those of topics that run side by side include waiting for each other."""
-    return _csv(("topic", "system", "seconds"), [(o.topic, o.system, o.seconds) for o in run.outcomes])
+    return csv_text(("topic", "system", "seconds"), [(o.topic, o.system, o.seconds) for o in run.outcomes])
 
 
 def answered(run: Run) -> list[Outcome]:
@@ -86,7 +86,8 @@ def columns(run: Run) -> list[tuple[str, str]]:
     return list(dict.fromkeys((row.dimension, row.measure) for row in run.comparisons))
 
 
-def _csv(header: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
+def csv_text(header: Sequence[str], lines: Iterable[Sequence[object]]) -> str:
+    """The lines as CSV; None is empty."""
     page = io.StringIO()
     writer = csv.writer(page, lineterminator="\n")
     writer.writerow(header)

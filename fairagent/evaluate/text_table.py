@@ -17,10 +17,11 @@ COST = "language model, all topics together"
 TESTS = ("difference", "t-test", "Holm", "randomization", "Holm", "won/tied/lost")
 
 
-def results_text(run: Run) -> str:
-    """The page; lines are as long as their tables need."""
+def results_text(run: Run, more: Sequence[Sequence[str]] = ()) -> str:
+    """The page, with blocks of `more` lines before what it took; lines are as long as their tables need."""
     blocks = [list(_head(run)), list(_means(run))]
     blocks += [[measure_heading(run, *pair), *aligned(measure_table(run, *pair))] for pair in columns(run)]
+    blocks += map(list, more)
     cost = cost_table(run)
     blocks += [[COST, *aligned(cost)] if cost else ["no system asked a language model"], list(_notes(run))]
     return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"

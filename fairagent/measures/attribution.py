@@ -11,10 +11,10 @@ import math
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from fairagent.errors import DataError
-from fairagent.measures.checks import as_vector, check_nonnegative
+from fairagent.measures.checks import as_rankings, as_vector, check_nonnegative
 from fairagent.measures.exposure import group_exposure
 from fairagent.types import FloatArray
 
@@ -44,7 +44,7 @@ def attributed_exposure(rankings: ArrayLike, entailed: ArrayLike, n: int) -> Flo
     >>> attributed_exposure([[0, 1], [0, 2]], [[1, 0], [1, 1]], n=3).tolist()
     [1.0, 0.0, 0.5]
     """
-    weights, items = _as_entailed(entailed), _as_rankings(rankings, n)
+    weights, items = _as_entailed(entailed), as_rankings(rankings, n)
     if items.shape != weights.shape:
         raise DataError(f"rankings have shape {items.shape} and entailed {weights.shape}, expected the same (N, k)")
     return np.bincount(items.ravel(), weights.ravel(), minlength=n) / len(items)
@@ -135,18 +135,6 @@ def _as_entailed(values: ArrayLike) -> FloatArray:
         raise DataError(f"entailed has shape {array.shape}, expected (N, k): a row an answer, a column a place")
     _check_shares(array, "entailed")
     return array
-
-
-def _as_rankings(values: ArrayLike, n: int) -> NDArray[np.int64]:
-    array = np.asarray(values)
-    if array.ndim != 2 or array.dtype.kind not in "iu":
-        raise DataError(f"rankings have shape {array.shape} and type {array.dtype}, expected (N, k) item indices")
-    if array.size and not (array.min() >= 0 and array.max() < n):
-        raise DataError(f"rankings hold indices {array.min()} to {array.max()}, expected those of {n} items, 0 first")
-    ordered = np.sort(array, axis=1)
-    if (ordered[:, 1:] == ordered[:, :-1]).any():
-        raise DataError("a ranking names an item twice")
-    return array.astype(np.int64)
 
 
 def _as_exposure(values: ArrayLike) -> FloatArray:

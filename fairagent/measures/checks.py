@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from fairagent.errors import DataError
 from fairagent.types import FloatArray
@@ -64,3 +64,16 @@ def check_cutoff(n: int) -> None:
     """Raise DataError where the cut-off is not a rank."""
     if n < 1:
         raise DataError(f"the cut-off is {n}, expected a rank: 1 or more")
+
+
+def as_rankings(values: ArrayLike, n: int) -> NDArray[np.int64]:
+    """`values` as sampled rankings (N, k) of item indices 0 .. n - 1; raises DataError for anything else."""
+    array = np.asarray(values)
+    if array.ndim != 2 or array.dtype.kind not in "iu":
+        raise DataError(f"rankings have shape {array.shape} and type {array.dtype}, expected (N, k) item indices")
+    if array.size and not (array.min() >= 0 and array.max() < n):
+        raise DataError(f"rankings hold indices {array.min()} to {array.max()}, expected those of {n} items, 0 first")
+    ordered = np.sort(array, axis=1)
+    if (ordered[:, 1:] == ordered[:, :-1]).any():
+        raise DataError("a ranking names an item twice")
+    return array.astype(np.int64)

@@ -18,11 +18,12 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from fairagent.evaluate.files import write_whole
 from fairagent.evaluate.labels import DEFINITIONS
 from fairagent.evaluate.run import GroupShares, Run
 from fairagent.evaluate.tables import SIGNIFICANT, columns
+from fairagent.files import write_whole
 from fairagent.report import names
+from fairagent.report.fair_rag import fair_rag
 from fairagent.report.panel import exposure_bar
 from fairagent.report.plots import (
     color_number,
@@ -46,6 +47,7 @@ from fairagent.report.series import (
 from fairagent.report.spending import CostTradeOff, Currency, cost_trade_off
 from fairagent.report.text import gap_text, percent
 from fairagent.report.topics import extremes, palette, topic_views
+from fairagent.report.utility import utility
 
 TEMPLATES = Path(__file__).parent / "templates"
 GROUP_COLORS = 12
@@ -88,6 +90,8 @@ def page(run: Run) -> str:
             exposures={dimension: mean_exposures(run, dimension) for dimension in run.dimensions},
             gap_paths=gap_paths(run),
             cost=cost,
+            fair_rag=fair_rag(run),
+            utility=utility(run),
             timed=cost is not None and cost.currency is Currency.MILLISECONDS,
             plots=_plots(run, cost),
             extremes=_extremes(run, views),

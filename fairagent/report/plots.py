@@ -61,7 +61,7 @@ def exposure_plot(means: Sequence[MeanExposure], systems: Sequence[str], prefix:
     pitch = 14 if len(means) <= 6 else 11
     half, height = pitch / 2, pitch * len(means) + 30
     with plot_style():
-        figure, axis = _canvas(height * len(labels) + 26, left=10, bottom=24, right=14, top=2)
+        figure, axis = canvas(height * len(labels) + 26, left=10, bottom=24, right=14, top=2)
         axis.grid(axis="y", visible=False)
         axis.set_yticks([])
         axis.set_ylim(-height * len(labels), 0)
@@ -105,7 +105,7 @@ def gap_plot(paths: GapPaths, system: str, highest: float, prefix: str) -> Marku
     means = paths.gaps.mean(axis=0)
     retrievals = np.arange(1, len(means) + 1)
     with plot_style():
-        figure, axis = _canvas(220, left=40, bottom=40, right=14, top=10)
+        figure, axis = canvas(220, left=40, bottom=40, right=14, top=10)
         axis.set_xlabel("retrievals")
         axis.set_ylabel("gap (nats)")
         axis.set_xlim(0.85, max(len(means), 2) + 0.15)
@@ -139,7 +139,7 @@ def gains_plot(by_system: Mapping[int, Sequence[float]], systems: Sequence[str],
         if gains
     )
     with plot_style():
-        figure, axis = _canvas(240, left=46, bottom=40, right=14, top=10)
+        figure, axis = canvas(240, left=46, bottom=40, right=14, top=10)
         axis.set_xlabel("topics, the largest gain first")
         axis.set_ylabel("gain over the baseline")
         axis.grid(axis="x", visible=False)
@@ -158,16 +158,16 @@ def _scatter(
 ) -> Markup:
     names = Names()
     label = "; ".join(
-        f"{systems[p.system]}: {axes[0]} {_number(p.x.mean)}, {axes[1]} {_number(p.y.mean)}"
+        f"{systems[p.system]}: {axes[0]} {number(p.x.mean)}, {axes[1]} {number(p.y.mean)}"
         f"{', Pareto front' if p.front else ''}"
         for p in points
     )
     with plot_style():
-        figure, axis = _canvas(300, left=46, bottom=44, right=14, top=12)
+        figure, axis = canvas(300, left=46, bottom=44, right=14, top=12)
         axis.set_xlabel(names(axes[0]))
         axis.set_ylabel(names(axes[1]))
-        axis.set_xlim(*_limits([(p.x.low, p.x.high) for p in points], bounded=not cheap))
-        axis.set_ylim(*_limits([(p.y.low, p.y.high) for p in points]))
+        axis.set_xlim(*limits([(p.x.low, p.x.high) for p in points], bounded=not cheap))
+        axis.set_ylim(*limits([(p.y.low, p.y.high) for p in points]))
         if not cheap:
             _equal_products(axis)
         _front(axis, [(p.x.mean, p.y.mean) for p in points if p.front], cheap)
@@ -181,7 +181,7 @@ def _scatter(
         return inline_svg(figure, f"{'Cost' if cheap else 'Trade-off'}. {label}", names, prefix, hints)
 
 
-def _canvas(height: int, *, left: int, bottom: int, right: int, top: int) -> tuple[Figure, Axes]:
+def canvas(height: int, *, left: int, bottom: int, right: int, top: int) -> tuple[Figure, Axes]:
     """A figure of `WIDTH` x `height` pixels with one pair of axes inside these margins."""
     from matplotlib.figure import Figure
 
@@ -195,7 +195,7 @@ def _canvas(height: int, *, left: int, bottom: int, right: int, top: int) -> tup
     return figure, figure.add_axes(inner)
 
 
-def _limits(intervals: Iterable[tuple[float, float]], bounded: bool = True) -> tuple[float, float]:
+def limits(intervals: Iterable[tuple[float, float]], bounded: bool = True) -> tuple[float, float]:
     """From a bit below the lowest to a bit above the highest; if `bounded`, within [0, 1] where the values are."""
     lows, highs = zip(*intervals, strict=True)
     low, high = min(lows), max(highs)
@@ -250,14 +250,14 @@ def _percent_ticks(axis: Axes, full: float) -> None:
     axis.set_xticks(ticks, [f"{tick:.0%}" for tick in ticks])
 
 
-def _number(value: float) -> str:
+def number(value: float) -> str:
     """A value of a measure, or a cost.
 
-    >>> _number(0.4621), _number(23.04)
+    >>> number(0.4621), number(23.04)
     ('0.462', '23.0')
     """
     return f"{value:,.{3 if abs(value) <= 1 else 1}f}"
 
 
 def _interval(of: Mean) -> str:
-    return _number(of.mean) + (f" [{_number(of.low)}, {_number(of.high)}]" if of.low < of.high else "")
+    return number(of.mean) + (f" [{number(of.low)}, {number(of.high)}]" if of.low < of.high else "")

@@ -41,6 +41,7 @@ def result_record(result: SearchResult) -> Record:
         "stopped": trace.stopped,
         "candidates": trace.candidates,
         "reranker": trace.reranker,
+        "draw": trace.draw and asdict(trace.draw),
         "usage": _usage(trace.usage),
         "seconds": {
             "all": trace.seconds,

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fairagent.report.text import ORACLE, gap_text, percent, plain, targets_text
-from fairagent.types import Exposure, Group, Step, Term, Trace, Usage
+from fairagent.types import Draw, Exposure, Group, Step, Term, Trace, Usage
 
 Line = tuple[str, Text]
 """What the line is about, and its text."""
@@ -88,12 +88,19 @@ def _ending(trace: Trace) -> Iterator[Line]:
     yield "stopped", Text(trace.stopped)
     candidates = _CANDIDATES.get(trace.candidates, trace.candidates)
     yield "final ranking", Text(f"from {candidates} ({trace.candidates}), re-ranked ({trace.reranker})")
+    if trace.draw:
+        yield "drawn", Text(_drawn(trace.draw))
     yield from map(_shares, trace.exposures)
     yield "gap", Text(gap_text(trace.gap))
     yield "target", Text(targets_text(trace))
     if trace.oracle:
         yield "", Text(ORACLE, "bold red")
     yield "cost", Text(_cost(trace))
+
+
+def _drawn(draw: Draw) -> str:
+    candidates = f"{draw.pool:,} candidate{'s' * (draw.pool != 1)}"
+    return f"from {candidates} (Plackett-Luce, alpha {draw.alpha:g}, seed {draw.seed}, request {draw.request})"
 
 
 def _cost(trace: Trace) -> str:

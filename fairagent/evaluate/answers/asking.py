@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from fairagent.errors import ReplyTruncated
 from fairagent.generate import OnText
 from fairagent.generate.context import Order, numbered
-from fairagent.llm import Model, ModelRequest
+from fairagent.llm import Message, Model, ModelRequest
 from fairagent.llm.clean import THOUGHTS, query_shown, visible
-from fairagent.prompts import Prompts
+from fairagent.prompts import Prompt, Prompts
 from fairagent.query import as_query
 from fairagent.types import Answer, Document, Query
 
@@ -43,18 +43,26 @@ class Asker:
         references = None if documents is None else numbered(documents, self.order)
         asked = query_shown(question)
         messages = self.prompts.render(PROMPT, query=asked, documents=references, brief=self.brief)
-        most = self.prompts[PROMPT].head.max_tokens
-        reply = self.model.complete(ModelRequest(messages, temperature=TEMPERATURE, max_tokens=most, whole=False))
-        text = said(reply.text)
-        if not text:
-            error = ReplyTruncated(
-                f"nothing but thoughts came within {most} tokens; let the model think less, or raise max_tokens in "
-                f"the template {PROMPT}",
-                raw=reply.text,
-            )
-            error.usage = reply.usage
-            raise error
-        return Answer(text, usage=reply.usage, source="llm")
+        return answer_to(self.model, self.prompts[PROMPT], messages)
+
+
+def answer_to(model: Model, prompt: Prompt, messages: tuple[Message, ...]) -> Answer:
+    """The model's answer to the `messages` that `prompt` was filled to; one that is cut off at its limit will do.
+
+    Raises what `Model.complete` raises, and ReplyTruncated where a model had not finished thinking by then.
+    """
+    most = prompt.head.max_tokens
+    reply = model.complete(ModelRequest(messages, temperature=TEMPERATURE, max_tokens=most, whole=False))
+    text = said(reply.text)
+    if not text:
+        error = ReplyTruncated(
+            f"nothing but thoughts came within {most} tokens; let the model think less, or raise max_tokens in "
+            f"the template {prompt.head.id}",
+            raw=reply.text,
+        )
+        error.usage = reply.usage
+        raise error
+    return Answer(text, usage=reply.usage, source="llm")
 
 
 def said(reply: str) -> str:

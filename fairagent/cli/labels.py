@@ -1,0 +1,50 @@
+"""`fairagent labels`: what each item is worth to a generator, before rankings of them are measured."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated
+
+import typer
+
+from fairagent.cli.evaluate import WORKERS, ExperimentFile, account
+from fairagent.cli.options import LogPrompts, logged
+from fairagent.cli.terminal import console, error_console
+from fairagent.errors import UsageError
+
+
+def labels(
+    file: ExperimentFile,
+    workers: Annotated[int, typer.Option("--workers", metavar="N", min=1, help="Calls at a time.")] = WORKERS,
+    log_prompts: LogPrompts = False,
+) -> None:
+    """Make the utility labels of a Fair RAG experiment on LaMP: one call an item, and one a question.
+
+    An item is useful to a generator if it answers better with it than without any. `fairagent estimate` says before
+    what is still to be asked. Whatever ends the work, repeat the command: no label is paid for twice.
+    """
+    from fairagent.cli.evaluate import LOG_PROMPTS
+    from fairagent.evaluate.check import check_experiment
+    from fairagent.evaluate.crew import threads
+    from fairagent.evaluate.fair_rag.lamp import generators, read_lamp
+    from fairagent.llm.models import Models
+
+    chosen = {LOG_PROMPTS: "true"} if logged(log_prompts) else {}
+    checked = check_experiment(file, environ={**os.environ, **chosen}, labeled=False)
+    plan = checked.plan
+    if not (plan.fair_rag and plan.fair_rag.lamp):
+        raise UsageError(f"{file}: has no `fair_rag: {{lamp: ...}}`, so there is nothing to label")
+    models = Models(plan.cache, plan.budget, plan.prices)
+    lamp = read_lamp(plan.fair_rag.lamp)
+    try:
+        with threads(workers) as crew:
+            for one in generators(plan.systems, lamp, plan.fair_rag.lamp).values():
+                model = models.open(one.system.settings.model)
+                made = one.labeling.make(one.path, model, crew)
+                typer.echo(f"{one.path}: {len(made.kept):,} of {len(made.gains):,} questions count")
+                for note in made.notes:
+                    console().print(note, soft_wrap=True)
+    finally:
+        if paid := account(models.usage):
+            error_console().print(paid, soft_wrap=True)
+        models.close()

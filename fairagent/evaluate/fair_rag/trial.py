@@ -1,0 +1,197 @@
+"""The Fair RAG experiment on a collection: its documents are the items, and those that were judged relevant useful."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from time import perf_counter
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairagent.answer import Answerer
+from fairagent.assemble import make_answerer
+from fairagent.collection import make_target
+from fairagent.errors import BudgetExceeded, ModelError
+from fairagent.evaluate.fair_rag.drawing import most_exposed, rankings
+from fairagent.evaluate.fair_rag.once import Once
+from fairagent.evaluate.fair_rag.section import Draws, FairRag
+from fairagent.evaluate.fair_rag.values import Drawn, values
+from fairagent.evaluate.judge import Judge, group_shares, step_record
+from fairagent.evaluate.outcome import Outcome, took
+from fairagent.evaluate.plan import Plan
+from fairagent.evaluate.systems import System
+from fairagent.evaluate.topics import TARGET
+from fairagent.exposure import ExposureMeter
+from fairagent.generate import ExtractiveGenerator, fit
+from fairagent.llm.models import Models
+from fairagent.measures import DIVERGENCES, Uniform
+from fairagent.query import as_query
+from fairagent.result import hits_of
+from fairagent.retrieve.base import texts_for
+from fairagent.types import Document, FloatArray, Query, Ranking, SearchResult, Topic, Usage
+
+KEPT_TERMS = 200_000
+"""Sentences whose terms are kept: the same documents are read again and again."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Row:
+    """One row: the system whose candidates are drawn, how they are, and who answers from them."""
+
+    system: System
+    answerer: Answerer
+    draws: Draws
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Found:
+    """A system's candidates for a topic, best first, `pool.ids` of which the first k are its own ranking."""
+
+    search: SearchResult
+    pool: Ranking
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FairRagTrial:
+    """Draws rankings of each topic, answers from them and measures all of it; threads may share it."""
+
+    judge: Judge
+    section: FairRag
+    seed: int
+    rows: Mapping[str, Row]
+    _found: Once[Found] = field(default_factory=Once)
+
+    @classmethod
+    def open(
+        cls, plan: Plan, section: FairRag, judge: Judge, systems: Mapping[str, System], models: Models
+    ) -> FairRagTrial:
+        """The trial of an experiment over a collection."""
+        answerers: dict[str, Answerer] = {}
+        rows = {}
+        for name, system in plan.systems.items():
+            assert system.draws  # every row of such an experiment has them
+            if system.draws.system not in answerers:
+                answerer = make_answerer(system.settings, systems[name].agent.retriever, models)
+                answerers[system.draws.system] = _remembering(answerer)
+            rows[name] = Row(systems[name], answerers[system.draws.system], system.draws)
+        return cls(judge, section, plan.seed, rows)
+
+    def topic(self, id: str) -> Topic:
+        """The collection's topic."""
+        return self.judge.collection.topics[id]
+
+    def outcome(self, system: str, id: str) -> Outcome:
+        """What one topic comes to in one row; raises what searching and answering raise."""
+        started = perf_counter()
+        row, query = self.rows[system], as_query(self.topic(id))
+        found = self._found.get((row.draws.system, id), lambda: self._search(row.system, id))
+        items, useful = self._items(id, found.pool)
+        lists = rankings(row.draws, found.pool.scores, useful, self.section, self.seed, id)
+        spent = found.search.trace.usage
+        try:
+            utilities, rested_on, usage = self._answered(row, query, items, useful, lists)
+        except (ModelError, BudgetExceeded) as error:
+            error.usage = spent + error.usage
+            raise
+        drawn = Drawn(lists, useful, utilities, rested_on)
+        meter = self._meter(id)
+        shown = meter.weigh(items, drawn.exposure)
+        first = found.search.trace.steps[0].ranking.top(self.section.k)
+        stages = {
+            "gap retrieved": meter.weigh(first.ids, np.ones(len(first))),
+            "gap re-ranked": shown,
+            "gap cited": meter.weigh(items, drawn.attributed),
+        }
+        by_dimension: dict[str, dict[str, float]] = {target.dimension: {} for target in meter.targets}
+        for stage, exposures in stages.items():
+            for exposure in exposures:
+                by_dimension[exposure.dimension][stage] = min(exposure.divergence, math.log(2))
+        trace = found.search.trace
+        return Outcome(
+            topic=id,
+            query=query.text,
+            system=system,
+            values={"": values(drawn, self.section), **by_dimension},
+            hits=self.judge.hits(
+                id, hits_of(most_exposed(items, drawn.exposure, self.section.k), meter, row.system.agent.retriever)
+            ),
+            exposures=tuple(map(group_shares, shown)),
+            steps=tuple(map(step_record, trace.steps)),
+            stopped=trace.stopped if row.system.agent.settings.iterations else "",
+            **took(spent + usage),
+            oracle=row.draws.oracle or (trace.oracle and row.system.sees_groups),
+            seconds=perf_counter() - started,
+            failed=None,
+        )
+
+    def _search(self, system: System, id: str) -> Found:
+        search, pool = system.agent.candidates(self.topic(id), self.section.pool)
+        return Found(search, pool)
+
+    def _items(self, id: str, pool: Ranking) -> tuple[tuple[str, ...], NDArray[np.bool_]]:
+        """The topic's items, the pool first, then what is useful and was not found; and which are useful, (n,)."""
+        grades = self.judge.collection.qrels[id]
+        found = set(pool.ids)
+        missed = sorted(document for document, grade in grades.items() if grade > 0 and document not in found)
+        items = (*pool.ids, *missed)
+        return items, np.array([grades.get(document, 0) > 0 for document in items])
+
+    def _answered(
+        self, row: Row, query: Query, items: Sequence[str], useful: NDArray[np.bool_], found: NDArray[np.intp]
+    ) -> tuple[FloatArray, FloatArray, Usage]:
+        """The utility of each ranking (N,), what its answer rests on (N, k'), and what all of that took."""
+        answerer, spent = row.answerer, Usage()
+        shown = sorted({*found.ravel().tolist()})
+        ids = [items[item] for item in shown]
+        texts = dict(zip(shown, texts_for(query, ids, row.system.agent.retriever), strict=True))
+        weights: dict[tuple[int, ...], FloatArray] = {}
+        for ranking in found.tolist():
+            if (key := tuple(ranking)) in weights:
+                continue
+            try:
+                weights[key], usage = _rests_on(answerer, query, [texts[item] for item in key])
+            except (ModelError, BudgetExceeded) as error:
+                error.usage = spent + error.usage
+                raise
+            spent = spent + usage
+        rested_on = np.array([weights[tuple(ranking)] for ranking in found.tolist()])
+        fit = max(1, min(self.section.k, int(useful.sum())))
+        return (rested_on * useful[found]).sum(axis=1) / fit, rested_on, spent
+
+    def _meter(self, id: str) -> ExposureMeter:
+        counted = [dimension for dimension, topics in self.judge.counted.items() if id in topics]
+        targets = tuple(make_target(TARGET, dimension, self.judge.collection, id) for dimension in counted)
+        collection = self.judge.collection
+        return ExposureMeter(collection, id, targets, self.section.k, Uniform(), DIVERGENCES["js"])
+
+
+def _rests_on(answerer: Answerer, query: Query, documents: Sequence[Document]) -> tuple[FloatArray, Usage]:
+    """How far the answer from `documents` rests on each of them, in [0, 1]; 0 for those that the filter removes."""
+    assert answerer.attributor  # checked before
+    spent = Usage()
+    kept: tuple[Document, ...] = tuple(documents)
+    try:
+        if answerer.filter:
+            filtered = answerer.filter.filter(query.text, documents)
+            kept, spent = filtered.documents, filtered.usage
+        context, _ = fit(kept, answerer.tokens)
+        answer = answerer.generator.answer(query, context)
+        spent = spent + answer.usage
+        attribution = answerer.attributor.attribute(query.text, answer, context)
+    except (ModelError, BudgetExceeded) as error:
+        error.usage = spent + error.usage
+        raise
+    found = dict(zip((document.id for document in context), attribution.weights.tolist(), strict=True))
+    return np.array([found.get(document.id, 0.0) for document in documents]), spent + attribution.usage
+
+
+def _remembering(answerer: Answerer) -> Answerer:
+    """`answerer`; one that takes sentences remembers their terms."""
+    generator = answerer.generator
+    if isinstance(generator, ExtractiveGenerator):
+        analyze = lru_cache(maxsize=KEPT_TERMS)(generator.analyze)
+        return replace(answerer, generator=replace(generator, analyze=analyze))
+    return answerer

@@ -1,0 +1,88 @@
+"""From the draws of one topic to its values: pure arithmetic on what was drawn, what is useful and what was used."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairagent.evaluate.fair_rag.section import HIGHEST, FairRag
+from fairagent.measures import Log2Plus1
+from fairagent.measures.attribution import (
+    attributed_exposure,
+    expected_attribution_rate,
+    normalized_attributed_disparity,
+)
+from fairagent.measures.expected_exposure import expected_exposure, item_exposure
+from fairagent.types import FloatArray
+
+DISCOUNT = Log2Plus1()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Drawn:
+    """The rankings of one topic: `rankings` (N, k') hold indices of its n items, of which `useful` (n,) are.
+
+    `utilities` (N,) are what the answers to them are worth, `rested_on` (N, k') says how far each rests on each item,
+    None where nobody has asked.
+    """
+
+    rankings: NDArray[np.intp]
+    useful: NDArray[np.bool_]
+    utilities: FloatArray
+    rested_on: FloatArray | None
+
+    @property
+    def exposure(self) -> FloatArray:
+        """How often each item is among the first k', (n,)."""
+        return item_exposure(self.rankings, len(self.useful))
+
+    @property
+    def attributed(self) -> FloatArray:
+        """How often an answer rests on each item, (n,); 0 where nothing was retrieved."""
+        if self.rested_on is None or not self.rested_on.size:
+            return np.zeros(len(self.useful))
+        return attributed_exposure(self.rankings, self.rested_on, len(self.useful))
+
+
+def values(drawn: Drawn, section: FairRag) -> dict[str, float]:
+    """Measure -> value, all but the normalized EU, which takes the other rows.
+
+    Rankings without a single item (nothing was retrieved) expose nothing: nDCG, EE-R, EAR and the disparities are 0,
+    EE-L, as far as can be, 1.
+    """
+    asked = drawn.rested_on is not None
+    utility = {"EU": float(drawn.utilities.mean()), HIGHEST: float(drawn.utilities.max())}
+    if not drawn.rankings.size:
+        nothing = {"EAR": 0.0, "EAE-D": 0.0} if asked else {}
+        return {"nDCG": 0.0, "EE-R": 0.0, "EE-D": 0.0, "EE-L": 1.0, **utility, **nothing}
+    expected = expected_exposure(drawn.exposure, drawn.useful, section.k, section.compat)
+    return {
+        "nDCG": expected_ndcg(drawn.rankings, drawn.useful, section.k),
+        "EE-R": expected.relevance.normalized,
+        "EE-D": expected.disparity.normalized,
+        "EE-L": expected.difference.normalized,
+        **utility,
+        **_attribution(drawn, section),
+    }
+
+
+def _attribution(drawn: Drawn, section: FairRag) -> dict[str, float]:
+    if drawn.rested_on is None:
+        return {}
+    return {
+        "EAR": expected_attribution_rate(drawn.rested_on),
+        "EAE-D": normalized_attributed_disparity(drawn.attributed, section.k, section.normalization),
+    }
+
+
+def expected_ndcg(rankings: NDArray[np.intp], useful: NDArray[np.bool_], k: int) -> float:
+    """The mean binary nDCG@k (discount 1 / log2(rank + 1)) of `rankings` (N, k'); 0 where nothing is useful.
+
+    >>> expected_ndcg(np.array([[0, 1], [1, 0]]), np.array([True, False]), k=2).__round__(4)
+    0.8155
+    """
+    best = DISCOUNT(min(k, int(useful.sum()))).sum()
+    # The ideal ranking is the same for all draws, so that the mean of their gains is enough.
+    return float(useful[rankings].mean(axis=0) @ DISCOUNT(rankings.shape[1]) / best) if best else 0.0

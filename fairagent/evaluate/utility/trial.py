@@ -1,0 +1,219 @@
+"""The utility experiment, topic by topic: answers from k documents and from none, against the relevant passages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from time import perf_counter
+
+from fairagent.agent import FairAgent
+from fairagent.collection import Collection
+from fairagent.errors import BudgetExceeded, ModelError
+from fairagent.evaluate.fair_rag.once import Once
+from fairagent.evaluate.judge import step_record
+from fairagent.evaluate.outcome import AnswerRecord, HitRecord, Outcome, took
+from fairagent.evaluate.plan import Plan, SystemPlan
+from fairagent.evaluate.statistics import seeded
+from fairagent.evaluate.systems import System
+from fairagent.evaluate.utility.contexts import arranged, by_grade, drawn
+from fairagent.evaluate.utility.passages import grades_of, judged_ids, ranked_ids, read_passages
+from fairagent.evaluate.utility.run_file import RunFile
+from fairagent.evaluate.utility.section import OF_JUDGMENTS, Utility
+from fairagent.evaluate.utility.similarity import TextSimilarity, open_similarity
+from fairagent.evaluate.utility.writing import ExtractWriter, ModelWriter, Writer
+from fairagent.generate import ExtractiveGenerator, fit
+from fairagent.llm.models import Models
+from fairagent.measures.graded_ndcg import graded_ndcg
+from fairagent.measures.utility import mean_performance, utility
+from fairagent.prompts import Prompts
+from fairagent.query import as_query
+from fairagent.rerank.base import Pool
+from fairagent.retrieve.base import PassageSource, TextSource, checked, texts_for
+from fairagent.retrieve.relevance_model import TermSource
+from fairagent.types import Document, Query, Ranking, SearchResult, Topic, Usage
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Found:
+    """The documents of a topic under a system, best first, with their scores and how they were searched for."""
+
+    documents: tuple[Document, ...]
+    scores: tuple[float, ...]
+    search: SearchResult | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Worth:
+    """How much of the relevant passages an answer says, its text (the first run's), and what it took."""
+
+    performance: float
+    text: str
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class UtilityTrial:
+    """Lets one generator answer from every row's documents; threads may share it.
+
+    `passages` has the judged documents and those of run files.
+    """
+
+    section: Utility
+    collection: Collection
+    rows: Mapping[str, SystemPlan]
+    systems: Mapping[str, System]
+    passages: Mapping[str, Document]
+    writer: Writer
+    similarity: TextSimilarity
+    seed: int
+    tokens: int
+    _found: Once[Found] = field(default_factory=Once)
+    _alone: Once[Worth] = field(default_factory=Once)
+
+    @classmethod
+    def open(
+        cls, plan: Plan, section: Utility, collection: Collection, systems: Mapping[str, System], models: Models
+    ) -> UtilityTrial:
+        """The trial of an experiment, with the texts that it needs in memory."""
+        wanted = judged_ids(collection, plan.topics)
+        for system in systems.values():
+            if isinstance(run := system.agent.retriever, RunFile):
+                wanted |= ranked_ids(run, (collection.topics[id] for id in plan.topics), plan.n)
+        first = next(iter(plan.systems.values()))
+        return cls(
+            section,
+            collection,
+            plan.systems,
+            systems,
+            read_passages(collection, wanted),
+            _writer(plan, section, first, systems, models),
+            open_similarity(section.similarity),
+            plan.seed,
+            first.settings.context.tokens,
+        )
+
+    def topic(self, id: str) -> Topic:
+        """The collection's topic."""
+        return self.collection.topics[id]
+
+    def outcome(self, system: str, id: str) -> Outcome:
+        """What one topic comes to in one row; raises what searching and asking raise."""
+        started = perf_counter()
+        shown = self.rows[system].shown
+        assert shown  # every row of such an experiment is shown in some order
+        query, grades = as_query(self.topic(id)), grades_of(self.collection, id, self.section.grades)
+        found = self._found.get((shown.of, id), lambda: self._find(shown.of, id, grades))
+        trace = found.search.trace if found.search else None
+        spent = trace.usage if trace else Usage()
+        references = [self.passages[one].text for one in grades if grades[one] >= self.section.relevant]
+        try:
+            alone = self._alone.get(id, lambda: self._worth(query, (), references))
+            spent = spent + alone.usage
+            worths: dict[tuple[str, ...], Worth] = {(): alone}
+            of_k: dict[int, Worth] = {}
+            for k in self.section.ks:
+                context = arranged(found.documents[:k], shown.order)
+                key = tuple(document.id for document in context)
+                # Of a list that is shorter than k all documents are shown, so larger numbers may show the same.
+                if key not in worths:
+                    worths[key] = self._worth(query, context, references)
+                    spent = spent + worths[key].usage
+                of_k[k] = worths[key]
+        except (ModelError, BudgetExceeded) as error:
+            error.usage = spent + error.usage
+            raise
+        last = of_k[max(self.section.ks)]
+        return Outcome(
+            topic=id,
+            query=query.text,
+            system=system,
+            values={"": self._values(found, grades, alone, of_k)},
+            hits=self._hits(found, grades),
+            exposures=(),
+            steps=tuple(map(step_record, trace.steps)) if trace else (),
+            stopped=trace.stopped if trace and self.rows[system].settings.iterations else "",
+            **took(spent),
+            oracle=self.rows[system].kind in OF_JUDGMENTS or bool(trace and trace.oracle and trace.targets),
+            seconds=perf_counter() - started,
+            failed=None,
+            answer=AnswerRecord(last.text, "similarity"),
+        )
+
+    def _find(self, system: str, id: str, grades: Mapping[str, int]) -> Found:
+        """The documents of `system`, as many as the largest context has."""
+        n = max(self.section.ks)
+        if judged := self._of_judgments(system, id, grades):
+            ids = judged()[:n]
+            return Found(tuple(self.passages[one] for one in ids), tuple(map(float, range(len(ids), 0, -1))))
+        used, query = self.systems[system], as_query(self.topic(id))
+        agent = used.agent
+        search = agent.search(query) if used.sees_groups else None
+        top = (search.ranking if search else _ranked(agent, query)).top(n)
+        if isinstance(agent.retriever, TextSource | PassageSource):
+            documents = texts_for(query, top.ids, agent.retriever)
+        else:
+            documents = [self.passages[one] for one in top.ids]
+        return Found(tuple(documents), tuple(top.scores.tolist()), search)
+
+    def _of_judgments(self, system: str, id: str, grades: Mapping[str, int]) -> Callable[[], list[str]] | None:
+        """What makes the list of an oracle or its adversary; None for a system that ranks."""
+        row = self.rows[system]
+        if row.kind not in OF_JUDGMENTS:
+            return None
+        worst = row.kind == "adversarial"
+        if row.options["reading"] == "sorted":
+            return lambda: by_grade(grades, worst_first=worst)
+        kept = [one for one, grade in grades.items() if (grade <= 0 if worst else grade >= self.section.relevant)]
+        return lambda: drawn(kept, seeded(self.seed, "utility", row.kind, id))
+
+    def _worth(self, query: Query, documents: Sequence[Document], references: Sequence[str]) -> Worth:
+        """The answer from these documents in this order, over all runs, against the references."""
+        kept, _ = fit(documents, self.tokens) if documents else ((), ())
+        performances, texts, usage = [], [], Usage()
+        for run in range(self.section.runs):
+            try:
+                answer = self.writer.answer(query, kept, run)
+            except (ModelError, BudgetExceeded) as error:
+                error.usage = usage + error.usage
+                raise
+            usage = usage + answer.usage
+            texts.append(answer.text)
+            performances.append(max(self.similarity.f1(answer.text, references), default=0.0))
+        return Worth(mean_performance(performances), texts[0], usage)
+
+    def _values(
+        self, found: Found, grades: Mapping[str, int], alone: Worth, of_k: Mapping[int, Worth]
+    ) -> dict[str, float]:
+        """Measure -> value; utility only where performance without documents is not 0."""
+        ids = [document.id for document in found.documents]
+        values: dict[str, float | None] = {self.section.performance(0): alone.performance}
+        for k, worth in of_k.items():
+            values[self.section.performance(k)] = worth.performance
+            values[self.section.utility(k)] = utility(worth.performance, alone.performance)
+            values[self.section.quality(k)] = graded_ndcg(ids, grades, k, self.section.gain)
+        return {measure: value for measure, value in values.items() if value is not None}
+
+    def _hits(self, found: Found, grades: Mapping[str, int]) -> tuple[HitRecord, ...]:
+        return tuple(
+            HitRecord(one.id, one.title, score, grades.get(one.id, 0) >= self.section.relevant, {})
+            for one, score in zip(found.documents, found.scores, strict=True)
+        )
+
+
+def _ranked(agent: FairAgent, query: Query) -> Ranking:
+    """What a system finds that looks at no groups: the collection may have none."""
+    settings = agent.settings
+    found = checked(query, agent.retriever.search(query, max(settings.depth, settings.n)))
+    return agent.reranker.rerank(Pool(query, found, (), (), settings.n))
+
+
+def _writer(plan: Plan, section: Utility, first: SystemPlan, systems: Mapping[str, System], models: Models) -> Writer:
+    """Who answers for all rows."""
+    settings = first.settings
+    if settings.answering.kind == "llm":
+        return ModelWriter(models.open(settings.model), Prompts(settings.prompts), section.temperature, plan.seed)
+    engines = (system.agent.retriever for system in systems.values())
+    for engine in engines:
+        if isinstance(engine, TermSource):
+            return ExtractWriter(ExtractiveGenerator(settings.answering.sentences, engine.analyze))
+    return ExtractWriter(ExtractiveGenerator(settings.answering.sentences))

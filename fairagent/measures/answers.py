@@ -1,0 +1,197 @@
+"""String utilities: what an answer is worth beside the expected ones (seed_systems.md, sections 1.6 and 2.3)."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import string
+import sys
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from fairagent.errors import BackendUnavailable, DataError, UsageError
+
+EMPTY = "<empty>"
+"""What stands for an answer without words where ROUGE-L is measured; so it is worth nothing."""
+SCALE = (1.0, 5.0)
+"""The lowest and the highest rating."""
+
+_CLOSED = frozenset({"yes", "no", "noanswer"})
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
+_NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
+
+
+def normalized(text: str) -> str:
+    """`text` as SQuAD compares it: lower case, without ASCII punctuation, articles and repeated white space.
+
+    >>> normalized("The Eiffel  Tower!")
+    'eiffel tower'
+    """
+    return " ".join(_ARTICLES.sub(" ", text.lower().translate(_NO_PUNCTUATION)).split())
+
+
+def exact_match(prediction: str, gold: str) -> float:
+    """1.0 where both are the same after SQuAD's normalization, else 0.0.
+
+    >>> exact_match("a cat, a dog", "cat dog")
+    1.0
+    """
+    return float(normalized(prediction) == normalized(gold))
+
+
+def token_f1(prediction: str, gold: str) -> float:
+    """F1 of the words of both after SQuAD's normalization, in [0, 1]; words count as often as they occur.
+
+    Where one is "yes", "no" or "noanswer" and the other something else it is 0, and also where either has no words.
+
+    >>> token_f1("in May 2018", "18 May, 2018"), token_f1("yes", "yes it is")
+    (0.6666666666666666, 0.0)
+    """
+    said, right = normalized(prediction), normalized(gold)
+    if said != right and _CLOSED & {said, right}:
+        return 0.0
+    said_words, right_words = said.split(), right.split()
+    common = sum((Counter(said_words) & Counter(right_words)).values())
+    if not common:
+        return 0.0
+    precision, recall = common / len(said_words), common / len(right_words)
+    return 2 * precision * recall / (precision + recall)
+
+
+def rouge_l(prediction: str, gold: str) -> float:
+    """ROUGE-L's F as the package `rouge` 1.0.1 has it, in [0, 1): on sets of words, and sentences end at dots.
+
+    It adds 1e-8 to the denominator, so equal texts do not quite reach 1. A prediction of dots and white space alone is
+    read as "<empty>". Other packages of the name give other values.
+
+    Raises DataError where `gold` has no words, BackendUnavailable where the package is missing.
+    """
+    if not _has_words(gold):
+        raise DataError(f"the expected answer {gold!r} has no words, so ROUGE-L is not defined; leave the question out")
+    said = prediction if _has_words(prediction) else EMPTY
+    with _deep_enough(len(said.split()) + len(gold.split())):
+        (scores,) = _rouge().get_scores([said], [gold])
+    return float(scores["rouge-l"]["f"])
+
+
+def accuracy(prediction: str, gold: str, labels: Sequence[str]) -> float:
+    """1.0 where both are the same one of `labels`, white space around them aside, else 0.0. Case counts.
+
+    Two texts that are both no label count as the same, as in Fair RAG's code; expected answers are labels wherever this
+    project reads them, so that this helps no wrong answer.
+
+    >>> accuracy(" [2] ", "[2]", ("[1]", "[2]")), accuracy("[2].", "[2]", ("[1]", "[2]"))
+    (1.0, 0.0)
+    """
+    said, right = (text.strip() if text.strip() in labels else None for text in (prediction, gold))
+    return float(said == right)
+
+
+def absolute_error(prediction: str, gold: str) -> float:
+    """How far the number in `prediction` is from that in `gold`, in [0, 4] on the scale 1 to 5; lower is better.
+
+    A prediction that is no number of the scale counts as that end of it which is farther from `gold`. (Fair RAG's code
+    does so only with what is no number: "7" would be 6 from "1", more than its normalization allows.)
+    Raises DataError where `gold` is no number of the scale.
+
+    >>> absolute_error("4.5", "4"), absolute_error("very good", "2")
+    (0.5, 3.0)
+    """
+    low, high = SCALE
+    right = _on_scale(gold)
+    if right is None:
+        raise DataError(f"the expected answer {gold!r} is no number from {low:g} to {high:g}")
+    said = _on_scale(prediction)
+    return max(right - low, high - right) if said is None else abs(said - right)
+
+
+@dataclass(frozen=True, slots=True)
+class StringUtility:
+    """A string utility by its `name`: `function` of a prediction and one expected answer, in [0, `upper`]."""
+
+    name: str
+    function: Callable[[str, str], float]
+    lower_is_better: bool = False
+    upper: float = 1.0
+
+    def __call__(self, prediction: str, golds: Sequence[str]) -> float:
+        """The best value over the expected answers; DataError where there are none."""
+        if not golds:
+            raise DataError(f"{self.name}: there is no expected answer; leave the question out")
+        best = min if self.lower_is_better else max
+        return best(self.function(prediction, gold) for gold in golds)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+UTILITIES = {
+    "exact-match": StringUtility("exact-match", exact_match),
+    "f1": StringUtility("f1", token_f1),
+    "rouge-l": StringUtility("rouge-l", rouge_l),
+    "absolute-error": StringUtility("absolute-error", absolute_error, lower_is_better=True, upper=SCALE[1] - SCALE[0]),
+}
+"""Those that need nothing else, by their names."""
+ACCURACY = "accuracy"
+
+
+def parse_utility(name: str, labels: Sequence[str] = ()) -> StringUtility:
+    """The string utility of this name; `labels` are those that answers are mapped to, for accuracy.
+
+    Raises UsageError, naming all that there are, for another name, and where accuracy has no labels.
+
+    >>> parse_utility("accuracy", labels=("[1]", "[2]"))("[1]", ["[1]"])
+    1.0
+    """
+    if name == ACCURACY and labels:
+        return StringUtility(ACCURACY, partial(accuracy, labels=tuple(labels)))
+    if name == ACCURACY:
+        raise UsageError("accuracy needs the list of labels that answers are mapped to; this task has none")
+    if name not in UTILITIES:
+        raise UsageError(f"{name!r} is no string utility; there are: {', '.join([*UTILITIES, ACCURACY])}")
+    return UTILITIES[name]
+
+
+def _has_words(text: str) -> bool:
+    return bool(text.replace(".", "").strip())
+
+
+def _on_scale(text: str) -> float | None:
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return number if SCALE[0] <= number <= SCALE[1] else None
+
+
+def _rouge() -> Any:
+    try:
+        return importlib.import_module("rouge").Rouge(metrics=["rouge-l"])
+    except ImportError:
+        raise BackendUnavailable(
+            "ROUGE-L needs the package rouge, which is missing; install it with: pip install 'fairagent[rag]'"
+        ) from None
+
+
+_RECURSION = threading.Lock()
+_SHALLOW = 500
+
+
+@contextmanager
+def _deep_enough(words: int) -> Iterator[None]:
+    """The package walks back through two sentences by recursion, a level a word; a long one would end in an error."""
+    if words <= _SHALLOW:
+        yield
+        return
+    with _RECURSION:
+        before = sys.getrecursionlimit()
+        sys.setrecursionlimit(before + words)
+        try:
+            yield
+        finally:
+            sys.setrecursionlimit(before)

@@ -1,0 +1,125 @@
+"""What rankings drawn at several alphas say together: lines, areas, intervals of disparity (Fair RAG, ICTIR 2025)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fairagent.errors import DataError
+from fairagent.measures.checks import as_vector
+from fairagent.types import FloatArray
+
+EDGES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
+"""Of the five intervals of normalized EE-D; the last one holds 1 as well."""
+
+
+@dataclass(frozen=True, slots=True)
+class DisparityInterval:
+    """The normalized EU of what lies in one interval of EE-D.
+
+    `count` values, their `mean`, its `difference` from the mean of the deterministic ranking, and the p-value of an
+    unpaired Student t-test of both; None where there are no values, or too few to test (two on either side).
+    """
+
+    low: float
+    high: float
+    count: int
+    mean: float | None
+    difference: float | None
+    p: float | None
+
+
+def disparity_intervals(
+    disparity: ArrayLike, utility: ArrayLike, deterministic: ArrayLike
+) -> tuple[DisparityInterval, ...]:
+    """The five intervals of `disparity` (v,), with the `utility` (v,) there, beside that of `deterministic` (q,).
+
+    Raises DataError for shapes that do not fit and a disparity outside [0, 1].
+
+    >>> [row.count for row in disparity_intervals([0.1, 0.15, 1.0], [0.5, 0.7, 0.9], [0.8, 0.8])]
+    [2, 0, 0, 0, 1]
+    """
+    where, values = _pair(disparity, utility)
+    own = as_vector(deterministic, "deterministic")
+    if where.size and (where.min() < 0 or where.max() > 1):
+        raise DataError(f"disparities lie in [{where.min():g}, {where.max():g}], expected [0, 1]")
+    number = np.minimum(np.searchsorted(EDGES, where, side="right") - 1, len(EDGES) - 2)
+    return tuple(
+        _interval(EDGES[place], EDGES[place + 1], values[number == place], own) for place in range(len(EDGES) - 1)
+    )
+
+
+def slope(disparity: ArrayLike, relevance: ArrayLike) -> float:
+    """That of the least-squares line of EE-R on EE-D; DataError where all disparities are the same.
+
+    >>> round(slope([0.0, 0.5, 1.0], [0.1, 0.3, 0.5]), 6)
+    0.4
+    """
+    x, y = _pair(disparity, relevance)
+    spread = x - x.mean()
+    if not (spread @ spread) > 0:
+        raise DataError("a line takes two different disparities")
+    return float(spread @ (y - y.mean()) / (spread @ spread))
+
+
+def area_under_curve(disparity: ArrayLike, relevance: ArrayLike) -> float:
+    """The area under EE-R over EE-D in [0, 1], by trapezoids between the points in the order of EE-D.
+
+    Left of the first and right of the last point the curve goes on level; of equal disparities the mean counts.
+
+    >>> area_under_curve([0.5, 0.0, 1.0], [0.5, 0.0, 1.0])
+    0.5
+    """
+    x, y = _pair(disparity, relevance)
+    at, which = np.unique(x, return_inverse=True)
+    height = np.bincount(which, y) / np.bincount(which)
+    return float(np.trapezoid([height[0], *height, height[-1]], [0.0, *at, 1.0]))
+
+
+def disparity_t_test(first: ArrayLike, second: ArrayLike) -> float:
+    """The two-sided p-value of the paired t-test of the same queries' EE-D at two alphas, (q,) each, q >= 2.
+
+    1 where nothing differs, 0 where every query differs by the same.
+
+    >>> round(disparity_t_test([0.1, 0.2, 0.3], [0.2, 0.4, 0.5]), 4)
+    0.0377
+    """
+    from scipy.stats import ttest_1samp
+
+    x, y = _pair(first, second)
+    difference = x - y
+    if len(difference) < 2:
+        raise DataError("a paired t-test takes two queries or more")
+    if np.ptp(difference) <= 1e-12:
+        return 1.0 if abs(difference[0]) <= 1e-12 else 0.0
+    return float(ttest_1samp(difference, 0.0).pvalue)
+
+
+def _interval(low: float, high: float, values: FloatArray, own: FloatArray) -> DisparityInterval:
+    if not len(values):
+        return DisparityInterval(low, high, 0, None, None, None)
+    mean = float(values.mean())
+    return DisparityInterval(low, high, len(values), mean, mean - float(own.mean()), _unpaired_t(values, own))
+
+
+def _unpaired_t(first: FloatArray, second: FloatArray) -> float | None:
+    """The two-sided p-value of Student's t-test with pooled variance; 1 or 0 where nothing varies, None for n < 2."""
+    from scipy.stats import t
+
+    n, m = len(first), len(second)
+    if min(n, m) < 2:
+        return None
+    difference = float(first.mean() - second.mean())
+    pooled = float(np.square(first - first.mean()).sum() + np.square(second - second.mean()).sum()) / (n + m - 2)
+    if pooled <= 1e-24:
+        return 1.0 if abs(difference) <= 1e-12 else 0.0
+    return float(2 * t.sf(abs(difference) / np.sqrt(pooled * (1 / n + 1 / m)), n + m - 2))
+
+
+def _pair(first: ArrayLike, second: ArrayLike) -> tuple[FloatArray, FloatArray]:
+    x, y = as_vector(first, "the first values"), as_vector(second, "the second values")
+    if x.shape != y.shape:
+        raise DataError(f"{len(x)} and {len(y)} values do not go together")
+    return x, y

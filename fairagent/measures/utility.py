@@ -1,0 +1,111 @@
+"""Does relevance reach the answer? What documents add to an answer, and whether better rankings add more."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from fairagent.errors import DataError
+from fairagent.types import FloatArray
+
+
+def mean_performance(of_runs: Sequence[float]) -> float:
+    """The mean performance of several runs of one prompt: performances are averaged first, utility comes after.
+
+    Raises DataError without runs or where one is not finite.
+
+    >>> mean_performance([0.5, 0.7])
+    0.6
+    """
+    if not of_runs or not all(map(math.isfinite, of_runs)):
+        raise DataError(f"performances are finite numbers, one a run, not {list(of_runs)}")
+    return math.fsum(of_runs) / len(of_runs)
+
+
+def utility(with_documents: float, without: float) -> float | None:
+    """U = (P_k - P_0) / P_0: what k documents add to the performance of an answer, as a share of that without any.
+
+    None where the answer without documents is worth 0: there U is not defined, and the topic is left out.
+    Source: Tian et al. 2025, "Is relevance propagated from retriever to generator in RAG?".
+
+    >>> utility(0.75, 0.5), utility(0.75, 0.0)
+    (0.5, None)
+    """
+    if not (math.isfinite(with_documents) and math.isfinite(without)):
+        raise DataError(f"performances are finite numbers, not {with_documents} and {without}")
+    return (with_documents - without) / without if without else None
+
+
+@dataclass(frozen=True, slots=True)
+class Correlation:
+    """Pearson's r over n topics and its two-sided p-value."""
+
+    r: float
+    p: float
+    n: int
+
+
+def pearson(utilities: ArrayLike, relevance: ArrayLike) -> Correlation | None:
+    """The correlation of utility with ranking quality (nDCG@k), both (n,), one number a topic.
+
+    None where it is not defined: for fewer than three topics (with two it is always 1 or -1), and where one side is the
+    same everywhere. Computed by scipy.stats.pearsonr. Raises DataError for other shapes or a number that is not finite.
+
+    >>> found = pearson([0.1, 0.2, 0.4], [0.3, 0.5, 0.9])
+    >>> found.r > 0.999, found.n, pearson([0.1, 0.2, 0.4], [1, 1, 1])
+    (True, 3, None)
+    """
+    from scipy.stats import pearsonr
+
+    x, y = _pairs(utilities, relevance)
+    if len(x) < 3 or np.ptp(x) == 0 or np.ptp(y) == 0:
+        return None
+    found = pearsonr(x, y)
+    return Correlation(float(found.statistic), float(found.pvalue), len(x))
+
+
+@dataclass(frozen=True, slots=True)
+class PairedTest:
+    """The mean difference over n topics, Student's t and its two-sided p-value; both None where there is no spread."""
+
+    difference: float
+    t: float | None
+    p: float | None
+    n: int
+
+
+def paired_test(values: ArrayLike, others: ArrayLike) -> PairedTest | None:
+    """The paired t-test that `values` (n,) and `others` (n,) have the same mean; None for no topic.
+
+    Computed by scipy.stats.ttest_rel. Without spread t has no value; p is 1 where nothing differs and 0 where
+    everything differs by the same. Raises DataError as `pearson`.
+
+    >>> test = paired_test([1.0, 2.0, 4.0], [1.0, 1.0, 1.0])
+    >>> round(test.difference, 4), round(test.t, 4), round(test.p, 4)
+    (1.3333, 1.5119, 0.2697)
+    """
+    from scipy.stats import ttest_rel
+
+    x, y = _pairs(values, others)
+    if not len(x):
+        return None
+    difference = float((x - y).mean())
+    if len(x) < 2:
+        return PairedTest(difference, None, None, len(x))
+    if np.ptp(x - y) == 0:
+        return PairedTest(difference, None, float(difference == 0), len(x))
+    found = ttest_rel(x, y)
+    return PairedTest(difference, float(found.statistic), float(found.pvalue), len(x))
+
+
+def _pairs(one: ArrayLike, other: ArrayLike) -> tuple[FloatArray, FloatArray]:
+    x, y = np.asarray(one, dtype=np.float64), np.asarray(other, dtype=np.float64)
+    if x.ndim != 1 or x.shape != y.shape:
+        raise DataError(f"a number a topic on either side is expected, not shapes {x.shape} and {y.shape}")
+    if not (np.isfinite(x).all() and np.isfinite(y).all()):
+        raise DataError("a number of a topic is not finite; leave the topic out on both sides")
+    return x, y
