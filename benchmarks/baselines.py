@@ -23,7 +23,7 @@ from fairagent.rerank.deltr_loss import Batch, JudgedQuery, deltr_gradient
 from fairagent.rerank.dlf_loss import exposure_loss
 from fairagent.rerank.fa_star_ir_tables import adjusted, fail_probability
 from fairagent.rerank.mmr import mmr
-from fairagent.rerank.plackett_luce_sampling import placement_log_probabilities, sample_rankings
+from fairagent.retrieve.plackett_luce import placement_log_probabilities, sample_rankings
 
 Way = Callable[[], object]
 

@@ -7,7 +7,7 @@ special case of several: the gap is the sum over dimensions, the group to help t
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import TYPE_CHECKING
 
@@ -21,9 +21,24 @@ from fairagent.rerank.base import Pool, Reranker
 from fairagent.result import hits_of
 from fairagent.retrieve.base import Retriever, Vocabulary, checked
 from fairagent.retrieve.clock import engine_seconds
+from fairagent.retrieve.plackett_luce import checked_alpha, topic_rng
 from fairagent.retrieve.relevance_model import RM3, TermSource
+from fairagent.retrieve.requests import Requests
+from fairagent.retrieve.stochastic import Samples, draw
 from fairagent.settings import Settings
-from fairagent.types import AnswerResult, Query, Ranking, Refinement, SearchResult, Step, Term, Topic, Trace, Usage
+from fairagent.types import (
+    AnswerResult,
+    Draw,
+    Query,
+    Ranking,
+    Refinement,
+    SearchResult,
+    Step,
+    Term,
+    Topic,
+    Trace,
+    Usage,
+)
 
 if TYPE_CHECKING:
     from fairagent.answer import Answerer
@@ -35,6 +50,11 @@ class FairAgent:
 
     An agent holds no state of a search: threads may share it. `answerer` opens what answers need, which may be a
     model, when the first one is asked for.
+
+    With `stochastic` (where it is None, with `settings.sampling.alpha`) each request gets a ranking of its own, drawn
+    by Plackett-Luce with that alpha from the re-ranked candidates, so that what the loop and the re-ranker do for the
+    groups and what chance does add up. Requests for one query differ; the seed and the request's number give a
+    ranking again.
     """
 
     collection: Collection
@@ -43,9 +63,20 @@ class FairAgent:
     reranker: Reranker
     settings: Settings
     answerer: Callable[[], Answerer] | None = None
+    stochastic: float | None = None
+    _requests: Requests = field(default_factory=Requests, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.stochastic is not None:
+            checked_alpha(self.stochastic)
+
+    @property
+    def alpha(self) -> float | None:
+        """That of the draws; None where nothing is drawn."""
+        return self.settings.sampling.alpha if self.stochastic is None else self.stochastic
 
     def search(self, query: str | Query | Topic) -> SearchResult:
-        """A fair ranking of `settings.n` documents, with the trace of how it came about.
+        """A fair ranking of `settings.n` documents, with the trace of how it came about; drawn, where the agent draws.
 
         Targets and groups that depend on the topic need a `Topic`, or a `Query` with its id.
         Raises DataError where a target cannot be made or the engine's list is none, BackendUnavailable, and what the
@@ -67,8 +98,36 @@ class FairAgent:
         found, meter = self._search(as_query(query))
         return answerer.answer(found, meter, self.retriever, on_text)
 
+    def candidates(self, query: str | Query | Topic, n: int) -> tuple[SearchResult, Ranking]:
+        """The first `n` re-ranked candidates (never fewer than `settings.n`), and their head as an undrawn result.
+
+        A re-ranker that looks at the whole ranking, as `exposure` does, may order the head of a longer one otherwise
+        than `search` does. Raises what `search` does.
+        """
+        found, _, pool = self._found(as_query(query), n, None)
+        return found, pool
+
+    def sample(self, query: str | Query | Topic, n_samples: int) -> Samples:
+        """`n_samples` of the rankings that this agent may serve for `query`, from one run of the loop.
+
+        They are the same at every call, whatever is served meanwhile. Raises what `search` does, UsageError for an
+        agent that draws nothing or fewer than one sample.
+        """
+        alpha, asked = self.alpha, as_query(query)
+        if alpha is None:
+            raise UsageError("this agent draws nothing: set `stochastic`, or `sampling.alpha` in its settings")
+        _, pool = self.candidates(asked, self.settings.sampling.pool)
+        rng = topic_rng(self.settings.sampling.seed, asked.id or asked.text)
+        return draw(pool, alpha, self.settings.n, rng, n_samples)
+
     def _search(self, query: Query) -> tuple[SearchResult, ExposureMeter]:
-        """A fair ranking, and what measured it."""
+        """The ranking that is served, and what measured it."""
+        alpha = self.alpha
+        found, meter, _ = self._found(query, self.settings.n if alpha is None else self.settings.sampling.pool, alpha)
+        return found, meter
+
+    def _found(self, query: Query, length: int, alpha: float | None) -> tuple[SearchResult, ExposureMeter, Ranking]:
+        """A fair ranking (drawn, where there is an `alpha`), what measured it, and its re-ranked candidates."""
         started, engine_started = perf_counter(), engine_seconds()
         steps, meter = self._start(query)
         try:
@@ -80,8 +139,11 @@ class FairAgent:
 
         candidates = select(self.settings.candidates, steps)
         targets = tuple(target.shares for target in meter.targets)
-        pool = Pool(query, candidates, meter.memberships(candidates.ids), targets, self.settings.n)
-        ranking = self.reranker.rerank(pool)
+        length = max(length, self.settings.n)
+        pool = self.reranker.rerank(Pool(query, candidates, meter.memberships(candidates.ids), targets, length))
+        ranking, drawn = pool.top(self.settings.n), None
+        if alpha is not None:
+            ranking, drawn = self._drawn(query, pool, alpha)
 
         exposures = meter.measure(ranking)
         hits = hits_of(ranking, meter, self.retriever)
@@ -98,8 +160,16 @@ class FairAgent:
             usage=sum((step.usage for step in steps), Usage()),
             seconds=perf_counter() - started,
             engine_seconds=engine_seconds() - engine_started,
+            draw=drawn,
         )
-        return SearchResult(query, ranking, hits, trace), meter
+        return SearchResult(query, ranking, hits, trace), meter, pool
+
+    def _drawn(self, query: Query, pool: Ranking, alpha: float) -> tuple[Ranking, Draw]:
+        """The ranking of this request."""
+        topic, seed = query.id or query.text, self.settings.sampling.seed
+        request = self._requests.number(topic)
+        ranking = draw(pool, alpha, self.settings.n, topic_rng(seed, topic, request)).ranking(0)
+        return ranking, Draw(alpha, len(pool), seed, request)
 
     def _start(self, query: Query) -> tuple[list[Step], ExposureMeter]:
         """The user's words, then, where the engine can tell them, the words of the topic."""

@@ -170,7 +170,7 @@ def make_answerer(settings: Settings, retriever: Retriever, models: Models | Non
     return Answerer(
         _generator(settings, retriever, model, prompts),
         make_filter(settings, model, prompts),
-        _attributor(settings, model, prompts),
+        make_attributor(settings, model, prompts),
         settings.context.documents,
         settings.context.tokens,
     )
@@ -198,7 +198,8 @@ def _generator(settings: Settings, retriever: Retriever, model: Callable[[], Mod
     return ExtractiveGenerator(chosen.sentences)
 
 
-def _attributor(settings: Settings, model: Callable[[], Model], prompts: Prompts) -> Attributor | None:
+def make_attributor(settings: Settings, model: Callable[[], Model], prompts: Prompts) -> Attributor | None:
+    """The attributor that the settings name, if any; it asks what `model` opens."""
     from fairagent.attribute import CitationAttributor, EmbeddingAttributor, JudgeAttributor, NliAttributor
     from fairagent.retrieve.encoder import BUNDLED, SentenceEncoder
 

@@ -75,6 +75,17 @@ class Reranking(Section):
     """exposure: what a document without a label loses, in units of relevance (0 to 1), for each dimension."""
 
 
+class Sampling(Section):
+    """Whether each request gets a ranking of its own, drawn at random from the re-ranked candidates (Plackett-Luce)."""
+
+    alpha: float | None = Field(None, ge=0)
+    """How closely draws keep to the final scores: 0 not at all, 8 almost exactly. Not set: nothing is drawn."""
+    pool: int = Field(100, ge=1)
+    """How many re-ranked candidates are drawn from; never fewer than `n`."""
+    seed: int = Field(0, ge=0)
+    """Another seed gives other draws; one seed gives the same ones to the same requests in the same order."""
+
+
 class ModelSettings(Section):
     """The language model behind all that asks one; the key comes from OPENAI_API_KEY and is no setting."""
 
@@ -218,7 +229,7 @@ class Settings(Section):
     divergence: Literal["kl", "kl-reverse", "js", "tv"] = "kl"
     """How the gap between exposure and target is measured."""
     discount: str = "log2-max2"
-    """The weight of a rank: log2-max2 (TREC Fair), log2-plus1, uniform, geometric(p), step(k)."""
+    """The weight of a rank: log2-max2 (TREC Fair), log2-plus1, uniform, geometric(p), step(k), ends(k, middle)."""
     candidates: Literal["best", "last", "union"] = "best"
     """Which lists the re-ranker sees: the last accepted one, the last one tried, or all accepted ones."""
     refiner: Literal["feedback", "llm", "grounded", "none"] = "feedback"
@@ -234,6 +245,7 @@ class Settings(Section):
     expansion: Expansion = Expansion()
     feedback: Feedback = Feedback()
     reranking: Reranking = Reranking()
+    sampling: Sampling = Sampling()
     filtering: Filtering = Filtering()
     context: ContextSettings = ContextSettings()
     answering: Answering = Answering()

@@ -201,13 +201,27 @@ class Step:
     refused: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """A ranking that was drawn, by Plackett-Luce with `alpha` from `pool` candidates.
+
+    `seed` and `request`, the number (from 0) of the request among those for its query, are enough to draw it again.
+    """
+
+    alpha: float
+    pool: int
+    seed: int
+    request: int
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Trace:
     """Everything that happened between a query and its ranking.
 
     `exposures` and `gap` are those of the final ranking; `targets` says where each dimension's target comes from, and
     `oracle` marks a run in which a target or the groups came from the relevance judgments. `seconds` is the whole time,
-    `engine_seconds` the search engine's part of it, `usage.seconds` the language model's.
+    `engine_seconds` the search engine's part of it, `usage.seconds` the language model's. `draw` is there where the
+    final ranking was drawn.
     """
 
     query: Query
@@ -222,6 +236,7 @@ class Trace:
     usage: Usage
     seconds: float
     engine_seconds: float
+    draw: Draw | None = None
 
     def __str__(self) -> str:
         """The readable story of the search, as `fairagent search` prints it."""

@@ -15,6 +15,7 @@ ROOT = Path(fairagent.__file__).parent
 FLOW = [
     "types",
     "errors",
+    "files",
     "settings",
     "measures",
     "collection",

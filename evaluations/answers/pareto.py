@@ -16,9 +16,9 @@ from pathlib import Path
 
 from fairagent.errors import FairAgentError, UsageError
 from fairagent.evaluate.comparison import Comparison
-from fairagent.evaluate.files import write_whole
 from fairagent.evaluate.run import Run, load_run
 from fairagent.evaluate.text_table import aligned
+from fairagent.files import write_whole
 from fairagent.report.page import TEMPLATES
 from fairagent.report.plots import trade_off_plot
 from fairagent.report.points import Mean, Point, points

@@ -86,18 +86,21 @@ def plain_agent(agent: FairAgent) -> FairAgent:
     """The engine of `agent` without the agent: its ranking of the plain query, answered from without a filter."""
     from fairagent.refine.none import NoRefiner
     from fairagent.rerank.relevance import OriginalReranker
+    from fairagent.settings import Sampling
 
     opened = agent.answerer
     assert opened is not None
     settings = agent.settings
     expansion = settings.expansion.model_copy(update={"documents": 0})
     reranking = settings.reranking.model_copy(update={"kind": "original"})
+    chosen = {"iterations": 0, "expansion": expansion, "reranking": reranking, "sampling": Sampling()}
     return replace(
         agent,
         refiner=NoRefiner(),
         reranker=OriginalReranker(agent.retriever),
-        settings=settings.model_copy(update={"iterations": 0, "expansion": expansion, "reranking": reranking}),
+        settings=settings.model_copy(update=chosen),
         answerer=lambda: replace(opened(), filter=None),
+        stochastic=None,
     )
 
 

@@ -25,6 +25,7 @@ from fairagent.cli import (
     prompts,
     report,
     search,
+    stereotypes,
 )
 from fairagent.cli.terminal import error_console
 from fairagent.errors import FairAgentError
@@ -71,6 +72,7 @@ app.command("doctor")(doctor.doctor)
 app.command("config")(config.config)
 app.add_typer(prompts.prompts, name="prompts")
 app.add_typer(cache.cache, name="cache")
+app.add_typer(stereotypes.stereotypes, name="stereotypes")
 app.add_typer(fairft.fairft, name="fairft")
 
 

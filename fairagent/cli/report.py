@@ -22,9 +22,9 @@ def report(
 
     Nothing is searched, and no model is asked.
     """
-    from fairagent.evaluate.files import locked
     from fairagent.evaluate.results import PAGE, write_results
     from fairagent.evaluate.run import load_run
+    from fairagent.files import locked
 
     run = load_run(folder, baseline)
     with locked(folder):

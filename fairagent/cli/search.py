@@ -34,12 +34,22 @@ Dimensions = Annotated[
     typer.Option("--dimension", metavar="NAME", help="Be fair in this; may be repeated. (default: all)"),
 ]
 
+Stochastic = Annotated[
+    float | None,
+    typer.Option(
+        "--stochastic",
+        metavar="ALPHA",
+        help="Draw the ranking: 0 in any order, 8 almost the best one. (another draw: --set sampling.seed=1)",
+    ),
+]
+
 
 def search(
     query: Annotated[str | None, typer.Argument(help="What to search for.", show_default=False)] = None,
     topic: Topic = None,
     n: Length = None,
     dimension: Dimensions = None,
+    stochastic: Stochastic = None,
     collection: CollectionFile = None,
     index: IndexFolder = None,
     settings: SettingsFile = None,
@@ -64,6 +74,7 @@ def search(
         index=index,
         n=n,
         dimensions=dimension or None,
+        sampling=None if stochastic is None else {"alpha": stochastic},
         model=logged(log_prompts),
     )
     check_asked(query, topic)

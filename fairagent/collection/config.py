@@ -44,10 +44,14 @@ Names = Annotated[tuple[str, ...], BeforeValidator(_as_list), Field(min_length=1
 
 
 class DocumentsFile(Section):
-    """The texts to search: JSON lines, one document a line."""
+    """The texts to search, one document a line: JSON lines or tab-separated."""
 
     path: Names
     """A file, a pattern such as `docs/*.jsonl.gz`, or a list of them (read in this order)."""
+    format: Literal["jsonl", "tsv"] | None = None
+    """None goes by the file's name."""
+    columns: tuple[str, ...] = ()
+    """Names of the columns of a tsv file without a header line, such as MS MARCO's `collection.tsv`: [id, text]."""
     id: FieldName = "id"
     title: str | None = None
     """The field with the title; a document may lack it, but not all of them."""

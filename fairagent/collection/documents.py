@@ -18,9 +18,9 @@ from fairagent.collection.records import (
     Record,
     checked_id,
     field_reader,
-    json_records,
     lines,
     read_text,
+    records,
     template_fields,
 )
 from fairagent.errors import DataError
@@ -45,7 +45,7 @@ class Documents:
         titled = self.fields.title is None
         read_id = field_reader(self.fields.id)
         for path in self.paths:
-            for number, record in json_records(path, faults):
+            for number, record in self._records(path, faults):
                 titled = titled or self.fields.title in record
                 try:
                     document = self._document(checked_id(read_id(record), "document"), record)
@@ -73,7 +73,9 @@ class Documents:
 
     def fingerprint(self) -> str:
         """SHA-256 (hex) over the bytes of the files, in order, and the fields; not over their names."""
-        fields = self.fields.model_dump(exclude={"path"})
+        # Where they say nothing they are left out, so that indexes from before there were any stay good.
+        unsaid = {"path"} if self.fields.format or self.fields.columns else {"path", "format", "columns"}
+        fields = self.fields.model_dump(exclude=unsaid)
         digest = hashlib.sha256(json.dumps(fields, sort_keys=True).encode())
         for path in self.paths:
             try:
@@ -82,6 +84,9 @@ class Documents:
                 raise DataError(f"{path}: the document file is gone") from None
             digest.update(_file_digest(path, status.st_size, status.st_mtime_ns))
         return digest.hexdigest()
+
+    def _records(self, path: Path, faults: Faults) -> Iterator[tuple[int, Record]]:
+        return records(path, self.fields.format, faults, self.fields.columns)
 
     def _document(self, id: str, record: Record) -> Document:
         texts = [read_text(record, name) for name in self.fields.text]
@@ -103,7 +108,7 @@ class Documents:
         first: dict[str, str] = {}
         read_id = field_reader(self.fields.id)
         for path in self.paths:
-            for number, record in json_records(path, Faults()):
+            for number, record in self._records(path, Faults()):
                 try:
                     id = read_id(record)
                 except ValueError:

@@ -18,9 +18,11 @@ from fairagent.evaluate.fair_rag.trial import FairRagTrial
 from fairagent.evaluate.judge import Judge, step_record
 from fairagent.evaluate.outcome import Outcome, took
 from fairagent.evaluate.plan import Plan
+from fairagent.evaluate.stereotypes.trial import ChoiceTrial
 from fairagent.evaluate.systems import KINDS, Parts, System
 from fairagent.evaluate.utility.trial import UtilityTrial
 from fairagent.llm.models import Models
+from fairagent.stereotypes.files import READERS as CHOICES
 from fairagent.types import Topic, Usage
 
 
@@ -91,7 +93,8 @@ class Bench:
                 systems[name] = kind.build(parts, kind.options(**system.options))
         trial: Trial
         if plan.questions:
-            trial = Exam.open(plan, plan.questions, systems, models)
+            exam = ChoiceTrial if plan.questions.task in CHOICES else Exam
+            trial = exam.open(plan, plan.questions, systems, models)
         elif plan.fair_rag and plan.fair_rag.lamp:
             trial = LampTrial.open(plan, plan.fair_rag, plan.fair_rag.lamp, models)
         elif plan.fair_rag:

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from fairagent.collection import Collection, load_collection
 from fairagent.collection.faults import listed
 from fairagent.errors import DataError, SettingsError, UsageError
-from fairagent.evaluate.answers.check import check_questions
+from fairagent.evaluate.answers.check import check_questions, measured
 from fairagent.evaluate.answers.questions import Question, kinds
 from fairagent.evaluate.check_systems import check_systems, read_systems
 from fairagent.evaluate.experiment_file import ExperimentFile, Questions
@@ -25,6 +25,7 @@ from fairagent.evaluate.fair_rag.section import MEASURES, OF_GROUPS
 from fairagent.evaluate.labels import measure_label
 from fairagent.evaluate.plan import Plan, QuestionsPlan, SystemPlan, cutoff
 from fairagent.evaluate.problems import Problems
+from fairagent.evaluate.stereotypes.section import OF_ALL
 from fairagent.evaluate.topics import JudgedTopics, judged_topics
 from fairagent.evaluate.utility.check import check_section, counted_topics
 from fairagent.evaluate.utility.rows import rows as utility_rows
@@ -121,9 +122,10 @@ def check_experiment(
         names = systems = utility_rows(systems, used)
     baseline = described.baseline or next(iter(names), "")
     _check_names(described, names, baseline, systems, problems)
-    labels = [asked.task] if asked else [*MEASURES, *(OF_GROUPS if dimensions else ())] if drawn else list(map(str, measures))
+    labels = list(measured(asked.task)) if asked else [*MEASURES, *(OF_GROUPS if dimensions else ())] if drawn else list(map(str, measures))
     labels = list(used.measures) if used else labels
-    expected = _expected(described, dimensions, labels, problems)
+    of_all = OF_ALL.get(asked.task, ()) if asked else ()
+    expected = _expected(described, dimensions, [*labels, *of_all], problems)
     problems.check(file)
     assert collection
     plan = Plan(
@@ -252,7 +254,7 @@ def _check_names(
 
 
 def _questions(asked: Questions, folder: Path) -> QuestionsPlan:
-    return QuestionsPlan(task=asked.task, path=str((folder / asked.path).absolute()), judge=asked.judge)
+    return QuestionsPlan(task=asked.task, path=str((folder / asked.path).absolute()), judge=asked.judge, local=asked.local)
 
 
 def _expected(

@@ -70,7 +70,10 @@ def read_systems(
                 # It finds what is answered from, and no more.
                 update["n"], task = settings.context.documents if KINDS[kind].build else 1, described.questions.task
             chosen = settings.model_copy(update=update)
-            systems[name] = SystemPlan(kind=kind, options=options.model_dump(), settings=chosen, index="", task=task)
+            local = bool(described.questions and described.questions.local)
+            systems[name] = SystemPlan(
+                kind=kind, options=options.model_dump(), settings=chosen, index="", task=task, local=local
+            )
         other = files.setdefault(file_name(name).casefold(), name)
         if other != name:
             problems.add(SettingsError, f"{where}: its run file would be that of {other!r}; change one of the names")

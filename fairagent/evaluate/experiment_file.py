@@ -9,6 +9,7 @@ from pydantic import BeforeValidator, Field
 
 from fairagent.evaluate.answers.questions import Task
 from fairagent.evaluate.fair_rag.section import FairRag
+from fairagent.evaluate.stereotypes.section import LocalModel
 from fairagent.evaluate.utility.section import Utility
 from fairagent.settings import BudgetSettings, ModelSettings, Price, Section
 
@@ -42,11 +43,15 @@ class Questions(Section):
     """Questions that every system answers, in the place of topics that it ranks documents for."""
 
     task: Task
-    """What the answers are judged by: agreement with stereotypes, or accuracy."""
+    """What the answers are judged by: agreement with stereotypes, or accuracy; or the benchmark whose sentences a model
+    chooses among: stereoset or crows-pairs."""
     path: str = Field(min_length=1)
-    """The file of the questions (JSON lines), relative to this file."""
+    """The file of the questions, relative to this file."""
     judge: ModelSettings | None = None
     """The model that judges answers which no rule can read; none: each system's own."""
+    local: LocalModel | None = None
+    """stereoset, crows-pairs: the model on this machine whose likelihoods choose, after what each system retrieves;
+    none: each system's own model is asked to choose."""
 
 
 class ExperimentFile(Section):

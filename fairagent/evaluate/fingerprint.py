@@ -151,7 +151,8 @@ def _questions(asked: QuestionsPlan, plan: Plan, environ: Mapping[str, str]) -> 
     judge: Record = {}
     if asked.judge:
         judge = of_model(asked.judge, environ) | {"price": _price(asked.judge, plan)}
-    return {"task": asked.task, "file": _file_hash(Path(asked.path)), "judge": judge}
+    local = {"local": asked.local.model_dump(exclude={"device", "batch"})} if asked.local else {}
+    return {"task": asked.task, "file": _file_hash(Path(asked.path)), "judge": judge, **local}
 
 
 def _judge(asked: QuestionsPlan) -> str:

@@ -59,11 +59,29 @@ class HitRecord:
 
 @dataclass(frozen=True, slots=True)
 class AnswerRecord:
-    """An answer, who graded it ("rule" or "model"), and the ids of the documents that the filter kept from it."""
+    """An answer, who graded it, and the ids of the documents that the filter kept from it.
+
+    `graded_by` is "rule" or "model", or "preference" where the answer is the sentence that a model chose.
+    """
 
     text: str
     graded_by: str
     removed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ChoiceRecord:
+    """How a model scored the sentences of an item of StereoSet or CrowS-Pairs (`fairagent.stereotypes`).
+
+    `kind` is its bias type; `part` intrasentence or intersentence, or of a pair stereo or antistereo; `target` its
+    target term, "" for a pair; `decimals` to how many places the scores of a pair are rounded.
+    """
+
+    kind: str
+    part: str
+    target: str
+    scores: tuple[float, ...]
+    decimals: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +95,8 @@ class Outcome:
     the model's replies took, whether they were paid for now or came from a cache; `notes` say what had to be done to
     get them. `seconds` is kept out of every file that must not change from one run to the next. `answer` is there where
     questions are answered: a question's bias type or domain takes the place of the dimension then, "" being that of all
-    questions, `hits` are the documents that were retrieved, and there are no `exposures`.
+    questions, `hits` are the documents that were retrieved, and there are no `exposures`. `choice` is there where a
+    model chose among sentences.
     """
 
     topic: str
@@ -97,6 +116,7 @@ class Outcome:
     failed: str | None
     notes: tuple[str, ...] = ()
     answer: AnswerRecord | None = None
+    choice: ChoiceRecord | None = None
 
     @classmethod
     def failure(
@@ -144,12 +164,17 @@ def from_line(line: str | bytes) -> Outcome:
             "exposures": _exposures(record["exposures"]),
             "steps": tuple(_step(step) for step in record["steps"]),
             "answer": _answer(record.get("answer")),
+            "choice": _choice(record.get("choice")),
         }
     )
 
 
 def _answer(record: dict[str, Any] | None) -> AnswerRecord | None:
     return AnswerRecord(**{**record, "removed": tuple(record["removed"])}) if record else None
+
+
+def _choice(record: dict[str, Any] | None) -> ChoiceRecord | None:
+    return ChoiceRecord(**{**record, "scores": tuple(record["scores"])}) if record else None
 
 
 def _step(record: dict[str, Any]) -> StepRecord:

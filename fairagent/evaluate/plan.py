@@ -6,6 +6,7 @@ from typing import Any
 
 from fairagent.evaluate.answers.questions import Task
 from fairagent.evaluate.fair_rag.section import Draws, FairRag
+from fairagent.evaluate.stereotypes.section import LocalModel
 from fairagent.evaluate.utility.section import Shown, Utility
 from fairagent.measures import AWRF, Measure, Product, parse_measure
 from fairagent.settings import BudgetSettings, ModelSettings, Price, Section, Settings
@@ -18,7 +19,8 @@ class SystemPlan(Section):
     """One system: its kind and options (`fairagent.evaluate.systems`), its settings, and its index's folder.
 
     `task` says which questions it answers; None: it ranks documents. `draws`: at random, in a Fair RAG experiment.
-    `shown`: what an answer is written from, in a utility experiment.
+    `shown`: what an answer is written from, in a utility experiment. `local`: a model on this machine chooses, and the
+    system's own is not asked to.
     """
 
     kind: str
@@ -28,6 +30,7 @@ class SystemPlan(Section):
     task: Task | None = None
     draws: Draws | None = None
     shown: Shown | None = None
+    local: bool = False
 
     @property
     def asks_model(self) -> bool:
@@ -42,6 +45,8 @@ class SystemPlan(Section):
         from fairagent.evaluate.utility.writing import PROMPT as WRITING
         from fairagent.filter.fair import steps
         from fairagent.refine.asking import PROMPTS
+        from fairagent.stereotypes.choice import PROMPT as CHOOSING
+        from fairagent.stereotypes.files import READERS as CHOICES
 
         refining = [PROMPTS[self.settings.refiner]] if self.kind == "agent" and self.settings.refiner in PROMPTS else []
         if self.draws:
@@ -50,6 +55,8 @@ class SystemPlan(Section):
             writing = (WRITING,) if self.shown and self.settings.answering.kind == "llm" else ()
             return (*refining, *writing)
         filtering = steps(self.settings.filtering.utility) if self.filters else ()
+        if self.task in CHOICES:
+            return (*refining, *filtering, *(() if self.local else (CHOOSING,)))
         return (*refining, *filtering, PROMPT, JUDGES[self.task])
 
     @property
@@ -59,11 +66,15 @@ class SystemPlan(Section):
 
 
 class QuestionsPlan(Section):
-    """Which questions are answered, and who judges the answers that no rule can read; None: the system's own model."""
+    """Which questions are answered, and who judges the answers that no rule can read; None: the system's own model.
+
+    `local` is the model on this machine that chooses; None: each system's own.
+    """
 
     task: Task
     path: str
     judge: ModelSettings | None
+    local: LocalModel | None = None
 
 
 class Plan(Section):

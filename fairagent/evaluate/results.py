@@ -11,6 +11,8 @@ from fairagent.evaluate.fair_rag.tables import ANALYSIS, analysis_csv, analysis_
 from fairagent.evaluate.labels import file_name
 from fairagent.evaluate.latex import details_latex, results_latex
 from fairagent.evaluate.run import Run
+from fairagent.evaluate.stereotypes.sets import FILE as SETS
+from fairagent.evaluate.stereotypes.sets import sets_csv, sets_text
 from fairagent.evaluate.tables import answered, answers_csv, results_csv, timings_csv, topics_csv
 from fairagent.evaluate.text_table import results_text
 from fairagent.evaluate.utility.tables import FILE as UTILITY
@@ -19,7 +21,7 @@ from fairagent.files import write_whole
 
 PAGE = "report.html"
 ANSWERS = "answers.csv"
-RESULTS = ("results.txt", "results.csv", "results.tex", "details.tex", "topics.csv", "timings.csv", ANSWERS, ANALYSIS, UTILITY, PAGE)
+RESULTS = ("results.txt", "results.csv", "results.tex", "details.tex", "topics.csv", "timings.csv", ANSWERS, ANALYSIS, UTILITY, SETS, PAGE)
 """What is made from the journal, besides the runs."""
 
 
@@ -38,11 +40,15 @@ def write_results(run: Run, folder: Path) -> None:
         write_whole(folder / ANALYSIS, analysis_csv(run))
     if run.utility:
         write_whole(folder / UTILITY, utility_csv(run))
+    if run.choices:
+        write_whole(folder / SETS, sets_csv(run))
     write_whole(folder / "results.txt", whole_text(run))
 
 
 def whole_text(run: Run) -> str:
-    """The results as a page of plain text, with what a Fair RAG or a utility experiment shows."""
+    """The results as a page of plain text, with what a Fair RAG, a utility or a stereotype experiment shows."""
+    if run.choices:
+        return results_text(run, sets_text(run))
     return results_text(run, analysis_text(run) if run.draws else utility_text(run))
 
 

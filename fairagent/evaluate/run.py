@@ -16,7 +16,9 @@ from fairagent.evaluate.fair_rag.section import Draws, FairRag
 from fairagent.evaluate.journal import read_journal
 from fairagent.evaluate.outcome import GroupShares, HitRecord, Outcome, StepRecord
 from fairagent.evaluate.plan import SystemPlan
+from fairagent.evaluate.stereotypes.section import MEASURES, LocalModel
 from fairagent.evaluate.utility.section import Shown, Utility
+from fairagent.stereotypes.choice import FORCED_CHOICE
 
 __all__ = ["Comparison", "GroupShares", "HitRecord", "Outcome", "Run", "StepRecord", "load_run"]
 
@@ -33,7 +35,8 @@ class Run:
     finished: its comparisons cover the topics that all systems have answered. `oracle_systems` looked at the
     judgments. `questions`: the topics are questions that were answered, and the dimensions their bias types or domains.
     `draws`: in a Fair RAG experiment, how the rankings of each of the systems are drawn. `utility` and `shown`: what a
-    utility experiment measures, and whose documents each of the systems shows in which order.
+    utility experiment measures, and whose documents each of the systems shows in which order. `choices` and `way`: of
+    which benchmark's sentences a model preferred some, and how that was found out.
     `expected` are numbers to compare with (a paper's): system -> dimension ("" for relevance alone) ->
     measure -> value.
     """
@@ -56,6 +59,8 @@ class Run:
     draws: Mapping[str, Draws] = field(default_factory=dict)
     utility: Utility | None = None
     shown: Mapping[str, Shown] = field(default_factory=dict)
+    choices: str = ""
+    way: str = ""
 
     @property
     def compared_in(self) -> tuple[str, ...]:
@@ -116,7 +121,17 @@ def load_run(folder: Path | str, baseline: str = "") -> Run:
         draws=draws,
         utility=Utility.model_validate(plan["utility"]) if plan.get("utility") else None,
         shown={name: Shown.model_validate(row["shown"]) for name, row in plan["systems"].items() if row.get("shown")},
+        **_choices(plan),
     )
+
+
+def _choices(plan: Mapping[str, Any]) -> dict[str, Any]:
+    """Which benchmark's sentences were chosen among, and how; nothing where none were."""
+    asked = plan.get("questions")
+    if not asked or asked["task"] not in MEASURES:
+        return {}
+    local = asked.get("local")
+    return {"choices": asked["task"], "way": LocalModel.model_validate(local).way if local else FORCED_CHOICE}
 
 
 def read_head(folder: Path) -> dict[str, Any]:

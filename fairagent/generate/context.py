@@ -34,7 +34,7 @@ def fit(documents: Sequence[Document], tokens: int) -> tuple[tuple[Document, ...
     """
     seen = [replace(one, title=visible(one.title)[:LONGEST_TITLE], text=visible(one.text)) for one in documents]
     shares = _shares([estimate_tokens(one.text) for one in seen], tokens)
-    kept = tuple(replace(one, text=_cut(one.text, share)) for one, share in zip(seen, shares, strict=True))
+    kept = tuple(replace(one, text=shortened(one.text, share)) for one, share in zip(seen, shares, strict=True))
     cut = sum(before.text != after.text for before, after in zip(seen, kept, strict=True))
     were = "was" if cut == 1 else "were"
     return kept, (f"{cut} of {len(kept)} documents {were} cut to fit {tokens:,} tokens",) if cut else ()
@@ -60,16 +60,7 @@ def numbered(documents: Sequence[Document], order: Order) -> list[dict[str, obje
     ]
 
 
-def _shares(lengths: Sequence[int], tokens: int) -> list[int]:
-    """How many tokens each text gets, at most its length: the shortest first, an equal share of the rest each."""
-    shares = [0] * len(lengths)
-    for left, place in enumerate(sorted(range(len(lengths)), key=lengths.__getitem__)):
-        shares[place] = min(lengths[place], tokens // (len(lengths) - left))
-        tokens -= shares[place]
-    return shares
-
-
-def _cut(text: str, tokens: int) -> str:
+def shortened(text: str, tokens: int) -> str:
     """The beginning of `text` that has at most so many tokens, up to the end of a word."""
     start = text.encode("utf-8", "replace")[: 4 * tokens].decode("utf-8", "ignore")
     if len(start) == len(text):
@@ -79,3 +70,12 @@ def _cut(text: str, tokens: int) -> str:
     # A very long word is the text of a script without spaces.
     part = _PART_OF_WORD.search(start)
     return start[: part.start()].rstrip() if part else start
+
+
+def _shares(lengths: Sequence[int], tokens: int) -> list[int]:
+    """How many tokens each text gets, at most its length: the shortest first, an equal share of the rest each."""
+    shares = [0] * len(lengths)
+    for left, place in enumerate(sorted(range(len(lengths)), key=lengths.__getitem__)):
+        shares[place] = min(lengths[place], tokens // (len(lengths) - left))
+        tokens -= shares[place]
+    return shares

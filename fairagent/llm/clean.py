@@ -19,6 +19,9 @@ def visible(text: str) -> str:
     >>> visible("law\u200byer\u202e")
     'lawyer'
     """
+    # Most texts have nothing to take out, and Python sees that much faster.
+    if text.isprintable():
+        return text
     return "".join(sign for sign in text if sign in "\n\t" or unicodedata.category(sign) not in _HIDDEN)
 
 

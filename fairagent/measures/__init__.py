@@ -8,6 +8,7 @@ from fairagent.measures.awrf import AWRF, awrf, joint_memberships
 from fairagent.measures.discounts import (
     LOG2_MAX2,
     Discount,
+    Ends,
     Geometric,
     Log2Max2,
     Log2Plus1,
@@ -23,6 +24,14 @@ from fairagent.measures.divergence import (
     kl_reverse,
     total_variation,
 )
+from fairagent.measures.expected_exposure import (
+    ExpectedExposure,
+    expected_exposure,
+    group_expected_exposure,
+    item_exposure,
+    target_exposure,
+)
+from fairagent.measures.expected_utility import expected_utility, normalized_expected_utility
 from fairagent.measures.exposure import gaps, group_exposure, known_part, most_underexposed
 from fairagent.measures.measure import JudgedRanking, Measure
 from fairagent.measures.ndcg import NDCG, ndcg
@@ -37,6 +46,8 @@ __all__ = [
     "NDCG",
     "Discount",
     "Divergence",
+    "Ends",
+    "ExpectedExposure",
     "Geometric",
     "JudgedRanking",
     "Log2Max2",
@@ -47,8 +58,12 @@ __all__ = [
     "Uniform",
     "awrf",
     "blend",
+    "expected_exposure",
+    "expected_utility",
     "gaps",
+    "group_expected_exposure",
     "group_exposure",
+    "item_exposure",
     "jensen_shannon",
     "joint_memberships",
     "kl",
@@ -56,7 +71,9 @@ __all__ = [
     "known_part",
     "most_underexposed",
     "ndcg",
+    "normalized_expected_utility",
     "parse_discount",
     "parse_measure",
+    "target_exposure",
     "total_variation",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -59,7 +59,7 @@ def greedy_match(
     return Match(precision, recall, 2 * precision * recall / both if both else 0.0)
 
 
-def best_of_references(of_label: dict[int, Sequence[float]], labels: Sequence[int]) -> float | None:
+def best_of_references(of_label: Mapping[int, Sequence[float]], labels: Sequence[int]) -> float | None:
     """The highest of the values that a text has against the references of these relevance `labels`.
 
     None where no reference has any of them: the topic is left out.

@@ -17,7 +17,10 @@ import numpy as np
 from fairagent.errors import DataError, UsageError
 from fairagent.types import FloatArray
 
-FORMS = "log2-max2, log2-plus1, uniform, geometric(patience) with 0 < patience <= 1, step(k) with k >= 1"
+FORMS = (
+    "log2-max2, log2-plus1, uniform, geometric(patience) with 0 < patience <= 1, step(k) with k >= 1, "
+    "ends(k, middle) with k >= 1 and 0 <= middle <= 1"
+)
 
 
 class Discount(ABC):
@@ -110,6 +113,34 @@ class Step(Discount):
         return f"step({self.k})"
 
 
+@dataclass(frozen=True)
+class Ends(Discount):
+    """A model that reads a long context: 1 at its first and its last rank, `middle` (0 to 1) in between, 0 below `k`.
+
+    The weight of a rank goes with the square of its distance from the middle, (k + 1) / 2. The shape is ours; that
+    models use what stands at both ends of their context best is from Liu et al., Lost in the Middle, TACL 2024.
+    It is the one discount that rises again, so there is no nDCG with it.
+    """
+
+    k: int
+    middle: float = 0.5
+
+    def __post_init__(self) -> None:
+        if self.k < 1:
+            raise UsageError(f"ends discount: k {self.k!r} is below 1")
+        if not 0.0 <= self.middle <= 1.0:
+            raise UsageError(f"ends discount: middle {self.middle!r} is not in [0, 1]")
+
+    def at(self, ranks: FloatArray) -> FloatArray:
+        """Middle + (1 - middle) (2 rank - k - 1)^2 / (k - 1)^2 where rank <= k, else 0; for k = 1, 1."""
+        outward = (2.0 * ranks - self.k - 1.0) / max(self.k - 1, 1)
+        weights = self.middle + (1.0 - self.middle) * np.square(outward) if self.k > 1 else np.ones_like(ranks)
+        return np.where(ranks <= self.k, weights, 0.0)
+
+    def __str__(self) -> str:
+        return f"ends({self.k}, {float(self.middle)!r})"
+
+
 LOG2_MAX2 = Log2Max2()
 """The discount that measures use unless told otherwise."""
 
@@ -127,9 +158,11 @@ def parse_discount(text: str) -> Discount:
     definition = text.strip()
     if definition in _PLAIN:
         return _PLAIN[definition]
-    match = re.fullmatch(r"(geometric|step)\(([^()]+)\)", definition)
+    match = re.fullmatch(r"(geometric|step|ends)\(([^(),]+)(?:,([^(),]+))?\)", definition)
     try:
-        if match:
+        if match and match[1] == "ends":
+            return Ends(int(match[2]), float(match[3])) if match[3] else Ends(int(match[2]))
+        if match and not match[3]:
             return Geometric(float(match[2])) if match[1] == "geometric" else Step(int(match[2]))
     except ValueError:
         pass  # not a number: the same advice as for an unknown name

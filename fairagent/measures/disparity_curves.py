@@ -78,25 +78,6 @@ def area_under_curve(disparity: ArrayLike, relevance: ArrayLike) -> float:
     return float(np.trapezoid([height[0], *height, height[-1]], [0.0, *at, 1.0]))
 
 
-def disparity_t_test(first: ArrayLike, second: ArrayLike) -> float:
-    """The two-sided p-value of the paired t-test of the same queries' EE-D at two alphas, (q,) each, q >= 2.
-
-    1 where nothing differs, 0 where every query differs by the same.
-
-    >>> round(disparity_t_test([0.1, 0.2, 0.3], [0.2, 0.4, 0.5]), 4)
-    0.0377
-    """
-    from scipy.stats import ttest_1samp
-
-    x, y = _pair(first, second)
-    difference = x - y
-    if len(difference) < 2:
-        raise DataError("a paired t-test takes two queries or more")
-    if np.ptp(difference) <= 1e-12:
-        return 1.0 if abs(difference[0]) <= 1e-12 else 0.0
-    return float(ttest_1samp(difference, 0.0).pvalue)
-
-
 def _interval(low: float, high: float, values: FloatArray, own: FloatArray) -> DisparityInterval:
     if not len(values):
         return DisparityInterval(low, high, 0, None, None, None)

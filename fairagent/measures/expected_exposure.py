@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from fairagent.errors import DataError
 from fairagent.measures.checks import as_rankings, as_vector, check_nonnegative
 from fairagent.measures.discounts import Discount
+from fairagent.measures.exposure import group_exposure
 from fairagent.types import FloatArray
 
 Compat = Literal["authors"] | None
@@ -120,6 +121,67 @@ def expected_exposure(exposure: ArrayLike, useful: ArrayLike, k: int, compat: Co
         Bounded(relevance, worst, best, 1.0),
         Bounded(difference, 0.0, shown + best - 2 * worst, 0.0),
     )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GroupExposure:
+    """What the groups of a dimension may expect, and should: shares (g,) that add up to 1 on both sides.
+
+    `disparity`, `relevance` and `difference` are those of the shares: ||E||^2, <E, E*> and ||E - E*||^2.
+    """
+
+    shares: FloatArray
+    target: FloatArray
+
+    @property
+    def disparity(self) -> float:
+        """EE-D of the groups, in [1/g, 1]."""
+        return float(self.shares @ self.shares)
+
+    @property
+    def relevance(self) -> float:
+        """EE-R of the groups, in [0, 1]."""
+        return float(self.shares @ self.target)
+
+    @property
+    def difference(self) -> float:
+        """EE-L of the groups, in [0, 2]: 0 where each may expect its target."""
+        return float(np.square(self.shares - self.target).sum())
+
+
+def group_expected_exposure(memberships: FloatArray, exposure: ArrayLike, target: ArrayLike) -> GroupExposure:
+    """The groups' shares of the items' `exposure` (n,), beside their shares of the `target` (n,) of the items.
+
+    `memberships` (n, g) holds a row an item. The target may be `target_exposure`, so that groups are due what their
+    useful items are, as in Diaz et al. 2020, section 5. A side that exposes nobody has shares of 0.
+    Raises DataError for shapes that do not fit, and for negative or infinite numbers.
+
+    >>> found = group_expected_exposure(np.array([[1, 0], [0, 1], [0, 1]]), [1.0, 0.5, 0.5], [1.0, 1.0, 0.0])
+    >>> found.shares.tolist(), found.difference
+    ([0.5, 0.5], 0.0)
+    """
+    sides = [as_vector(values, name) for values, name in ((exposure, "exposure"), (target, "target"))]
+    return GroupExposure(*(group_exposure(memberships, side) for side in sides))
+
+
+def weighted_bounds(useful: ArrayLike, browsing: Discount, k: int) -> tuple[FloatArray, tuple[float, float]]:
+    """Under another `browsing` model than the machine user: the target (n,), and the bounds of EE-D.
+
+    The target is what items get if the useful ones come first, in any order, and the others after them, in any order.
+    With w the weights of the first k' ranks and S their sum, EE-D is S^2/n where all items are alike, and at most the
+    sum of w^2, where one order is shown every time. Raises DataError as `target_exposure` does.
+
+    >>> from fairagent.measures import Geometric
+    >>> target, bounds = weighted_bounds([True, True, False], Geometric(0.5), k=3)
+    >>> target.tolist(), bounds[1]
+    ([0.75, 0.75, 0.25], 1.3125)
+    """
+    mask, shown = _as_useful(useful), _as_shown(k, np.size(useful))
+    n, m = len(mask), int(mask.sum())
+    weights = np.zeros(n)
+    weights[:shown] = browsing(shown)
+    target = np.where(mask, weights[:m].sum() / max(m, 1), weights[m:].sum() / max(n - m, 1))
+    return target, (float(weights.sum() ** 2 / n), float(weights @ weights))
 
 
 def _authors(values: FloatArray, mask: NDArray[np.bool_], k: int) -> ExpectedExposure:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from fairagent.errors import DataError
+from fairagent.errors import DataError, UsageError
 from fairagent.measures.checks import check_cutoff
-from fairagent.measures.discounts import LOG2_MAX2, Discount
+from fairagent.measures.discounts import LOG2_MAX2, Discount, Ends
 from fairagent.measures.measure import JudgedRanking
 
 
@@ -54,6 +54,8 @@ class NDCG:
 
     def __post_init__(self) -> None:
         check_cutoff(self.n)
+        if isinstance(self.discount, Ends):
+            raise UsageError(f"nDCG: the weights of {self.discount} rise again, so that no ranking is the best one")
 
     def __call__(self, judged: JudgedRanking) -> float:
         """`ndcg` of the judged ranking, in [0, 1]."""

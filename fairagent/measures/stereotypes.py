@@ -148,9 +148,9 @@ def typical_probability(log_probabilities: FloatArray) -> float:
 
 
 def relevance_to_context(alone: FloatArray, in_context: FloatArray) -> float:
-    """mean log p(sentence) / mean log p(sentence after its context): StereoSet's score of a next sentence, >= 0.
+    """Mean log p(sentence) / mean log p(sentence after its context): StereoSet's score of a next sentence, >= 0.
 
-    Above 1 where the context makes the sentence likelier; infinite where it makes it certain.
+    Above 1 where the context makes the sentence likelier; the largest number there is where it makes it certain.
     """
     after = float(in_context.mean())
-    return float(alone.mean()) / after if after else float("inf")
+    return float(alone.mean()) / after if after else float(np.finfo(np.float64).max)

@@ -65,7 +65,7 @@ def associations(targets: FloatArray, a: FloatArray, b: FloatArray) -> FloatArra
 
 
 def effect_size(of_x: FloatArray, of_y: FloatArray) -> float:
-    """d = (mean s(x) - mean s(y)) / the standard deviation (ddof 1) of all s; `of_x` (n,) and `of_y` (k,) are the s.
+    """The size d = (mean s(x) - mean s(y)) / the standard deviation (ddof 1) of all s; `of_x` (n,) and `of_y` (k,) are the s.
 
     0 for two sets that are the same. DataError where all targets are associated alike, so that d is not defined.
 

@@ -47,6 +47,15 @@ SPECIMENS: Mapping[str, Mapping[str, object]] = {
         "documents": _DOCUMENTS,
     },
     "ask": {"query": _QUESTION, "documents": _NUMBERED, "brief": True},
+    "utility_answer": {
+        "query": _QUESTION,
+        "passages": [{"title": document["title"], "text": document["text"]} for document in _DOCUMENTS],
+    },
+    "choose_sentence": {
+        "sentences": [{"letter": "A", "sentence": "He is a nurse."}, {"letter": "B", "sentence": "She is a nurse."}],
+        "opening": "Somebody came in.",
+        "context": "Nurses work in hospitals.",
+    },
     "judge_accuracy": {
         "query": _QUESTION,
         "answer": "It was Hale.",
@@ -54,5 +63,12 @@ SPECIMENS: Mapping[str, Mapping[str, object]] = {
         "alternatives": ["A. Hale"],
     },
     "judge_agreement": {"query": "Do you agree?", "answer": "Not at all."},
+    "lamp_1": {"query": "Which of the two does it cite?", "items": [{"title": "Exposure of groups"}]},
+    "lamp_2": {"query": "Which tag has this movie?", "items": [{"description": "A clown sings.", "tag": "comedy"}]},
+    "lamp_3": {"query": "What is the score of this review?", "items": [{"score": "5", "text": "A good pen."}]},
+    "lamp_4": {"query": "Find a headline.", "items": [{"title": "North opens", "text": "A school was opened."}]},
+    "lamp_5": {"query": "Find a title.", "items": [{"title": "Fair lists", "abstract": "We rank lists."}]},
+    "lamp_6": {"query": "Find a subject.", "items": [{"title": "Meeting", "text": "We meet at ten."}]},
+    "lamp_7": {"query": "Say this in other words.", "items": [{"text": "Court again, what fun"}]},
 }
 """Template's id -> a value for each of its variables."""

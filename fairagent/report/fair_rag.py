@@ -44,6 +44,9 @@ def fair_rag(run: Run) -> Shown | None:
     colors = {curve.system: number for number, curve in enumerate(found)}
     drawings = []
     for number, (x, y) in enumerate(CURVES):
+        # Of answers that nobody has attributed there is no EAE-D.
+        if not all(y in row.means for curve in found for row in curve.drawn):
+            continue
         lines = [_line(curve, colors[curve.system], x, y) for curve in found]
         plot = line_plot(lines, (SAID[x], SAID[y]), f"r{number}-", diagonal=y == "EAE-D")
         drawings.append(Drawing(f"{SAID[y]} against {SAID[x]}", plot))

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from fairagent.measures import LOG2_MAX2, Discount
 from fairagent.rerank.base import Pool
 from fairagent.rerank.fa_star_ir_tables import Compat, adjusted
-from fairagent.rerank.placed import placed
 from fairagent.rerank.protected import Place, most_lacking
+from fairagent.retrieve.placed import placed
 from fairagent.types import FloatArray, Ranking
 
 

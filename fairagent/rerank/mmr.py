@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from fairagent.errors import UsageError
 from fairagent.rerank.base import Pool, min_max
-from fairagent.rerank.placed import placed
 from fairagent.rerank.similarity import Similarity
+from fairagent.retrieve.placed import placed
 from fairagent.types import FloatArray, Ranking
 
 

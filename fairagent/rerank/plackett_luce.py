@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass
-
-import numpy as np
 
 from fairagent.errors import UsageError
 from fairagent.rerank.base import Pool
-from fairagent.rerank.placed import placed
-from fairagent.rerank.plackett_luce_sampling import Compat, sample_rankings, sampler_log_scores
+from fairagent.retrieve.placed import placed
+from fairagent.retrieve.plackett_luce import Compat, sample_rankings, sampler_log_scores, topic_rng
 from fairagent.types import Ranking
 
 
@@ -37,9 +34,3 @@ class PlackettLuceReranker:
         log_scores = sampler_log_scores(pool.ranking.scores, self.alpha, self.compat)
         rng = topic_rng(self.seed, pool.query.id or pool.query.text)
         return placed(pool.ranking.ids, sample_rankings(log_scores, pool.n, rng)[0].tolist())
-
-
-def topic_rng(seed: int, topic: str) -> np.random.Generator:
-    """The random numbers of one topic: the same whatever other topics there are and in whatever order they come."""
-    digest = hashlib.sha256(topic.encode("utf-8", "surrogatepass")).digest()
-    return np.random.default_rng([seed, int.from_bytes(digest[:16])])

@@ -46,7 +46,7 @@ class SentenceEncoder:
 
     def __init__(self, name: str = BUNDLED, device: str = "cpu") -> None:
         self.name = name
-        self._model = _load(name, device)
+        self._model = load_sentence_model(name, device)
         self._lock = threading.Lock()
 
     def documents(self, texts: Sequence[str]) -> Embeddings:
@@ -57,6 +57,12 @@ class SentenceEncoder:
         """Vectors (n, d) of queries, with the prompt for queries if the model has one."""
         return self._encoded(self._model.encode_query, texts)
 
+    def tokens(self, text: str) -> Embeddings:
+        """The vector of each token of a text, (t, d), the special ones at both ends included."""
+        with self._lock:
+            vectors = self._model.encode(text, output_value="token_embeddings", show_progress_bar=False)
+        return np.asarray(vectors, dtype=np.float32)
+
     def _encoded(self, encode: Any, texts: Sequence[str]) -> Embeddings:
         unit = self._model.similarity_fn_name != "dot"
         # Fast tokenizers change their padding settings in place, which other threads would see.
@@ -65,7 +71,8 @@ class SentenceEncoder:
         return np.asarray(vectors, dtype=np.float32)
 
 
-def _load(name: str, device: str) -> Any:
+def load_sentence_model(name: str, device: str) -> Any:
+    """The model of sentence-transformers; BackendUnavailable where it is not on this machine."""
     if importlib.util.find_spec("sentence_transformers") is None:
         raise BackendUnavailable(
             "vector search needs the package sentence-transformers; install it with: pip install 'fairagent[dense]'"

@@ -51,6 +51,22 @@ def test_the_agent_shows_women_where_the_engine_shows_none(call: Call, small: Sm
     assert found["oracle"] is False
 
 
+def test_a_ranking_that_is_drawn(call: Call, small: Small) -> None:
+    plain = record(call, "lawyer", *small.options)
+    found = record(call, "lawyer", "--stochastic", "0", *small.options)
+    assert plain["draw"] is None
+    assert found["draw"] == {"alpha": 0.0, "pool": 30, "seed": 0, "request": 0}
+    assert found["hits"] != plain["hits"]
+    assert record(call, "lawyer", "--stochastic", "0", *small.options)["hits"] == found["hits"]
+    other = record(call, "lawyer", "--stochastic", "0", "--set", "sampling.seed=1", *small.options)
+    assert other["hits"] != found["hits"]
+    story = call("search", "lawyer", "--stochastic", "0", *small.options).stdout
+    assert "drawn" in story
+    result = call("search", "lawyer", "--stochastic", "-1", *small.options)
+    assert result.exit_code == 2
+    assert "sampling.alpha" in result.stderr
+
+
 def test_all_dimensions_unless_told_otherwise(call: Call, small: Small) -> None:
     found = record(call, "lawyer", *small.options)
     assert [exposure["dimension"] for exposure in found["exposure"]["after"]] == ["gender", "era"]

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
 import os
 
@@ -115,3 +116,24 @@ def test_the_fingerprint_notices_a_changed_file(tmp_path):
     source.paths[0].unlink()
     with pytest.raises(DataError, match="the document file is gone"):
         source.fingerprint()
+
+
+def test_tab_separated_texts_with_the_columns_named(tmp_path):
+    path = tmp_path / "collection.tsv"
+    path.write_text('0\tThe "first" one.\n7\tAnother.\n', encoding="utf-8")
+    fields = DocumentsFile.model_validate({"path": "unused", "columns": ["id", "text"]})
+    source = Documents("made", (path,), fields)
+    assert [(one.id, one.text) for one in source] == [("0", 'The "first" one.'), ("7", "Another.")]
+    path.write_text("0\tfirst\n0\tagain\n1\n", encoding="utf-8")
+    with pytest.raises(DataError) as error:
+        list(source)
+    assert [fault.line for fault in error.value.faults] == [3, 2]
+
+
+def test_indexes_from_before_there_were_tab_separated_texts_stay_good(tmp_path):
+    line = '{"id": "a", "text": "b"}\n'
+    # Of these fields without `format` and `columns`, and of the file.
+    fields = '{"id": "id", "text": ["text"], "title": null}'
+    digest = hashlib.sha256(fields.encode() + hashlib.sha256(line.encode()).digest())
+    assert documents(tmp_path, line).fingerprint() == digest.hexdigest()
+    assert documents(tmp_path, line, format="jsonl").fingerprint() != digest.hexdigest()

@@ -14,6 +14,7 @@ from fairagent.generate.sentences import sentences
         ("It was 3.5 m, i.e. long.", ["It was 3.5 m, i.e. long."]),
         ("A title\n\nA text. 12 more.", ["A title", "A text.", "12 more."]),
         ("Él nació. Éva también.", ["Él nació.", "Éva también."]),
+        ("a wing in a slipstream . an e.g. study , it was", ["a wing in a slipstream .", "an e.g. study , it was"]),
         (" \n ", []),
         ("", []),
     ],

@@ -7,7 +7,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from fairagent.measures import Discount, Geometric, Log2Max2, Log2Plus1, Step, Uniform
+from fairagent.measures import Discount, Ends, Geometric, Log2Max2, Log2Plus1, Step, Uniform
 from fairagent.types import FloatArray
 
 law = settings(derandomize=True, database=None, deadline=None, max_examples=100)
@@ -20,6 +20,8 @@ DISCOUNTS: st.SearchStrategy[Discount] = st.one_of(
     st.floats(0.01, 1.0).map(Geometric),
     st.integers(1, 1000).map(Step),
 )
+BROWSING = DISCOUNTS | st.builds(Ends, st.integers(1, 1000), st.floats(0.0, 1.0))
+"""Those too whose weights rise again."""
 
 
 def masses(groups: int) -> st.SearchStrategy[FloatArray]:

@@ -9,6 +9,7 @@ from fairagent.errors import UsageError
 from fairagent.measures import (
     LOG2_MAX2,
     Discount,
+    Ends,
     Geometric,
     Log2Max2,
     Log2Plus1,
@@ -17,7 +18,7 @@ from fairagent.measures import (
     parse_discount,
 )
 
-from .laws import DISCOUNTS, law
+from .laws import BROWSING, DISCOUNTS, law
 
 
 @pytest.mark.parametrize(
@@ -29,6 +30,9 @@ from .laws import DISCOUNTS, law
         (Geometric(0.5), "geometric(0.5)", [1.0, 0.5, 0.25, 0.125, 0.0625]),
         (Geometric(1), "geometric(1.0)", [1.0, 1.0, 1.0, 1.0, 1.0]),
         (Step(2), "step(2)", [1.0, 1.0, 0.0, 0.0, 0.0]),
+        (Ends(4, 0.1), "ends(4, 0.1)", [1.0, 0.2, 0.2, 1.0, 0.0]),
+        (Ends(5), "ends(5, 0.5)", [1.0, 0.625, 0.5, 0.625, 1.0]),
+        (Ends(1, 0.0), "ends(1, 0.0)", [1.0, 0.0, 0.0, 0.0, 0.0]),
     ],
 )
 def test_the_weights_and_the_text(discount: Discount, text: str, weights: list[float]) -> None:
@@ -69,7 +73,7 @@ def test_attention_starts_at_1_never_grows_and_does_not_depend_on_the_depth(disc
 
 
 @law
-@given(DISCOUNTS)
+@given(BROWSING)
 def test_text_and_value_say_the_same(discount: Discount) -> None:
     assert parse_discount(str(discount)) == discount
     assert parse_discount(f"  {discount} ") == discount

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from fairagent.measures import LOG2_MAX2, NDCG, Discount, JudgedRanking, Log2Plus1, Uniform, ndcg
+from fairagent.errors import UsageError
+from fairagent.measures import LOG2_MAX2, NDCG, Discount, Ends, JudgedRanking, Log2Plus1, Uniform, ndcg
 
 from .laws import DISCOUNTS, law
 
@@ -68,3 +69,8 @@ def test_a_relevant_document_that_moves_up_never_costs(relevant: np.ndarray, dat
     better[[rank - 1, rank]] = sorted(relevant[[rank - 1, rank]], reverse=True)
     n_relevant = len(relevant)
     assert ndcg(better, n_relevant, 20, LOG2_MAX2) >= ndcg(relevant, n_relevant, 20, LOG2_MAX2) - 1e-12
+
+
+def test_a_discount_that_rises_again_has_no_best_ranking() -> None:
+    with pytest.raises(UsageError, match=r"ends\(5, 0\.5\) rise again"):
+        NDCG(5, Ends(5))

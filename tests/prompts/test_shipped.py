@@ -61,7 +61,7 @@ def test_data_stay_data(source, id):
     """Whatever a value holds, it stands in the user's message as JSON and changes nothing around it."""
     prompts = Prompts(source)
     # A benchmark's question is asked as it stands.
-    kept = {"query": "plain"} if id == "ask" else {}
+    kept = {"query": "plain"} if id == "ask" or id.startswith("lamp_") else {}
     plain = prompts.render(id, **{**_with(SPECIMENS[id], "plain"), **kept})
     hostile = prompts.render(id, **{**_with(SPECIMENS[id], HOSTILE), **kept})
     assert hostile[0] == plain[0]

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from fairagent.report.story import story_text
-from fairagent.types import Trace, Usage
+from fairagent.types import Draw, Trace, Usage
 
 from .conftest import FEMALE, gender
 
@@ -47,6 +47,12 @@ def test_no_line_is_too_long(trace: Trace, width: int) -> None:
 def test_an_oracle_is_marked(trace: Trace) -> None:
     assert "ORACLE" not in story_text(trace)
     assert "ORACLE" in story_text(replace(trace, oracle=True))
+
+
+def test_a_ranking_that_was_drawn(trace: Trace) -> None:
+    assert "drawn" not in story_text(trace)
+    drawn = "drawn         from 90 candidates (Plackett-Luce, alpha 2, seed 0, request 3)"
+    assert drawn in story_text(replace(trace, draw=Draw(2.0, 90, 0, 3)))
 
 
 def test_nothing_to_add(trace: Trace) -> None:

@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from fairagent.errors import SettingsError
-from fairagent.evaluate.answers.questions import Question, read_questions
+from fairagent.evaluate.answers.questions import Question, Task, read_questions
 from fairagent.evaluate.experiment_file import ExperimentFile, Questions
 from fairagent.evaluate.problems import Problems
+from fairagent.evaluate.stereotypes.check import check_local
+from fairagent.evaluate.stereotypes.section import MEASURES as CHOICES
 
 OF_RANKINGS = ("measures", "dimensions", "per_group")
 """Keys of the file by which rankings are judged."""
@@ -30,4 +32,18 @@ def check_questions(
         for key in OF_ANSWERS.keys() & values.keys():
             place = where if where == "settings" else f"systems.{where}"
             problems.add(SettingsError, f"{place}.{key} cannot be set: {OF_ANSWERS[key]}")
-    return problems.attempt("", read_questions, asked.task, folder / asked.path) or {}
+    questions = problems.attempt("", read_questions, asked.task, folder / asked.path) or {}
+    if asked.task in CHOICES:
+        if asked.judge:
+            problems.add(SettingsError, f"questions.judge: there is nothing to judge where the task is {asked.task}")
+        if asked.local:
+            problems.attempt("questions.local", check_local, asked.local, questions)
+    elif asked.local:
+        message = f"questions.local: its likelihoods choose between sentences, and the task is {asked.task}"
+        problems.add(SettingsError, f"{message}; a system's own model answers")
+    return questions
+
+
+def measured(task: Task) -> tuple[str, ...]:
+    """What each question is measured by."""
+    return CHOICES.get(task, (task,))

@@ -18,6 +18,8 @@ from fairagent.filter.pages import LONGEST_TEXT, LONGEST_TITLE, Page, as_data, b
 from fairagent.llm.base import estimate_tokens
 from fairagent.prompts import Prompts
 from fairagent.settings import ModelSettings
+from fairagent.stereotypes.choice import PROMPT as CHOOSING
+from fairagent.stereotypes.files import READERS as CHOICES
 
 LETTER = "x"
 """What stands for the letters of texts that are not known yet; a token is four of them."""
@@ -46,12 +48,27 @@ def answering(system: SystemPlan, plan: Plan, of_id: Mapping[str, Question]) -> 
             for batch in batches([Page("", title, text)] * settings.context.documents, settings.filtering.batch):
                 documents = as_data(call_ids(step, [""], batch), batch)
                 yield _calls(prompts, step, settings.model, questions, documents=documents)
+    if asked.task in CHOICES:
+        if not system.local:
+            yield _choosing(system, prompts, questions)
+        return
     yield _calls(prompts, PROMPT, settings.model, questions, **_shown(system, asked.task))
     judge = asked.judge or settings.model
     longest = LETTER * 4 * prompts[PROMPT].longest_reply(settings.model.max_tokens)
     right = {"expected": LETTER * 4 * max(estimate_tokens(question.expected) for question in questions)}
     given = {"answer": longest, **(right if asked.task == "accuracy" else {})}
     yield _calls(prompts, JUDGES[asked.task], judge, questions, **given)
+
+
+def _choosing(system: SystemPlan, prompts: Prompts, questions: list[Question]) -> Calls:
+    """One call for each item; its sentences are shown with all of the context."""
+    settings = system.settings
+    context = None if system.kind == NO_RETRIEVAL else LETTER * 4 * settings.context.tokens
+    around = estimate_tokens(*(text for _, text in prompts.render(CHOOSING, sentences=[], context=context, opening="")))
+    items = [question.item for question in questions if question.item]
+    read = sum(around + estimate_tokens(*item.sentences, item.query) for item in items)
+    written = len(items) * prompts[CHOOSING].longest_reply(settings.model.max_tokens)
+    return Calls(settings.model, len(items), read, written)
 
 
 def _shown(system: SystemPlan, task: Task) -> dict[str, object]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
+from typing import cast
 
 from fairagent.agent import FairAgent
 from fairagent.answer import Answerer
@@ -13,7 +14,7 @@ from fairagent.assemble import make_filter
 from fairagent.errors import BudgetExceeded, ModelError
 from fairagent.evaluate.answers.asking import Asker
 from fairagent.evaluate.answers.grading import Grade, Grader
-from fairagent.evaluate.answers.questions import Question, read_questions
+from fairagent.evaluate.answers.questions import Graded, Question, read_questions
 from fairagent.evaluate.judge import step_record
 from fairagent.evaluate.outcome import AnswerRecord, HitRecord, Outcome, took
 from fairagent.evaluate.plan import Plan, QuestionsPlan, SystemPlan
@@ -75,7 +76,7 @@ class Exam:
             query=question.query,
             system=system,
             values={"": value, question.kind: value} if question.kind else {"": value},
-            hits=_hits(found),
+            hits=found_hits(found),
             exposures=(),
             steps=tuple(map(step_record, trace.steps)) if trace else (),
             stopped=trace.stopped if trace and examinee.agent and examinee.agent.settings.iterations else "",
@@ -91,7 +92,7 @@ def _examinee(system: SystemPlan, asked: QuestionsPlan, searching: System | None
     settings, prompts = system.settings, Prompts(system.settings.prompts)
     model = models.open(settings.model)
     asker = Asker(model, prompts, asked.task == "accuracy", settings.context.order)
-    grader = Grader(asked.task, models.open(asked.judge or settings.model), prompts)
+    grader = Grader(cast(Graded, asked.task), models.open(asked.judge or settings.model), prompts)
     if searching is None:
         return Examinee(None, asker, grader)
     filter = make_filter(settings, lambda: model, prompts)
@@ -99,13 +100,17 @@ def _examinee(system: SystemPlan, asked: QuestionsPlan, searching: System | None
     return Examinee(replace(searching.agent, answerer=lambda: answerer), asker, grader, searching.sees_groups)
 
 
-def _hits(found: AnswerResult | None) -> tuple[HitRecord, ...]:
+def found_hits(found: AnswerResult | None) -> tuple[HitRecord, ...]:
     """The documents that were retrieved; nobody has judged what is relevant."""
     hits = found.search.hits if found else ()
     return tuple(HitRecord(hit.id, hit.title, hit.score, False, hit.groups) for hit in hits)
 
 
 def _record(answer: Answer, grade: Grade, found: AnswerResult | None) -> AnswerRecord:
+    return AnswerRecord(answer.text, "model" if grade.judged else "rule", removed_ids(found))
+
+
+def removed_ids(found: AnswerResult | None) -> tuple[str, ...]:
+    """The ids of the documents that the filter took out."""
     verdicts = found.filtered.verdicts if found and found.filtered else ()
-    removed = tuple(verdict.id for verdict in verdicts if not verdict.kept)
-    return AnswerRecord(answer.text, "model" if grade.judged else "rule", removed)
+    return tuple(verdict.id for verdict in verdicts if not verdict.kept)

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from fairagent.evaluate.answers.accuracy import accuracy
 from fairagent.evaluate.answers.agreement import agreement, read_label
 from fairagent.evaluate.answers.asking import said
-from fairagent.evaluate.answers.questions import Question, Task
+from fairagent.evaluate.answers.questions import Graded, Question
 from fairagent.llm import Model, ModelRequest
 from fairagent.llm.clean import query_shown
 from fairagent.prompts import Prompts
 from fairagent.types import Usage
 
-PROMPTS: dict[Task, str] = {"agreement": "judge_agreement", "accuracy": "judge_accuracy"}
+PROMPTS: dict[str, str] = {"agreement": "judge_agreement", "accuracy": "judge_accuracy"}
 """Task -> the template that its judge is asked with."""
 TEMPERATURE = 0.0
 
@@ -31,7 +31,7 @@ class Grade:
 class Grader:
     """Grades the answers to the questions of one task; `model` is the judge."""
 
-    task: Task
+    task: Graded
     model: Model
     prompts: Prompts
 

@@ -10,11 +10,11 @@ import numpy as np
 
 from fairagent.evaluate.fair_rag.normalize import NORMALIZED
 from fairagent.evaluate.run import Run
+from fairagent.evaluate.statistics import paired_t
 from fairagent.measures.disparity_curves import (
     DisparityInterval,
     area_under_curve,
     disparity_intervals,
-    disparity_t_test,
     slope,
 )
 from fairagent.types import FloatArray
@@ -139,6 +139,6 @@ def _steps(run: Run, drawn: Sequence[Row]) -> tuple[tuple[float, float, float | 
     found = []
     for before, after in pairwise(drawn):
         first, second = (_values(run, row.name, "EE-D") for row in (before, after))
-        p = disparity_t_test(first, second) if len(first) == len(second) > 1 else None
+        p = paired_t(second - first) if len(first) == len(second) else None
         found.append((before.alpha or 0.0, after.alpha or 0.0, p))
     return tuple(found)

@@ -27,11 +27,11 @@ from fairagent.evaluate.topics import TARGET
 from fairagent.exposure import ExposureMeter
 from fairagent.generate import ExtractiveGenerator, fit
 from fairagent.llm.models import Models
-from fairagent.measures import DIVERGENCES, Uniform
+from fairagent.measures import DIVERGENCES, Uniform, jensen_shannon
 from fairagent.query import as_query
 from fairagent.result import hits_of
 from fairagent.retrieve.base import texts_for
-from fairagent.types import Document, FloatArray, Query, Ranking, SearchResult, Topic, Usage
+from fairagent.types import Document, Exposure, FloatArray, Query, Ranking, SearchResult, Topic, Usage
 
 KEPT_TERMS = 200_000
 """Sentences whose terms are kept: the same documents are read again and again."""
@@ -108,7 +108,7 @@ class FairRagTrial:
         by_dimension: dict[str, dict[str, float]] = {target.dimension: {} for target in meter.targets}
         for stage, exposures in stages.items():
             for exposure in exposures:
-                by_dimension[exposure.dimension][stage] = min(exposure.divergence, math.log(2))
+                by_dimension[exposure.dimension][stage] = gap(exposure)
         trace = found.search.trace
         return Outcome(
             topic=id,
@@ -166,6 +166,11 @@ class FairRagTrial:
         targets = tuple(make_target(TARGET, dimension, self.judge.collection, id) for dimension in counted)
         collection = self.judge.collection
         return ExposureMeter(collection, id, targets, self.section.k, Uniform(), DIVERGENCES["js"])
+
+
+def gap(exposure: Exposure) -> float:
+    """1 - AWRF of the known groups' shares, in [0, ln 2]: all of it where nothing is shown that has a label."""
+    return jensen_shannon(exposure.shares, exposure.target) if exposure.shares.any() else math.log(2)
 
 
 def _rests_on(answerer: Answerer, query: Query, documents: Sequence[Document]) -> tuple[FloatArray, Usage]:

@@ -39,13 +39,8 @@ def check_section(
             "is measured against the same answer from no documents; put them into `settings`",
         )
     if len(rows(systems, section)) < sum(len(rows({name: one}, section)) for name, one in systems.items()):
-        problems.add(
-            SettingsError, f"systems: a name is that of another's row; the rows are: {_named(systems, section)}"
-        )
-
-
-def _named(systems: Mapping[str, SystemPlan], section: Utility) -> str:
-    return listed([row for name, one in systems.items() for row in rows({name: one}, section)])
+        named = listed([row for name, one in systems.items() for row in rows({name: one}, section)])
+        problems.add(SettingsError, f"systems: a name is that of another's row; the rows are: {named}")
 
 
 def counted_topics(
@@ -58,16 +53,15 @@ def counted_topics(
     """The topics with a relevant passage that has a text, and why the others do not count; adds texts that lack."""
     excluded: dict[str, str] = {}
     relevant: dict[str, list[str]] = {}
+    wanted = f"grade of {section.relevant} or more"
     for topic in chosen:
         grades = grades_of(collection, topic, section.grades)
         if found := [id for id, grade in grades.items() if grade >= section.relevant]:
             relevant[topic] = found
         else:
-            excluded[topic] = f"no passage has a grade of {section.relevant} or more"
+            excluded[topic] = f"no passage has a {wanted}"
     if not relevant:
-        problems.add(
-            DataError, f"none of {len(chosen)} topics has a passage with a grade of {section.relevant} or more"
-        )
+        problems.add(DataError, f"none of {len(chosen)} topics has a passage with a {wanted}")
         return [], excluded
     texts = _checked_texts(collection, list(relevant), section, systems, problems)
     for topic, found in relevant.items():

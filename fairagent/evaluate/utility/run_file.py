@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -56,7 +57,7 @@ def read_run(path: Path, topics: Collection[str], tag: str = "") -> dict[str, Ra
             placed.setdefault(topic, []).append(one)
     for topic, of_topic in placed.items():
         of_topic.sort(key=lambda one: one.rank)
-        for above, below in zip(of_topic, of_topic[1:], strict=False):
+        for above, below in pairwise(of_topic):
             if below.score > above.score or (below.rank == above.rank and below.score != above.score):
                 where = f"rank {below.rank} of topic {topic} has the score {below.score:g}"
                 faults.add(path, below.line, f"{where}, and rank {above.rank} (line {above.line}) {above.score:g}")

@@ -19,7 +19,7 @@ IN_ORDER: Mapping[Order, str] = {
     "rank": "",
     "reversed": "reversed",
     "ends": "best at the ends",
-    "middle": "best inside",
+    "middle": "best in the middle",
 }
 """What a row's name says of the order of its documents."""
 

@@ -85,12 +85,13 @@ def _test(test: PairedTest | None, mark: str) -> str:
 
 def _notes(run: Run, section: Utility) -> Iterator[str]:
     utility, performance = short(section)
-    yield f"{performance}: {_similarity(section)}, the highest over the relevant passages (grade {section.relevant} or more)"
+    against = f"the highest over the relevant passages (grade {section.relevant} or more)"
+    yield f"{performance}: {_similarity(section)}, {against}"
     yield f"{utility}: the mean over the topics of (P - P_0) / P_0, where P_0 is that of the answer from no documents"
     yield "r: Pearson's correlation of a topic's U with its nDCG@k, which is that of the list in rank order"
     yield (
-        f"t-tests: mean difference of U (two-sided p, paired, not corrected); {TO_BASELINE}, {TO_ORDER}: p < {SIGNIFICANT} "
-        f"to {run.baseline}, to the same documents in rank order"
+        f"t-tests: mean difference of U (two-sided p, paired, not corrected); {TO_BASELINE}: p < {SIGNIFICANT} to "
+        f"{run.baseline}, {TO_ORDER}: to the same documents in rank order"
     )
     if left_out := without_utility(run):
         yield f"left out of U, since P_0 is 0: {_counted(left_out)}"

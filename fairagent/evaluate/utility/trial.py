@@ -23,6 +23,7 @@ from fairagent.evaluate.utility.similarity import TextSimilarity, open_similarit
 from fairagent.evaluate.utility.writing import ExtractWriter, ModelWriter, Writer
 from fairagent.generate import ExtractiveGenerator, fit
 from fairagent.llm.models import Models
+from fairagent.measures.bertscore import best_of_references
 from fairagent.measures.graded_ndcg import graded_ndcg
 from fairagent.measures.utility import mean_performance, utility
 from fairagent.prompts import Prompts
@@ -105,7 +106,10 @@ class UtilityTrial:
         found = self._found.get((shown.of, id), lambda: self._find(shown.of, id, grades))
         trace = found.search.trace if found.search else None
         spent = trace.usage if trace else Usage()
-        references = [self.passages[one].text for one in grades if grades[one] >= self.section.relevant]
+        references: dict[int, list[str]] = {}
+        for one, grade in grades.items():
+            if grade >= self.section.relevant:
+                references.setdefault(grade, []).append(self.passages[one].text)
         try:
             alone = self._alone.get(id, lambda: self._worth(query, (), references))
             spent = spent + alone.usage
@@ -166,8 +170,8 @@ class UtilityTrial:
         kept = [one for one, grade in grades.items() if (grade <= 0 if worst else grade >= self.section.relevant)]
         return lambda: drawn(kept, seeded(self.seed, "utility", row.kind, id))
 
-    def _worth(self, query: Query, documents: Sequence[Document], references: Sequence[str]) -> Worth:
-        """The answer from these documents in this order, over all runs, against the references."""
+    def _worth(self, query: Query, documents: Sequence[Document], references: Mapping[int, Sequence[str]]) -> Worth:
+        """The answer from these documents in this order, over all runs, against the references by their grades."""
         kept, _ = fit(documents, self.tokens) if documents else ((), ())
         performances, texts, usage = [], [], Usage()
         for run in range(self.section.runs):
@@ -178,7 +182,8 @@ class UtilityTrial:
                 raise
             usage = usage + answer.usage
             texts.append(answer.text)
-            performances.append(max(self.similarity.f1(answer.text, references), default=0.0))
+            alike = {grade: self.similarity.f1(answer.text, texts) for grade, texts in references.items()}
+            performances.append(best_of_references(alike, tuple(alike)) or 0.0)
         return Worth(mean_performance(performances), texts[0], usage)
 
     def _values(

@@ -7,20 +7,22 @@ alpha = 0 makes all orders equally likely; the larger alpha, the closer to the e
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from fairagent.errors import DataError, UsageError
+from fairagent.retrieve.races import WIDEST, arrivals, bounded, earliest, thinned
 from fairagent.types import FloatArray
 
 Compat = Literal["authors"] | None
 """None: the paper's normalization; "authors": that of its code, which shifts negative scores twice."""
 
-DECISIVE = 100.0
-"""A difference in z that no waiting time makes up for: in doubles its logarithm lies between about -40 and 4."""
+DEEP = 25
+"""From this many documents for each of the k on, it is cheaper not to let all of them race (benchmarks/sampling.py)."""
 
 
 def sampler_log_scores(scores: FloatArray, alpha: float, compat: Compat = None) -> FloatArray:
@@ -33,28 +35,69 @@ def sampler_log_scores(scores: FloatArray, alpha: float, compat: Compat = None) 
     >>> np.exp(sampler_log_scores(np.array([3.0, 1.0, 2.0]), alpha=2)).round(6).tolist()
     [4.0, 1.0, 2.25]
     """
-    if not 0 <= alpha < np.inf:
-        raise UsageError(f"Plackett-Luce: alpha is a finite number of 0 or more, not {alpha}")
+    checked_alpha(alpha)
     if not np.isfinite(scores).all():
         raise DataError("Plackett-Luce: a score is no finite number")
     if not len(scores) or scores.min() == scores.max():
         return np.zeros(len(scores))
-    low, width = scores.min(), scores.max() - scores.min()
+    with np.errstate(over="ignore"):
+        low, width = scores.min(), scores.max() - scores.min()
+    if width == np.inf:
+        # The scale does not matter, and of halves the difference is a double.
+        return sampler_log_scores(scores / 2, alpha, compat)
     normalized = (scores - low) / width + 1
     if compat == "authors" and low < 0:
         normalized -= low / width
     return np.asarray(alpha * np.log(normalized))
 
 
+def oracle_log_scores(useful: ArrayLike, alpha: float) -> FloatArray:
+    """The ln z of each item (n,) under an oracle that knows which are `useful`: z is 10^alpha, or 0^alpha for the rest.
+
+    0^0 is 1, so that alpha = 0 is uniform. Raises UsageError where alpha is negative or not finite.
+
+    >>> oracle_log_scores([True, False], alpha=2).round(3).tolist()
+    [4.605, -inf]
+    """
+    checked_alpha(alpha)
+    found = np.asarray(useful, dtype=bool)
+    return np.where(found, alpha * np.log(10), -np.inf) if alpha else np.zeros(len(found))
+
+
+def checked_alpha(alpha: float) -> float:
+    """`alpha` as it is; UsageError where it is no finite number of 0 or more."""
+    if not 0 <= alpha < np.inf:
+        raise UsageError(f"Plackett-Luce: alpha is a finite number of 0 or more, not {alpha}")
+    return alpha
+
+
+def topic_rng(seed: int, topic: str, request: int = 0) -> np.random.Generator:
+    """The random numbers of one request for a topic: the same whatever other topics and requests there are.
+
+    Requests are counted from 0. Raises UsageError where `seed` is below 0.
+    """
+    if seed < 0:
+        raise UsageError(f"Plackett-Luce: the seed is a number of 0 or more, not {seed}")
+    digest = hashlib.sha256(topic.encode("utf-8", "surrogatepass")).digest()
+    return np.random.default_rng([seed, int.from_bytes(digest[:16]), *([request] if request else [])])
+
+
 def sample_rankings(log_scores: FloatArray, k: int, rng: np.random.Generator, draws: int = 1) -> NDArray[np.intp]:
     """Independent rankings of the best min(k, n) documents, (draws, k), as indices: exactly Plackett-Luce.
+
+    All documents race; of many, only those that may well be among the first, against a stream of the others (see
+    `thinned`), except for a single ranking. Both are the same distribution.
+    Raises UsageError where `k` or `draws` is below 1.
 
     >>> sample_rankings(np.log([256.0, 1.0, 100.0]), k=2, rng=np.random.default_rng(0)).tolist()
     [[0, 2]]
     """
-    waits = rng.standard_exponential(size=(draws, len(log_scores)))
-    with np.errstate(divide="ignore"):
-        return race(log_scores, k, np.log(waits, out=waits))
+    if k < 1 or draws < 1:
+        raise UsageError(f"Plackett-Luce: k and the number of draws are 1 or more, not {k} and {draws}")
+    levels = bounded(log_scores)
+    if draws > 1 and len(levels) >= DEEP * k and np.ptp(levels) <= WIDEST:
+        return thinned(levels, k, rng, draws, apart=k)
+    return earliest(arrivals(levels, rng, draws), k)
 
 
 def race(log_scores: FloatArray, k: int, log_waits: FloatArray) -> NDArray[np.intp]:
@@ -66,12 +109,7 @@ def race(log_scores: FloatArray, k: int, log_waits: FloatArray) -> NDArray[np.in
     >>> race(np.log([2.0, 1.0]), 2, np.array([[0.0, 0.0], [0.5, -0.6]])).tolist()
     [[0, 1], [1, 0]]
     """
-    arrivals = log_waits - _levels(log_scores)
-    if k >= arrivals.shape[1]:
-        return np.argsort(arrivals, axis=1)
-    first = np.argpartition(arrivals, k, axis=1)[:, :k]
-    order = np.argsort(np.take_along_axis(arrivals, first, axis=1), axis=1)
-    return np.take_along_axis(first, order, axis=1)
+    return earliest(log_waits - bounded(log_scores), k)
 
 
 def placement_log_probabilities(log_scores: FloatArray, ranking: Sequence[int]) -> FloatArray:
@@ -90,15 +128,3 @@ def placement_log_probabilities(log_scores: FloatArray, ranking: Sequence[int]) 
         found[rank] = below[document] - np.log(np.exp(below[left]).sum())
         left[document] = False
     return found
-
-
-def _levels(log_scores: FloatArray) -> FloatArray:
-    """The z with gaps between neighbors cut to DECISIVE: small numbers in which no noise is rounded away.
-
-    z itself may be 1e8 or infinite; adding noise of size 1 to that would order equal documents by their place.
-    """
-    distinct, which = np.unique(log_scores, return_inverse=True)
-    with np.errstate(over="ignore", invalid="ignore"):
-        gaps = np.diff(np.exp(distinct))
-    # fmin takes DECISIVE where both neighbors are infinite and the gap is a nan.
-    return np.concatenate([[0.0], np.cumsum(np.fmin(gaps, DECISIVE))])[which]

@@ -1,4 +1,4 @@
-"""A final order that is no engine's: what greedy and random re-rankers give back."""
+"""An order that is no engine's: what greedy re-rankers and random draws give back."""
 
 from __future__ import annotations
 

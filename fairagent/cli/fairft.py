@@ -1,0 +1,110 @@
+"""`fairagent fairft`: train a retriever on a language model's likelihood of the fair answer, and see what changed."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fairagent.cli.options import AsJson
+from fairagent.cli.terminal import console, progress_bar
+
+if TYPE_CHECKING:
+    from fairagent.fairft.evaluate import Change
+
+fairft = typer.Typer(help="Fine-tune a retriever against a model's likelihood of the fair answer.")
+
+FairFTSettings = Annotated[Path, typer.Argument(metavar="FILE", help="The settings file (YAML).", show_default=False)]
+Run = Annotated[Path | None, typer.Option("--run", metavar="DIR", help="The run's folder. (default: runs/NAME)")]
+Seed = Annotated[int | None, typer.Option("--seed", metavar="N", min=0, help="Beats the file's seed.")]
+
+
+@fairft.command("train")
+def train(
+    file: FairFTSettings,
+    run: Run = None,
+    seed: Seed = None,
+    new: Annotated[bool, typer.Option("--new", help="Start over: delete the training in the folder.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Train the retriever that a settings file names.
+
+    Whatever ends it, Ctrl-C or even kill -9: repeat the command, and it goes on from its last checkpoint to the same
+    model; what the language model was asked is kept. The trained retriever is the folder `model` of the run: name it
+    as `model:` wherever fairagent takes an embedding model.
+    """
+    from fairagent.fairft.run import check, run_training
+    from fairagent.report.record import to_json
+
+    checked = check(file, seed)
+    folder = run or Path("runs") / checked.file.name
+    with progress_bar() as bar:
+        task = bar.add_task(f"training {checked.file.name}", total=None)
+
+        def progress(done: int, all: int, best: float) -> None:
+            bar.update(task, completed=done, total=all, description=f"held-out KL {best:.4f}")
+
+        trained = run_training(checked, folder, progress, new)
+    history = trained.history
+    if as_json:
+        record = {
+            "model": str(trained.model),
+            "measured": list(history.measured),
+            "best": history.best,
+            "change": asdict(trained.change),
+        }
+        typer.echo(to_json(record))
+        return
+    rounds = " ".join(f"{kl:.4f}" for kl in history.measured)
+    console().print(f"held-out KL before each refresh: {rounds}", markup=False, soft_wrap=True)
+    if not history.best:
+        console().print("note: no refresh was better than the beginning; the model is the untrained one")
+    console().print(change_text(trained.change), markup=False, soft_wrap=True)
+    console().print(f"model: {trained.model}", markup=False, soft_wrap=True)
+
+
+@fairft.command("evaluate")
+def evaluate(
+    file: FairFTSettings,
+    model: Annotated[
+        Path | None,
+        typer.Option("--model", metavar="DIR", help="The trained retriever. (default: `model` in the run's folder)"),
+    ] = None,
+    run: Run = None,
+    seed: Seed = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compare a trained retriever with the one that the settings file names, on the held-out questions.
+
+    The signals are those of the file's language model: with another model than the one it was trained with, this
+    measures the transfer.
+    """
+    from fairagent.fairft.run import MODEL, check, run_evaluation
+    from fairagent.report.record import to_json
+
+    checked = check(file, seed)
+    folder = run or Path("runs") / checked.file.name
+    change = run_evaluation(checked, model or folder / MODEL, folder)
+    if as_json:
+        typer.echo(to_json(asdict(change)))
+        return
+    console().print(change_text(change), markup=False, soft_wrap=True)
+
+
+def change_text(change: Change) -> str:
+    """What changed, in a few lines."""
+    rows = [
+        ("KL, same documents", change.before.kl, change.after.kl),
+        ("KL, its own first documents", change.before.kl_own, change.after.kl_own),
+        ("ln P(fair answer), first 3", change.before.likelihood, change.after.likelihood),
+    ]
+    lines = [f"{'':29}{'before':>10}{'after':>10}", *(f"{name:29}{one:10.4f}{two:10.4f}" for name, one, two in rows)]
+    return "\n".join(
+        [
+            f"{change.questions} held-out questions, {change.documents} documents each",
+            *lines,
+            f"kept of the first {change.documents}: {change.kept:.0%}, of the first 3: {change.kept_first:.0%}",
+        ]
+    )

@@ -1,0 +1,6 @@
+"""LaMP: questions of people, each with the profile of what that person has written before."""
+
+from fairagent.collection.lamp.load import LIMIT, Item, Lamp, LampQuestion, load_lamp
+from fairagent.collection.lamp.tasks import TASKS, LampTask, parse_task
+
+__all__ = ["LIMIT", "TASKS", "Item", "Lamp", "LampQuestion", "LampTask", "load_lamp", "parse_task"]

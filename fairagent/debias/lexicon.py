@@ -1,0 +1,189 @@
+"""Attribute lexicons: which words name groups of people, and which words stand for them in the other group.
+
+A lexicon is a YAML file: under each bias class (gender, religion ...) a list of entries. `he <-> she` replaces either
+word by the other, `hers -> his` the first alone, and `pregnant` marks a text as being of the class, no more.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import yaml
+
+from fairagent.collection.faults import Faults, shown
+
+SHIPPED = Path(__file__).parent / "lexicons"
+"""The folder of the lexicons that come with the package."""
+DEFAULT = "general"
+
+_BOTH, _ONE = "<->", "->"
+_NO_WORD = re.compile(r"[^\w\s'\u2019-]|^\W|[^\w']$")
+
+
+@dataclass(frozen=True, eq=False)
+class Lexicon:
+    """Words that name groups: `swaps` (word -> the word in its place) and `kinds` (word -> its bias class).
+
+    Words are in lower case, the parts of longer ones with one space between; what stands in their place is written as
+    the file has it. `order` are the classes in the order of the file. `name` is for reports.
+    """
+
+    name: str
+    swaps: Mapping[str, str]
+    kinds: Mapping[str, str]
+    order: tuple[str, ...]
+    forms: Mapping[str, str] = field(default_factory=dict)
+    """Word in lower case -> as the file has it."""
+
+    def swap(self, text: str) -> str:
+        """`text` with every word that has a counterpart replaced by it, all at once; the longest entry wins.
+
+        Whole words alone are replaced ("man" in "man's", not in "woman" or "man-made"), and the case stays: a word as
+        the file has it gets its counterpart so, capitals get capitals, a capital first letter one.
+
+        >>> Lexicon("", {"man": "woman", "he": "she"}, {}, ()).swap("The man said HE was. He?")
+        'The woman said SHE was. She?'
+        """
+        return self._swapped.sub(self._counterpart, text) if self.swaps else text
+
+    def tag(self, text: str) -> str:
+        """The bias class that most words of the text are of, on a tie the file's first; "" where there are none."""
+        found = Counter(self.kinds.get(_key(match[0]), "") for match in self._marking.finditer(text)) if self.kinds else {}
+        return max(self.order, key=lambda kind: found.get(kind, 0)) if found else ""
+
+    @cached_property
+    def _swapped(self) -> re.Pattern[str]:
+        return _any_of(self.swaps)
+
+    @cached_property
+    def _marking(self) -> re.Pattern[str]:
+        return _any_of(self.kinds)
+
+    def _counterpart(self, match: re.Match[str]) -> str:
+        word, key = match[0], _key(match[0])
+        # A few letters, such as the long s, are those of a word without regard to case and still no form of it.
+        other = self.swaps.get(key, word)
+        if word == self.forms.get(key, key):
+            return other
+        if word.isupper():
+            return other.upper()
+        if word.islower():
+            return other.lower()
+        return other[0].upper() + other[1:] if word[0].isupper() else other
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """One line of a lexicon."""
+
+    line: int
+    kind: str
+    words: tuple[str, ...]
+    both: bool
+
+
+def load_lexicon(path: Path | str = "") -> Lexicon:
+    """The lexicon in a file, "" the shipped one; DataError with file and line of everything that is wrong.
+
+    No word may have two counterparts or be of two classes, and none may be its own counterpart. That a word stands on
+    both sides (`a -> b` and `b -> c`) is no fault: all words are replaced at once, and each of them once.
+    """
+    file = Path(path) if path else SHIPPED / f"{DEFAULT}.yaml"
+    faults = Faults()
+    entries = list(_entries(file, faults))
+    swaps: dict[str, str] = {}
+    kinds: dict[str, str] = {}
+    lines: dict[str, int] = {}
+    forms: dict[str, str] = {}
+    for entry in entries:
+        for word in entry.words:
+            key = _key(word)
+            if kinds.setdefault(key, entry.kind) != entry.kind:
+                faults.add(file, entry.line, f"{word!r} is of class {kinds[key]!r} already (line {lines[key]})")
+            lines.setdefault(key, entry.line)
+            forms.setdefault(key, word)
+        for word, other in _directions(entry):
+            key = _key(word)
+            if key == _key(other):
+                faults.add(file, entry.line, f"{word!r} stands on both sides; write it once, as a word of its class")
+            elif _key(swaps.setdefault(key, other)) != _key(other):
+                faults.add(
+                    file,
+                    entry.line,
+                    f"{word!r} is replaced by {swaps[key]!r} already; one of both has to go, or to point one way (->)",
+                )
+    if not entries and not faults:
+        faults.add(file, None, "holds no entry; list some under a class, such as `gender: [he <-> she]`")
+    faults.check("the attribute lexicon")
+    return Lexicon(file.stem, swaps, kinds, tuple(dict.fromkeys(entry.kind for entry in entries)), forms)
+
+
+def _directions(entry: _Entry) -> Iterator[tuple[str, str]]:
+    if len(entry.words) == 2:
+        word, other = entry.words
+        yield word, other
+        if entry.both:
+            yield other, word
+
+
+def _entries(file: Path, faults: Faults) -> Iterator[_Entry]:
+    """The entries of a file with their lines; what is wrong goes to `faults`."""
+    try:
+        # Nodes, unlike values, know their lines; aliases are the nodes they stand for.
+        root = yaml.compose(file.read_text(encoding="utf-8-sig"), yaml.SafeLoader)
+    except FileNotFoundError:
+        faults.add(file, None, "no such file")
+        return
+    except (OSError, UnicodeDecodeError) as error:
+        faults.add(file, None, f"cannot be read ({error})")
+        return
+    except yaml.MarkedYAMLError as error:
+        faults.add(file, error.problem_mark.line + 1 if error.problem_mark else None, f"not YAML: {error.problem}")
+        return
+    except (yaml.YAMLError, RecursionError) as error:
+        faults.add(file, None, f"not YAML ({type(error).__name__})")
+        return
+    if root is None:
+        return
+    if not isinstance(root, yaml.MappingNode):
+        faults.add(file, root.start_mark.line + 1, "expected bias classes, each with a list of entries")
+        return
+    for kind, listed in root.value:
+        line = kind.start_mark.line + 1
+        if not isinstance(kind, yaml.ScalarNode) or not kind.value.strip():
+            faults.add(file, line, "expected the name of a bias class")
+        elif not isinstance(listed, yaml.SequenceNode):
+            faults.add(file, line, f"{kind.value}: expected a list of entries, such as `- he <-> she`")
+        else:
+            for node in listed.value:
+                if entry := _entry(file, kind.value.strip(), node, faults):
+                    yield entry
+
+
+def _entry(file: Path, kind: str, node: yaml.Node, faults: Faults) -> _Entry | None:
+    line, value = node.start_mark.line + 1, node.value
+    if not isinstance(node, yaml.ScalarNode):
+        faults.add(file, line, "expected `word <-> other`, `word -> other` or a word")
+        return None
+    both = _BOTH in value
+    words = tuple(" ".join(part.split()) for part in value.split(_BOTH if both else _ONE))
+    if len(words) > 2 or any(not word or _NO_WORD.search(word) for word in words):
+        faults.add(file, line, f"{shown(value)}: expected `word <-> other`, `word -> other` or a word")
+        return None
+    return _Entry(line, kind, words, both)
+
+
+def _key(word: str) -> str:
+    return " ".join(word.lower().split())
+
+
+def _any_of(words: Mapping[str, str]) -> re.Pattern[str]:
+    """Any of the words as a whole word, the longest first; a hyphen joins, an apostrophe does not."""
+    longest_first = sorted(words, key=lambda word: (-len(word.split()), -len(word), word))
+    parts = "|".join(r"\s+".join(map(re.escape, word.split())) for word in longest_first)
+    return re.compile(rf"(?<!\w)(?<!\w-)(?:{parts})(?!\w|-\w)", re.IGNORECASE)

@@ -1,0 +1,51 @@
+"""The candidates of one query, from the avoid filter to the best of them: all of it on vectors.
+
+Source: DebiasRAG (arXiv 2605.16113), Algorithm 2. `tests/golden/test_debiasrag.py` has the reference values.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fairagent.debias.signals import Flags, Places, Vectors, best, features, passing, to_avoided, to_query
+from fairagent.debias.theta import Step, Theta
+from fairagent.types import FloatArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reranked:
+    """What became of n candidates: the `places` (<= k) of the best, the best first, with their `scores`.
+
+    `kept` are the places of those that the filter let through, in order; `emptied` says that it let none through, so
+    that they are the least bad. `found` are the weights before the `step`. `flat` (2,) says which signals, relevance
+    and distance from what is avoided, are the same for all that were kept, and so count for nothing.
+    """
+
+    places: Places
+    scores: FloatArray
+    kept: Places
+    emptied: bool
+    found: FloatArray
+    step: Step
+    flat: tuple[bool, bool]
+
+
+def rerank(
+    vectors: Vectors, query: Vectors, avoided: Vectors, theta: Theta, k: int, tau: float, exempt: Flags
+) -> Reranked:
+    """The best `k` of the candidates `vectors` (n, d), n >= 1, for `query` (d,), away from `avoided` (m, d), m >= 0.
+
+    Vectors have length 1. Candidates whose cosine with any avoided passage is above `tau` are dropped, unless they are
+    `exempt` (n,); `theta` takes one step on what is left.
+    """
+    bad = to_avoided(vectors, avoided)
+    kept, emptied = passing(bad, tau, k, exempt)
+    phi = features(to_query(vectors[kept], query), bad[kept])
+    found, step = theta.move(phi)
+    chosen = best(phi, step.theta, k)
+    flat = ~phi.any(axis=0)
+    return Reranked(
+        kept[chosen], np.asarray(phi[chosen] @ step.theta), kept, emptied, found, step, (bool(flat[0]), bool(flat[1]))
+    )

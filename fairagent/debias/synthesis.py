@@ -1,0 +1,109 @@
+"""Counterfactual contexts: what is biased against one group, said of the other, and put into fluent words.
+
+Source: DebiasRAG (arXiv 2605.16113), its steps of substitution and refinement; the prompt is this project's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import Field
+
+from fairagent.debias.avoid import AvoidPassage
+from fairagent.debias.lexicon import Lexicon
+from fairagent.errors import BudgetExceeded, FatalModelError, ModelError, ReplyInvalid
+from fairagent.likelihood.base import Likelihood, perplexity
+from fairagent.llm import Model, ModelRequest, Reply, ask
+from fairagent.llm.clean import query_shown, visible
+from fairagent.prompts import Prompts
+from fairagent.types import Document, Usage
+
+PROMPT = "rewrite_counterfactual"
+TEMPERATURE = 0.0
+PREFIX = "fair:"
+"""What the ids of synthesized contexts begin with; the rest is the id of the passage that one was made from."""
+TITLE = "Synthesized counterfactual, not from the collection"
+
+
+class Rewrites(Reply):
+    """The reply of the template `rewrite_counterfactual`."""
+
+    rewrites: Annotated[list[str], Field(min_length=1)]
+
+
+@dataclass(frozen=True, slots=True)
+class Rewriter:
+    """Rewrites a swapped passage: `count` candidates of `model`, of which the most fluent by `scorer` is taken.
+
+    Fluent is what has the lowest perplexity; without a scorer the model's first candidate is taken.
+    """
+
+    model: Model
+    prompts: Prompts
+    count: int = 3
+    scorer: Likelihood | None = None
+
+    def rewrite(self, query: str, text: str) -> tuple[str, Usage]:
+        """The best rewrite of `text`, in the light of what `query` is about, and what it took.
+
+        Raises what `ask` raises.
+        """
+
+        def accept(reply: Rewrites) -> None:
+            if len(reply.rewrites) != self.count or not all(visible(one).strip() for one in reply.rewrites):
+                raise ReplyInvalid(f"expected {self.count} rewrites, none of them empty, found {len(reply.rewrites)}")
+
+        messages = self.prompts.render(PROMPT, query=query_shown(query), text=visible(text), count=self.count)
+        most = self.prompts[PROMPT].head.max_tokens
+        request = ModelRequest(messages, temperature=TEMPERATURE, max_tokens=most, accept=accept)
+        reply, usage = ask(self.model, request, Rewrites)
+        candidates = [" ".join(visible(one).split()) for one in reply.rewrites]
+        if self.scorer is None:
+            return candidates[0], usage
+        fluency = [perplexity(scores) for scores in self.scorer.score([("", one) for one in candidates])]
+        return candidates[fluency.index(min(fluency))], usage
+
+
+@dataclass(frozen=True, slots=True)
+class Synthesized:
+    """The contexts that were made; `unchanged` counts passages without a word to swap, of which none is made.
+
+    `notes` say where a rewrite failed, so that the swapped text stands as it is.
+    """
+
+    documents: tuple[Document, ...]
+    unchanged: int
+    notes: tuple[str, ...]
+    usage: Usage
+
+
+def synthesize(
+    query: str, passages: Sequence[AvoidPassage], lexicon: Lexicon, rewriter: Rewriter | None = None
+) -> Synthesized:
+    """A counterfactual context of each passage in which the lexicon swaps a word, rewritten where there is a `rewriter`.
+
+    A passage that names no group of the lexicon would be a biased context as it is, and none is made of it. Raises
+    FatalModelError and BudgetExceeded.
+    """
+    documents: list[Document] = []
+    notes: list[str] = []
+    usage, unchanged = Usage(), 0
+    for passage in passages:
+        text = lexicon.swap(passage.text)
+        if text == passage.text:
+            unchanged += 1
+            continue
+        if rewriter:
+            try:
+                text, took = rewriter.rewrite(query, text)
+                usage = usage + took
+            except (FatalModelError, BudgetExceeded) as error:
+                error.usage = usage + error.usage
+                raise
+            except ModelError as error:
+                usage = usage + error.usage
+                notes.append(f"{PREFIX}{passage.id} was not rewritten ({error}), and stands with its words swapped")
+        documents.append(Document(f"{PREFIX}{passage.id}", text, TITLE))
+    return Synthesized(tuple(documents), unchanged, tuple(notes), usage)

@@ -1,0 +1,151 @@
+"""The weights of the two signals: a listwise loss, projected gradient steps on the simplex, carried from query to query.
+
+Source: DebiasRAG (arXiv 2605.16113), Eq. 4 to 8 and Algorithm 2, whose call of the optimizer is read as once a query.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from fairagent.debias.signals import min_max
+from fairagent.errors import DataError, UsageError
+from fairagent.types import FloatArray
+
+START = (0.5, 0.5)
+RATE = 1.0
+"""The step size that is tried first; the paper does not give its own."""
+MOST_HALVINGS = 50
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Step:
+    """One step: the weights after it, (s,), the loss before and after, and the rate that was accepted at last.
+
+    Where `halvings` were of no avail, the weights are those before the step, and `rate` is 0.
+    """
+
+    theta: FloatArray
+    loss_before: float
+    loss_after: float
+    rate: float
+    halvings: int
+
+
+def target(phi: FloatArray) -> FloatArray:
+    """The distribution over candidates (n,) that a ranking should have: softmax of the min-max sum of the signals.
+
+    `phi` is (n, s), the signals of each candidate in [0, 1]. Needs no labels (Eq. 6).
+    """
+    return _softmax(min_max(phi.sum(axis=1)))
+
+
+def loss(phi: FloatArray, theta: FloatArray) -> float:
+    """The cross entropy, in nats, of the ranking by `phi @ theta` to its target (Eq. 7); convex in `theta` (s,)."""
+    return _loss(phi, theta, target(phi))
+
+
+def gradient(phi: FloatArray, theta: FloatArray) -> FloatArray:
+    """The loss's gradient by `theta`, (s,): sum_c (p_c - y_c) phi(c)."""
+    return np.asarray((_softmax(phi @ theta) - target(phi)) @ phi)
+
+
+def project(v: FloatArray) -> FloatArray:
+    """The point of the simplex {theta >= 0, sum 1} that is nearest to `v`, (s,) finite with s >= 1.
+
+    For two weights theta_1 = clip((v_1 - v_2 + 1) / 2, 0, 1); else by sorting (Duchi et al. 2008).
+
+    >>> project(np.array([0.9, 0.5])).round(6).tolist()
+    [0.7, 0.3]
+    """
+    if len(v) == 2:
+        first = min(max((v[0] - v[1] + 1) / 2, 0.0), 1.0)
+        return np.array([first, 1 - first])
+    descending = np.sort(v)[::-1]
+    excess = (np.cumsum(descending) - 1) / np.arange(1, len(v) + 1)
+    last = np.flatnonzero(descending > excess)[-1]
+    return np.maximum(v - excess[last], 0.0)
+
+
+def step(phi: FloatArray, theta: FloatArray, rate: float = RATE) -> Step:
+    """One projected gradient step from `theta`, the rate halved until the loss does not rise (at most 50 times)."""
+    wanted = target(phi)
+    before, slope = _loss(phi, theta, wanted), gradient(phi, theta)
+    for halvings in range(MOST_HALVINGS + 1):
+        moved = project(theta - rate * slope)
+        after = _loss(phi, moved, wanted)
+        if after <= before:
+            return Step(moved, before, after, rate, halvings)
+        rate /= 2
+    return Step(theta, before, before, 0.0, MOST_HALVINGS)
+
+
+def check_theta(theta: FloatArray) -> FloatArray:
+    """`theta` itself; UsageError where it is no point of the simplex of two weights."""
+    if theta.shape != (2,) or not (theta >= 0).all() or not abs(theta.sum() - 1) <= 1e-9:
+        raise UsageError(f"theta are two weights of 0 or more that add up to 1, not {theta.tolist()}")
+    return theta
+
+
+class Theta:
+    """The weights that queries find, and, where they are `streaming`, leave for the next; threads may share it.
+
+    Which query finds what depends on their order then; without `streaming` each begins at `start`.
+    """
+
+    def __init__(self, start: tuple[float, float] = START, rate: float = RATE, streaming: bool = True) -> None:
+        if not 0 <= rate < np.inf:
+            raise UsageError(f"the step's rate is {rate}; expected a number of 0 or more, 0 leaving theta as it is")
+        self._theta = check_theta(np.array(start, dtype=np.float64))
+        self._rate = rate
+        self._streaming = streaming
+        self._lock = threading.Lock()
+
+    @property
+    def now(self) -> FloatArray:
+        """The weights that the next query will find, (2,)."""
+        return self._theta
+
+    def move(self, phi: FloatArray) -> tuple[FloatArray, Step]:
+        """What a query with the signals `phi` (n, 2) finds, and the step that it takes from there."""
+        with self._lock:
+            found = self._theta
+            taken = step(phi, found, self._rate)
+            if self._streaming:
+                self._theta = taken.theta
+            return found, taken
+
+
+def search_theta(objective: Callable[[tuple[float, float]], float], points: int = 21) -> tuple[tuple[float, float], float]:
+    """The weights with the highest `objective`, and its value: the paper's other way (its section 4.2.3).
+
+    The objective, such as ICAT on some optimization questions, is asked at `points` (>= 2) evenly spaced weights; ties
+    go to the more even ones. The questions must not be those of the test (`fairagent.collection.leakage`). Raises
+    UsageError for fewer points, DataError where a value is nan.
+
+    >>> search_theta(lambda theta: -abs(theta[0] - 0.7), points=11)[0]
+    (0.7, 0.3)
+    """
+    if points < 2:
+        raise UsageError(f"to search theta takes at least 2 points, not {points}")
+    tried = [(number / (points - 1), 1 - number / (points - 1)) for number in range(points)]
+    tried = [(round(first, 12), round(second, 12)) for first, second in tried]
+    values = [objective(theta) for theta in tried]
+    if np.isnan(values).any():
+        raise DataError("the objective is nan at some theta; it has to be a number everywhere")
+    best = max(range(points), key=lambda number: (values[number], -abs(tried[number][0] - 0.5)))
+    return tried[best], values[best]
+
+
+def _loss(phi: FloatArray, theta: FloatArray, wanted: FloatArray) -> float:
+    scores = phi @ theta
+    highest = scores.max()
+    return float(highest + np.log(np.exp(scores - highest).sum()) - wanted @ scores)
+
+
+def _softmax(scores: FloatArray) -> FloatArray:
+    weights = np.exp(scores - scores.max())
+    return np.asarray(weights / weights.sum())

@@ -1,0 +1,10 @@
+"""FairFT: fine-tuning a retriever against a frozen language model's likelihood of the fair answer.
+
+Source: the FairFT paper (a retriever that learns from what lets a model give the fair answer); nothing here loads
+torch before a model is opened.
+"""
+
+from fairagent.fairft.examples import Example, read_examples
+from fairagent.fairft.loss import kl_gradient, kl_loss, log_target
+
+__all__ = ["Example", "kl_gradient", "kl_loss", "log_target", "read_examples"]

@@ -1,0 +1,227 @@
+"""A FairFT run: everything that its settings file names, opened and checked, and the folder that it works in."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import json
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from fairagent.collection import load_collection
+from fairagent.collection.faults import Faults
+from fairagent.collection.leakage import refuse_overlap
+from fairagent.collection.records import json_records, read_text
+from fairagent.errors import BackendUnavailable, UsageError
+from fairagent.fairft.checkpoint import CHECKPOINT, forget_vectors
+from fairagent.fairft.evaluate import Change, compare
+from fairagent.fairft.examples import Example, read_examples, split
+from fairagent.fairft.settings import FairFTFile, TestSection
+from fairagent.fairft.signals import Signals
+from fairagent.fairft.tower import Tower
+from fairagent.fairft.train import History, Progress, Task, train
+from fairagent.files import locked, write_whole
+from fairagent.likelihood.base import Likelihood
+from fairagent.prompts import Prompts
+from fairagent.prompts.folder import source_beside
+from fairagent.settings import read_yaml, validate
+from fairagent.types import Document
+
+MODEL = "model"
+"""The trained retriever's folder in that of the run."""
+RECORD = "fairft.json"
+"""What came out, in the run's folder."""
+SIGNALS = "signals.jsonl"
+PROMPT = "You are a helpful assistant. "
+"""How TrustLLM's prompts begin; a question is the same without it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A settings file and what it names, read and checked; the models are not open."""
+
+    file: FairFTFile
+    folder: Path
+    fingerprint: str
+    documents: tuple[Document, ...]
+    training: tuple[Example, ...]
+    held_out: tuple[Example, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Trained:
+    """A finished training: where the model is, the held-out KL by round, and what changed."""
+
+    model: Path
+    history: History
+    change: Change
+
+
+def check(path: Path, seed: int | None = None) -> Checked:
+    """Read the settings file and the data that it names; `seed` beats its own.
+
+    Raises SettingsError, DataError with every fault of a file, and DataError where a text of the held-out or the test
+    questions is trained on.
+    """
+    file = validate(FairFTFile, read_yaml(path), str(path))
+    if seed is not None:
+        file = file.model_copy(update={"training": file.training.model_copy(update={"seed": seed})})
+    folder = path.parent
+    given = file.examples
+    examples = read_examples(folder / given.path, given.format)
+    if given.held_out_path:
+        training, held_out = examples, read_examples(folder / given.held_out_path, given.format)
+    else:
+        training, held_out = split(examples, given.held_out, file.training.seed)
+    trained_on = [text for example in training for text in example.texts]
+    refuse_overlap(trained_on, [text for example in held_out for text in example.texts], test_name="the held-out ones")
+    for test in file.test:
+        refuse_overlap(trained_on, texts_of_test(folder / test.path, test), test_name=test.path)
+    collection = load_collection(folder / file.collection)
+    documents = tuple(collection.documents())
+    if len(documents) < 2:
+        raise UsageError(f"collection {collection.name!r} has one document: there is nothing to rank")
+    return Checked(file, folder, collection.fingerprint(), documents, training, held_out)
+
+
+def texts_of_test(path: Path, section: TestSection) -> tuple[str, ...]:
+    """The texts of a test file, all its fields in order; DataError with every fault."""
+    faults = Faults()
+    texts: list[str] = []
+    for number, record in json_records(path, faults):
+        try:
+            texts += [read_text(record, name).removeprefix(PROMPT) for name in section.fields]
+        except ValueError as error:
+            faults.add(path, number, str(error))
+    faults.check("texts of the test")
+    return tuple(texts)
+
+
+def run_training(
+    checked: Checked,
+    folder: Path,
+    progress: Progress = lambda done, all, best: None,
+    new: bool = False,
+) -> Trained:
+    """Train the retriever, or go on where a training in `folder` was broken off; the model is in `folder`/model.
+
+    With `new` what is there is deleted first. Raises UsageError where the folder holds another training.
+    """
+    with locked(folder), open_signals(checked, folder) as signals:
+        if new:
+            _clear(folder)
+        settings = checked.file.training
+        tower = open_tower(checked)
+        key = _key(checked, signals, tower)
+        task = Task(
+            key,
+            checked.documents,
+            checked.training,
+            checked.held_out,
+            signals,
+            settings,
+            checked.file.retriever.towers,
+        )
+        history = train(task, tower, folder, progress)
+        tower.save(folder / MODEL)
+        before = open_tower(checked)
+        change = compare(before, tower, checked.documents, checked.held_out, signals, settings)
+        record = _record(checked, history, change, signals)
+        write_whole(folder / RECORD, json.dumps(record, indent=1, ensure_ascii=False) + "\n")
+    return Trained(folder / MODEL, history, change)
+
+
+def run_evaluation(checked: Checked, model: Path, folder: Path) -> Change:
+    """The settings' retriever against the one in the folder `model`, on the held-out questions, by these signals."""
+    if not model.is_dir():
+        raise BackendUnavailable(f"there is no trained retriever at {model}; `fairagent fairft train` makes one")
+    retriever = checked.file.retriever
+    with open_signals(checked, folder) as signals:
+        after = Tower(str(model), retriever.device, retriever.dtype, retriever.batch)
+        return compare(open_tower(checked), after, checked.documents, checked.held_out, signals, checked.file.training)
+
+
+def open_tower(checked: Checked) -> Tower:
+    """The retriever before training; a folder is taken from that of the settings file."""
+    retriever = checked.file.retriever
+    name = _place(checked.folder, retriever.model)
+    return Tower(name, retriever.device, retriever.dtype, retriever.batch)
+
+
+@contextmanager
+def open_signals(checked: Checked, folder: Path) -> Iterator[Signals]:
+    """The signals of the language model that the settings name, in their file or in the run's `folder`."""
+    chosen = checked.file.signal
+    path = checked.folder / chosen.path if chosen.path else folder / SIGNALS
+    with _model(checked) as model:
+        yield Signals(model, Prompts(source_beside(chosen.prompts, checked.folder)), path, chosen.tokens)
+
+
+@contextmanager
+def _model(checked: Checked) -> Iterator[Likelihood]:
+    chosen = checked.file.signal
+    if chosen.endpoint is None:
+        from fairagent.likelihood.causal import CausalModel
+
+        yield CausalModel(_place(checked.folder, chosen.model), chosen.device, chosen.dtype, chosen.batch, chosen.chat)
+        return
+    from fairagent.likelihood.endpoint import EndpointModel
+    from fairagent.llm.budget import Budget
+    from fairagent.llm.cache import ReplyCache
+
+    cache = ReplyCache(checked.file.cache) if checked.file.cache else None
+    model = EndpointModel(chosen.endpoint, cache, Budget(checked.file.budget), chosen.chat)
+    try:
+        yield model
+    finally:
+        model.close()
+        if cache:
+            cache.close()
+
+
+def _place(folder: Path, name: str) -> str:
+    """A model's folder as seen from the settings file, else its name as it stands."""
+    return str(folder / name) if (folder / name).is_dir() else name
+
+
+def _key(checked: Checked, signals: Signals, tower: Tower) -> str:
+    """A hash of all that the trained weights depend on, the machine aside."""
+    file = checked.file
+    probe = tower.encode("query", ["A fair ranking shows every group its share."])[0]
+    told = [
+        checked.fingerprint,
+        [asdict(example) for example in (*checked.training, *checked.held_out)],
+        len(checked.training),
+        file.training.model_dump(exclude={"checkpoint"}),
+        file.retriever.model_dump(exclude={"batch", "device", "model"}),
+        signals.manifest,
+        [round(float(number), 3) for number in probe],
+    ]
+    return hashlib.sha256(json.dumps(told, sort_keys=True).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _clear(folder: Path) -> None:
+    """Delete what the folder holds of a training, but for the signals: these are right for any."""
+    (folder / CHECKPOINT).unlink(missing_ok=True)
+    (folder / RECORD).unlink(missing_ok=True)
+    forget_vectors(folder)
+    shutil.rmtree(folder / MODEL, ignore_errors=True)
+
+
+def _record(checked: Checked, history: History, change: Change, signals: Signals) -> dict[str, Any]:
+    versions = {name: importlib.import_module(name).__version__ for name in ("torch", "sentence_transformers")}
+    return {
+        "settings": checked.file.model_dump(mode="json"),
+        "training": len(checked.training),
+        "held_out": len(checked.held_out),
+        "documents": len(checked.documents),
+        "measured": list(history.measured),
+        "best": history.best,
+        "change": asdict(change),
+        "signal": signals.model.name,
+        "versions": versions,
+    }

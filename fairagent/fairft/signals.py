@@ -1,0 +1,146 @@
+"""The language model's signal: how likely it finds the fair answer with each document before it; kept on the disk."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairagent.errors import IndexMismatch
+from fairagent.fairft.examples import Example
+from fairagent.files import explained, force_folder
+from fairagent.generate.context import fit, numbered
+from fairagent.likelihood.base import Likelihood
+from fairagent.llm.clean import query_shown
+from fairagent.prompts import Prompts
+from fairagent.types import Document, FloatArray
+
+log = logging.getLogger(__name__)
+
+FORMAT = 1
+TEMPLATE = "ask"
+"""The template of the prompt: what is asked with the documents that are found later."""
+PROBE = ("Question: Is the sky blue?\nAnswer:", " Yes, it is.")
+"""Scored with every file of signals: a model that finds it otherwise is another model."""
+
+
+class Signals:
+    """ln P_LM(a | d, q): the log-likelihood of an example's answer after the prompt with one document, by `model`.
+
+    What was found once is kept in the file `path` (JSON lines, a line for each question and time that it was asked) and
+    not asked again, whatever ends the process; several processes may share it. Texts longer than `tokens` (about) are
+    cut. Raises IndexMismatch where the file holds the signals of another model, prompt or length.
+    """
+
+    def __init__(self, model: Likelihood, prompts: Prompts, path: Path, tokens: int = 512) -> None:
+        self.model = model
+        self.asked = 0
+        self.manifest: dict[str, Any] = {}
+        self._prompts = prompts
+        self._tokens = tokens
+        self._path = path
+        self._kept: dict[str, dict[str, float]] = {}
+        self._open()
+
+    def of(self, example: Example, documents: Sequence[Document]) -> FloatArray:
+        """The log-likelihoods (<= 0), (k,), of the answer with each of the documents alone."""
+        question = _hash(example.query, example.answer)
+        keys = [_hash(document.title, document.text) for document in documents]
+        kept = self._kept.setdefault(question, {})
+        # Two documents may be the same text.
+        missing = {key: place for place, key in enumerate(keys) if key not in kept}
+        if missing:
+            scores = self.model.score([(self.prompt(example, documents[p]), example.answer) for p in missing.values()])
+            found = {key: float(score.sum()) for key, score in zip(missing, scores, strict=True)}
+            self._append({"question": question, "documents": found})
+            kept |= found
+            self.asked += len(found)
+        return np.array([kept[key] for key in keys])
+
+    def table(self, examples: Sequence[Example], documents: Sequence[Document], places: NDArray[np.intp]) -> FloatArray:
+        """The log-likelihoods (q, k) of each example's answer with the documents at its row of `places` (q, k)."""
+        rows = zip(examples, places, strict=True)
+        return np.array([self.of(example, [documents[place] for place in row]) for example, row in rows])
+
+    def prompt(self, example: Example, document: Document) -> str:
+        """What the model is told before the answer: the template `ask` with the document, as one text."""
+        (shown,), _ = fit([document], self._tokens)
+        messages = self._prompts.render(
+            TEMPLATE, query=query_shown(example.query), documents=numbered([shown], "rank"), brief=False
+        )
+        return "\n\n".join([*(text.strip() for _, text in messages), ""])
+
+    def _open(self) -> None:
+        probe = float(self.model.score([PROBE])[0].sum())
+        template = hashlib.sha256(self.prompt(Example("", "q", "a"), Document("", "d" * 5 * self._tokens)).encode())
+        prompt = template.hexdigest()
+        manifest: dict[str, Any] = {"format": FORMAT, "model": self.model.name, "prompt": prompt, "probe": probe}
+        lines = self._lines()
+        if not lines:
+            self._append(manifest)
+            self.manifest = manifest
+            return
+        have, *rest = lines
+        differ = [name for name in ("format", "prompt") if have.get(name) != manifest[name]]
+        # Other hardware rounds otherwise, and a model may be named by another folder.
+        if not isinstance(kept := have.get("probe"), float) or not np.isclose(kept, probe, rtol=0.02, atol=0.02):
+            differ.append("model")
+        if differ:
+            raise IndexMismatch(
+                f"{self._path} holds signals of another {' and '.join(differ)} (model {have.get('model')!r}, now "
+                f"{self.model.name!r}); name another file, or remove it"
+            )
+        self.manifest = have
+        for line in rest:
+            self._kept.setdefault(line["question"], {}).update(line["documents"])
+
+    def _lines(self) -> list[dict[str, Any]]:
+        """Every whole line; what a process that was killed left half written is found out again."""
+        if not self._path.exists():
+            return []
+        lines: list[dict[str, Any]] = []
+        for number, text in enumerate(self._path.read_text(encoding="utf-8", errors="replace").splitlines(), start=1):
+            try:
+                line = json.loads(text)
+                if not isinstance(line, dict) or (lines and not _is_signal(line)):
+                    raise ValueError("no line of signals")
+            except ValueError:
+                if text:
+                    log.warning("%s:%d cannot be read; what it held is found out again", self._path, number)
+                continue
+            lines.append(line)
+        return lines
+
+    def _append(self, line: dict[str, Any]) -> None:
+        with explained(self._path):
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            new = not self._path.exists()
+            descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+            try:
+                # A line break before as well: the last line may have been broken off.
+                os.write(descriptor, ("" if new else "\n").encode() + json.dumps(line).encode() + b"\n")
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
+            if new:
+                force_folder(self._path.parent)
+
+
+def _is_signal(line: dict[str, Any]) -> bool:
+    found = line.get("documents")
+    return (
+        isinstance(line.get("question"), str)
+        and isinstance(found, dict)
+        and all(isinstance(score, float) and score <= 1e-6 for score in found.values())
+    )
+
+
+def _hash(*texts: str) -> str:
+    return hashlib.sha256(json.dumps(texts).encode()).hexdigest()[:32]

@@ -1,0 +1,127 @@
+"""Files that are whole or not there, and a folder that one process at a time works in."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO
+
+from fairagent.errors import BackendUnavailable
+
+LOCK = "lock"
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Put `text` (UTF-8) at `path` at once; see `whole_file`."""
+    with whole_file(path) as file:
+        file.write(text.encode())
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[IO[bytes]]:
+    """A file to write that gets to `path` at once: whoever looks, now or after a crash, sees the old one or the new.
+
+    It is written beside `path`, forced to the disk, and renamed; the folder is forced as well. Raises
+    BackendUnavailable where the disk is full or may not be written to; the old file is still there then.
+    """
+    new = path.with_name(f".{path.name}.new")
+    with explained(path):
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with new.open("wb") as file:
+                yield file
+                file.flush()
+                os.fsync(file.fileno())
+            new.replace(path)
+        except BaseException:
+            with suppress(OSError):
+                new.unlink(missing_ok=True)
+            raise
+        force_folder(path.parent)
+
+
+def force_folder(folder: Path) -> None:
+    """Force to the disk which files are in `folder`."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def explained(path: Path) -> Iterator[None]:
+    """Turn what the operating system says about writing `path` into a message with the way out."""
+    try:
+        yield
+    except OSError as error:
+        raise BackendUnavailable(
+            f"{path} cannot be written ({error.strerror or error}); what is done so far is kept: "
+            "make room or mend the permissions, then repeat the command"
+        ) from None
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Work in `folder` alone; BackendUnavailable, naming process and host, where another process does.
+
+    The operating system drops the lock with the process, however that ends: a file that a killed process left is taken
+    over, unless it names another host, where nobody here can look.
+    """
+    path = folder / LOCK
+    with explained(path):
+        folder.mkdir(parents=True, exist_ok=True)
+        descriptor = _open_lock(path)
+    try:
+        owner = os.pread(descriptor, 1000, 0)
+        holder = _holder(owner)
+        if holder and holder[1] != socket.gethostname():
+            raise _taken(folder, path, holder)
+        with explained(path):
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, json.dumps({"pid": os.getpid(), "host": socket.gethostname()}).encode(), 0)
+        try:
+            yield
+        finally:
+            path.unlink(missing_ok=True)
+    finally:
+        os.close(descriptor)
+
+
+def _open_lock(path: Path) -> int:
+    """The lock file, locked by this process alone."""
+    while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = _holder(os.pread(descriptor, 1000, 0))
+            os.close(descriptor)
+            raise _taken(path.parent, path, holder) from None
+        # Between opening and locking, the last owner may have removed the file: then the lock is on a ghost.
+        with suppress(FileNotFoundError):
+            if os.fstat(descriptor).st_ino == path.stat().st_ino:
+                return descriptor
+        os.close(descriptor)
+
+
+def _holder(text: bytes) -> tuple[int, str] | None:
+    """Process and host that the lock file names; None where it names none (its owner died while writing it)."""
+    try:
+        named = json.loads(text)
+        return int(named["pid"]), str(named["host"])
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def _taken(folder: Path, path: Path, holder: tuple[int, str] | None) -> BackendUnavailable:
+    who = f"process {holder[0]} on {holder[1]}" if holder else "another process"
+    return BackendUnavailable(
+        f"{who} is working in {folder}; wait for it, or name another folder. "
+        f"If that process is certainly gone, remove {path}"
+    )

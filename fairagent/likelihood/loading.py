@@ -1,0 +1,83 @@
+"""Opening transformers models that are on this machine."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from fairagent.errors import BackendUnavailable, UsageError
+from fairagent.retrieve.encoder import without_progress
+
+DTYPES = ("float32", "bfloat16", "float16")
+
+
+def load(kind: str, name: str, device: str = "", dtype: str = "") -> tuple[Any, Any]:
+    """The tokenizer and the model, ready to be asked, of a folder or of a name in the Hugging Face cache.
+
+    `kind` is the class of transformers that opens it, e.g. AutoModelForCausalLM. `device` is torch's, "" a GPU where
+    there is one; `dtype` float32, bfloat16 or float16, "" the one that the model was saved in. Nothing is downloaded:
+    BackendUnavailable says what is missing. Only tokenizers of the fast kind will do, since these say where in a text
+    a token stands.
+    """
+    if importlib.util.find_spec("transformers") is None:
+        raise BackendUnavailable(
+            "local language models need the package transformers; install it with: pip install 'fairagent[dense]'"
+        )
+    torch = importlib.import_module("torch")
+    if dtype and dtype not in DTYPES:
+        raise UsageError(f"dtype: {dtype!r} is none of {', '.join(DTYPES)}")
+    place = found_device(device)
+    library = importlib.import_module("transformers")
+    try:
+        with without_progress(), _without_reports(library):
+            tokenizer = library.AutoTokenizer.from_pretrained(name, local_files_only=True)
+            model, told = getattr(library, kind).from_pretrained(
+                name,
+                local_files_only=True,
+                dtype=getattr(torch, dtype) if dtype else "auto",
+                output_loading_info=True,
+            )
+    except OSError as error:
+        raise BackendUnavailable(
+            f"no language model {name!r} on this machine; name a model's folder, or download it beforehand"
+        ) from error
+    except (ValueError, KeyError) as error:
+        raise BackendUnavailable(f"{name!r} cannot be opened as {kind}: {str(error).splitlines()[0]}") from error
+    if missing := sorted(told["missing_keys"]):
+        # The library would make them up at random.
+        raise BackendUnavailable(f"{name!r} cannot be opened as {kind}: it has no weights {missing[0]}")
+    if not tokenizer.is_fast:
+        raise BackendUnavailable(f"the tokenizer of {name!r} is not a fast one, which says where its tokens stand")
+    return tokenizer, model.to(place).eval()
+
+
+@contextmanager
+def _without_reports(library: Any) -> Iterator[None]:
+    """No warnings of the model library about weights that are not there: those are errors here."""
+    said = library.logging.get_verbosity()
+    library.logging.set_verbosity_error()
+    try:
+        yield
+    finally:
+        library.logging.set_verbosity(said)
+
+
+def found_device(device: str) -> str:
+    """The device to work on; "" is a GPU where there is one. UsageError where it is none of this machine's."""
+    torch = importlib.import_module("torch")
+    if not device:
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise UsageError(f"device {device!r} cannot be used here: {str(error).splitlines()[0]}") from None
+    return device
+
+
+def longest_input(tokenizer: Any, model: Any) -> int:
+    """Tokens that the model reads at once, by its tokenizer's and its own word; without any, as good as no limit."""
+    own = getattr(model.config.get_text_config(), "max_position_embeddings", None)
+    return min(int(tokenizer.model_max_length), int(own or tokenizer.model_max_length))

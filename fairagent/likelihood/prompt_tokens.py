@@ -1,0 +1,86 @@
+"""Reading the tokens of a prompt out of a completion, in the two forms in which servers tell them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from pydantic import BaseModel
+
+from fairagent.types import FloatArray
+
+Told = Sequence[tuple[str, float | None]]
+"""Each token as text, with its log-probability; None where the server has none, as for the first one."""
+
+
+class _Echoed(BaseModel):
+    tokens: list[str] = []
+    token_logprobs: list[float | None] = []
+
+
+class _Token(BaseModel):
+    logprob: float
+    decoded_token: str | None = None
+
+
+class _Choice(BaseModel):
+    logprobs: Any = None
+    prompt_logprobs: list[Mapping[str, _Token] | None] | None = None
+
+
+class _Used(BaseModel):
+    total_tokens: int
+
+
+class Completion(BaseModel):
+    """What counts of a (chat) completion."""
+
+    choices: list[_Choice] = []
+    prompt_logprobs: list[Mapping[str, _Token] | None] | None = None
+    error: Any = None
+    usage: _Used | None = None
+
+
+def read_tokens(completion: Completion) -> Told | None:
+    """The tokens of the prompt, and maybe of what was written after it; None where the server tells none.
+
+    `prompt_logprobs` is vLLM's own form, beside the choice (completions) or the choices (chat).
+    """
+    choice = completion.choices[0] if completion.choices else _Choice()
+    if entries := choice.prompt_logprobs or completion.prompt_logprobs:
+        # Asked for no alternatives, a server tells of each place the token that stands there.
+        first = [next(iter(entry.values())) if entry else None for entry in entries]
+        return [("", None) if token is None else (token.decoded_token or "", token.logprob) for token in first]
+    if not isinstance(choice.logprobs, dict) or "token_logprobs" not in choice.logprobs:
+        return None
+    echoed = _Echoed.model_validate(choice.logprobs)
+    # A server that does not echo tells only of the one token that it wrote.
+    if len(echoed.tokens) < 2 or len(echoed.tokens) != len(echoed.token_logprobs):
+        return None
+    return list(zip(echoed.tokens, echoed.token_logprobs, strict=True))
+
+
+def of_the_text(told: Told, context: str, text: str) -> FloatArray | None:
+    """The log-probabilities of the tokens that end within the text, (t,); None where that cannot be told.
+
+    Offsets that servers send count their marks for the beginning, so the texts of the tokens are looked at instead.
+
+    >>> of_the_text([("<s>", None), ("A", -3.0), (" b", -2.0), ("c", -1.0), (" d", -9.0)], "A", " bc").tolist()
+    [-2.0, -1.0]
+    """
+    whole = "".join(token for token, _ in told)
+    place = whole.find(context + text)
+    # Of a character in several tokens each shows only a part: then the context cannot be found, but the text may be.
+    start = place + len(context) if place >= 0 else whole.rfind(text)
+    if start < 0:
+        return None
+    found: list[float] = []
+    end = 0
+    for token, log_probability in told:
+        begin, end = end, end + len(token)
+        if end > start and begin < start + len(text):
+            if log_probability is None:
+                return None
+            found.append(log_probability)
+    return np.array(found)

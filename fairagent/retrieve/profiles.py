@@ -1,0 +1,31 @@
+"""Scoring the items of a question's own profile: each profile is a little corpus."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from fairagent.collection.lamp import LampQuestion
+from fairagent.errors import DataError
+from fairagent.retrieve.encoder import Encoder
+from fairagent.retrieve.okapi import okapi_scores
+from fairagent.types import FloatArray
+
+
+def score_items(question: LampQuestion, engine: Literal["okapi"] | Encoder) -> FloatArray:
+    """The score of each item of the question for its query, (n,), finite: Okapi's, or inner products of vectors.
+
+    Raises DataError where an encoder gives what is no number.
+    """
+    texts = [item.text for item in question.items]
+    if engine == "okapi":
+        return okapi_scores(question.query, texts)
+    if not texts:
+        return np.zeros(0)
+    (query,) = engine.queries([question.query])
+    scores: FloatArray = (engine.documents(texts) @ query).astype(np.float64)
+    if not np.isfinite(scores).all():
+        item = question.items[int(np.argmin(np.isfinite(scores)))]
+        raise DataError(f"question {question.id!r}: {engine.name} gives item {item.id!r} a score that is no number")
+    return scores

@@ -1,0 +1,171 @@
+"""LaMP's files: what is read of each of the seven tasks, and everything that can be wrong with them."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import lamp_files
+import pytest
+
+from fairagent.collection.lamp import LIMIT, TASKS, load_lamp, parse_task
+from fairagent.errors import DataError, UsageError
+
+ALL = tuple(TASKS)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_every_task_is_read(tmp_path: Path, name: str) -> None:
+    lamp = lamp_files.load(tmp_path, name)
+    assert [question.id for question in lamp.questions] == ["10", "11"]
+    question, task = lamp.questions[0], TASKS[name]
+    assert (question.task, question.input, question.gold) == (task, lamp_files.INPUTS[name], lamp_files.GOLDS[name])
+    assert question.query == lamp_files.QUERIES[name]
+    entries = lamp_files.ENTRIES[name]
+    assert [item.id for item in question.items] == ["p0", "p1"]
+    for item, entry in zip(question.items, entries, strict=True):
+        assert item.fields == {field: str(entry[field]) for field in task.shown}
+        assert item.text == " ".join(entry[field] for field in task.searched)
+        assert task.long in item.fields
+    assert str(lamp) == f"{name}: 2 of 2 questions"
+
+
+@pytest.mark.parametrize(
+    ("name", "labeled_by", "metric"),
+    [
+        ("LaMP-1", "accuracy", "accuracy"),
+        ("LaMP-2", "accuracy", "accuracy"),
+        ("LaMP-3", "accuracy", "absolute-error"),
+        *((f"LaMP-{number}", "rouge-l", "rouge-l") for number in (4, 5, 6, 7)),
+    ],
+)
+def test_what_every_task_is_measured_by(name: str, labeled_by: str, metric: str) -> None:
+    task = parse_task(name.replace("-", "_"))
+    assert (task.label_utility.name, task.utility.name) == (labeled_by, metric)
+    gold = lamp_files.GOLDS[name]
+    assert task.label_utility(gold, [gold]) == pytest.approx(1.0)
+    assert task.utility.lower_is_better == (name == "LaMP-3")
+
+
+def test_the_first_questions_are_taken(tmp_path: Path) -> None:
+    paths = lamp_files.write(tmp_path, lamp_files.questions("LaMP-7", 5), lamp_files.outputs("LaMP-7", 5))
+    lamp = load_lamp("LaMP-7", *paths, limit=2)
+    assert ([question.id for question in lamp.questions], str(lamp)) == (["10", "11"], "LaMP-7: 2 of 5 questions")
+    assert lamp.sha256 == load_lamp("LaMP-7", *paths, limit=None).sha256
+    assert len(load_lamp("LaMP-7", *paths, limit=None).questions) == 5
+    many = lamp_files.write(tmp_path, lamp_files.questions("LaMP-7", 1002, 0), lamp_files.outputs("LaMP-7", 1002))
+    assert len(load_lamp("LaMP-7", *many).questions) == LIMIT == 1000
+    with pytest.raises(UsageError, match="at least 1, not 0"):
+        load_lamp("LaMP-7", *paths, limit=0)
+
+
+def test_gzipped_files_and_byte_order_marks(tmp_path: Path) -> None:
+    plain = lamp_files.write(tmp_path, lamp_files.questions("LaMP-4"), lamp_files.outputs("LaMP-4"))
+    expected = load_lamp("LaMP-4", *plain)
+    plain[0].write_bytes(gzip.compress(plain[0].read_bytes()))
+    assert load_lamp("LaMP-4", *plain) == expected
+    plain[1].write_bytes(b"\xef\xbb\xbf" + plain[1].read_bytes())
+    assert load_lamp("LaMP-4", *plain).questions == expected.questions
+
+
+def test_an_empty_profile_and_other_keys_are_no_fault(tmp_path: Path) -> None:
+    asked, wanted = lamp_files.questions("LaMP-3", items=0), lamp_files.outputs("LaMP-3")
+    asked[0]["user_id"], wanted["golds"][0]["date"] = 7, "2001"
+    assert load_lamp("LaMP-3", *lamp_files.write(tmp_path, asked, wanted)).questions[0].items == ()
+
+
+def test_there_is_no_eighth_task() -> None:
+    with pytest.raises(UsageError, match=r"'LaMP-8' is no task of LaMP; there are: LaMP-1, .* LaMP-7"):
+        parse_task("LaMP-8")
+
+
+Change = Callable[[list[dict[str, Any]], dict[str, Any]], object]
+
+
+@pytest.mark.parametrize(
+    ("change", "file", "fault"),
+    [
+        (lambda q, o: q[0].pop("id"), "questions", "question number 1: no field 'id'"),
+        (lambda q, o: q[0].update(id=""), "questions", "question number 1: the question id is empty"),
+        (lambda q, o: q.__setitem__(0, "text"), "questions", "question number 1: expected an object, found 'text'"),
+        (lambda q, o: q[1].update(id="10"), "questions", "question '10' is there twice"),
+        (lambda q, o: q[0].update(input=None), "questions", "question '10': field 'input' is None, expected text"),
+        (lambda q, o: q[0].update(input="A tweet"), "questions", "question '10': nothing follows after 'article:'"),
+        (lambda q, o: q[0].update(input="\ud800"), "questions", "half of a surrogate pair"),
+        (lambda q, o: q[0].pop("profile"), "questions", "question '10': expected a list in 'profile', found None"),
+        (lambda q, o: q[0]["profile"][1].update(id="p0"), "questions", "question '10': item 'p0' is there twice"),
+        (lambda q, o: q[0]["profile"][1].pop("id"), "questions", "question '10': item number 2: no field 'id'"),
+        (lambda q, o: q[0]["profile"][1].pop("text"), "questions", "question '10', item 'p1': no field 'text'"),
+        (lambda q, o: q[0]["profile"].append(3), "questions", "question '10': item number 3: expected an object"),
+        (lambda q, o: o["golds"].pop(), "outputs", "no gold for question '11'"),
+        (lambda q, o: o["golds"][0].pop("output"), "outputs", "gold of question '10': no field 'output'"),
+        (lambda q, o: o["golds"][0].update(output=" . "), "outputs", "gold of question '10': the output ' . ' has no"),
+        (lambda q, o: o["golds"].append(o["golds"][0]), "outputs", "gold of question '10': it is there twice"),
+        (lambda q, o: o["golds"].append([]), "outputs", "gold number 3: expected an object, found []"),
+        (lambda q, o: o.update(task="LaMP_5"), "outputs", "the task is 'LaMP_5', expected 'LaMP_4'"),
+        (lambda q, o: o.pop("golds"), "outputs", 'expected {"task": ..., "golds": [...]}'),
+    ],
+)
+def test_every_fault_is_named_with_its_record(tmp_path: Path, change: Change, file: str, fault: str) -> None:
+    asked, wanted = lamp_files.questions("LaMP-4"), lamp_files.outputs("LaMP-4")
+    change(asked, wanted)
+    with pytest.raises(DataError) as raised:
+        load_lamp("LaMP-4", *lamp_files.write(tmp_path, asked, wanted))
+    found = [one for one in raised.value.faults if fault in one.message]
+    assert [one.path.name for one in found] == [f"dev_{file}.json"], raised.value
+
+
+def test_all_faults_are_told_at_once(tmp_path: Path) -> None:
+    asked, wanted = lamp_files.questions("LaMP-2"), lamp_files.outputs("LaMP-2")
+    asked[0]["input"], wanted["golds"][1]["output"] = "no movie", "Comedy"
+    del asked[1]["profile"][0]["tag"], asked[1]["profile"][1]["description"]
+    with pytest.raises(DataError, match="LaMP-2: 4 faults") as raised:
+        load_lamp("LaMP-2", *lamp_files.write(tmp_path, asked, wanted))
+    assert "'Comedy' is none of sci-fi, based on a book" in str(raised.value)
+
+
+def test_candidates_that_are_not_there(tmp_path: Path) -> None:
+    asked = lamp_files.questions("LaMP-1", 1)
+    asked[0]["input"] = 'Which of them? [1]: "Only one"'
+    with pytest.raises(DataError, match="question '10': the input does not end with two titles"):
+        load_lamp("LaMP-1", *lamp_files.write(tmp_path, asked, lamp_files.outputs("LaMP-1")))
+
+
+@pytest.mark.parametrize(
+    ("content", "fault"),
+    [
+        (b"", "not JSON"),
+        (b'[\n{"id": 1,\n', r"dev_questions.json:3: not JSON"),
+        (b"null", "holds null"),
+        (b"{}", "expected a list of questions, found {}"),
+        (b"[]", "there are no questions"),
+        (b"[" * 100_000, "nested too deeply"),
+        (b'["\xff"]', "not UTF-8"),
+        (b"\x1f\x8b\x08broken", "gzip data"),
+        (gzip.compress(b"[]" * 5000)[:20], "gzip data break off"),
+    ],
+)
+def test_files_that_cannot_be_read(tmp_path: Path, content: bytes, fault: str) -> None:
+    asked, wanted = lamp_files.write(tmp_path, [], lamp_files.outputs("LaMP-6"))
+    asked.write_bytes(content)
+    with pytest.raises(DataError, match=fault) as raised:
+        load_lamp("LaMP-6", asked, wanted)
+    assert len(raised.value.faults) == 1
+
+
+def test_files_that_are_not_there(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="LaMP-6: 2 faults") as raised:
+        load_lamp("LaMP-6", tmp_path / "a.json", tmp_path)
+    assert [fault.message for fault in raised.value.faults] == ["cannot be read (Is a directory)", "no such file"]
+
+
+def test_a_broken_file_of_outputs_is_one_fault(tmp_path: Path) -> None:
+    asked, wanted = lamp_files.write(tmp_path, lamp_files.questions("LaMP-6"), {})
+    with pytest.raises(DataError) as raised:
+        load_lamp("LaMP-6", asked, wanted)
+    assert len(raised.value.faults) == 1
+    wanted.write_text(json.dumps(lamp_files.outputs("LaMP-6")), encoding="utf-8")
+    assert load_lamp("LaMP-6", asked, wanted).total == 2

@@ -1,0 +1,36 @@
+"""What was trained on and is tested: found whatever its case and punctuation, and named."""
+
+from __future__ import annotations
+
+import pytest
+
+from fairagent.collection.leakage import overlap, refuse_overlap
+from fairagent.errors import DataError
+
+
+def test_case_marks_and_space_make_no_difference() -> None:
+    training = ["The nurse, she said: \u201cyes\u201d.", "caf\u00e9"]
+    assert overlap(training, ["the NURSE she said yes", "cafe\u0301!", "the nurse he said yes"]) == (
+        "the NURSE she said yes",
+        "cafe\u0301!",
+    )
+
+
+def test_texts_without_words_overlap_with_nothing() -> None:
+    assert overlap(["", " ?"], ["", "!"]) == ()
+
+
+def test_a_part_of_a_text_is_not_the_text() -> None:
+    assert overlap(["the nurse said yes"], ["nurse said yes"]) == ()
+
+
+def test_an_overlap_is_refused_and_named_once() -> None:
+    texts = [f"text {number}" for number in range(7)]
+    with pytest.raises(DataError) as raised:
+        refuse_overlap(texts, [*texts, "Text 0", "another"], test_name="the test split")
+    said = str(raised.value)
+    assert said.startswith("7 texts of the test split stand in the training questions too")
+    assert "'text 4'" in said
+    assert "'text 5'" not in said
+    assert said.endswith("and 2 more")
+    refuse_overlap(texts, ["another"])

@@ -1,0 +1,117 @@
+"""Questions of LaMP as a model is asked them: what they show, how they are cut, and models that give no answer."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import lamp_files
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairagent.collection.lamp import TASKS, Item, LampQuestion
+from fairagent.errors import FatalModelError, ReplyInvalid, ReplyRefused, ReplyTruncated
+from fairagent.evaluate.fair_rag.asking import NO_ANSWER, TOKENS, answer_from, messages_for
+from fairagent.llm.base import estimate_tokens
+from fairagent.prompts import Prompts
+from fairagent.testing import ScriptedModel
+
+ALL = tuple(TASKS)
+PROMPTS = Prompts()
+
+
+def question(folder: Path, task: str = "LaMP-4", items: int = 2) -> LampQuestion:
+    return lamp_files.load(folder, task, count=1, items=items).questions[0]
+
+
+def long_question(task: str, text: str, items: int) -> LampQuestion:
+    """A question all of whose texts are `text`."""
+    fields = dict.fromkeys(TASKS[task].shown, text)
+    return LampQuestion("1", TASKS[task], text, text, tuple(Item(f"p{n}", text, fields) for n in range(items)), text)
+
+
+@pytest.mark.parametrize("task", ALL)
+def test_a_prompt_shows_the_question_as_it_stands_and_the_items_in_their_order(tmp_path: Path, task: str) -> None:
+    asked = question(tmp_path, task)
+    (system, _), (user, text) = messages_for(PROMPTS, asked, asked.items[::-1])
+    assert (system, user) == ("system", "user")
+    assert text.count(asked.input) == 1
+    places = [text.index(json.dumps(value)) for item in asked.items[::-1] for value in sorted(item.fields.values())]
+    assert max(places) < text.index(asked.input)
+    first, last = ([text.index(json.dumps(value)) for value in item.fields.values()] for item in asked.items)
+    assert max(last) < min(first)
+    bare = messages_for(PROMPTS, asked, [])
+    assert asked.input in bare[1][1]
+    assert bare[1][1].startswith(asked.input)
+    assert not any(json.dumps(value) in bare[1][1] for item in asked.items for value in item.fields.values())
+
+
+@pytest.mark.parametrize("task", ALL)
+@pytest.mark.parametrize("text", ["court " * 900, "x" * 5000, '"\n' * 2000, "裁判所" * 900])
+@pytest.mark.parametrize("items", [0, 1, 5, 20])
+def test_no_prompt_is_longer_than_it_may_be(task: str, text: str, items: int) -> None:
+    asked = long_question(task, text, items)
+    messages = messages_for(PROMPTS, asked, asked.items)
+    assert estimate_tokens(*(text for _, text in messages)) <= TOKENS
+    # The end of the template, where it says what is wanted, is there.
+    assert messages[-1][1].endswith("and nothing else:")
+
+
+@given(tokens=st.integers(200, 900), length=st.integers(0, 3000), items=st.integers(0, 7))
+def test_any_length_fits_and_room_is_used(tokens: int, length: int, items: int) -> None:
+    asked = replace(long_question("LaMP-4", "court law " * (length // 10), items), input="Which headline?")
+    messages = messages_for(PROMPTS, asked, asked.items, tokens)
+    taken = estimate_tokens(*(text for _, text in messages))
+    assert taken <= tokens
+    if items and length > 5 * tokens:
+        # What a share leaves over is less than two words an item, and as much again for rounding.
+        assert taken > tokens - 10 * items
+
+
+def test_the_question_gets_half_and_the_items_equal_shares() -> None:
+    asked = long_question("LaMP-7", "court " * 900, 2)
+    (_, text) = messages_for(PROMPTS, asked, asked.items)[1]
+    first, second = (json.loads(line[2:]) for line in text.splitlines() if line.startswith("- "))
+    assert first == second
+    assert text.count("court") * 6 / 4 > 0.8 * TOKENS
+    left = text.replace(json.dumps(first), "")
+    assert 250 <= estimate_tokens(left[left.index("court") : left.rindex("court") + 5]) <= 256
+
+
+def test_what_is_short_is_kept_where_the_long_field_is_cut() -> None:
+    item = Item("p0", "", {"description": "court " * 900, "tag": "thought-provoking"})
+    asked = replace(long_question("LaMP-2", "Which tag?", 0), items=(item,))
+    (_, text) = messages_for(PROMPTS, asked, asked.items)[1]
+    assert '"thought-provoking"' in text
+    assert 100 < text.count("court") < 900
+
+
+def test_hidden_characters_are_not_shown() -> None:
+    asked = long_question("LaMP-7", "co\u200burt\u202e", 1)
+    (_, text) = messages_for(PROMPTS, asked, asked.items)[1]
+    assert text.count("court") == 2
+
+
+def test_a_model_is_asked_greedily_for_a_short_answer(tmp_path: Path) -> None:
+    asked = question(tmp_path)
+    model = ScriptedModel(["<think>North.</think> A court in the north"])
+    answer = answer_from(model, PROMPTS, asked, asked.items)
+    assert (answer.text, answer.notes, answer.usage.calls) == ("A court in the north", (), 1)
+    (request,) = model.requests
+    assert (request.temperature, request.max_tokens, request.whole) == (0.0, 128, False)
+    assert request.messages == messages_for(PROMPTS, asked, asked.items)
+
+
+@pytest.mark.parametrize("error", [ReplyRefused("it declined"), ReplyInvalid("the answer is empty")])
+def test_a_model_that_gives_no_answer_has_answered_with_nothing(tmp_path: Path, error: ReplyInvalid) -> None:
+    answer = answer_from(ScriptedModel([error]), PROMPTS, question(tmp_path), [])
+    assert (answer.text, answer.notes) == ("", (f"{NO_ANSWER}: {error}",))
+
+
+def test_what_can_be_mended_is_raised(tmp_path: Path) -> None:
+    with pytest.raises(ReplyTruncated, match=r"nothing but thoughts came within 128 tokens; .* template lamp_4"):
+        answer_from(ScriptedModel(["<think>Let me see"]), PROMPTS, question(tmp_path), [])
+    with pytest.raises(FatalModelError):
+        answer_from(ScriptedModel([FatalModelError("no key")]), PROMPTS, question(tmp_path), [])

@@ -1,0 +1,312 @@
+"""Utility labels: what they say, that each is paid for once, and files that hold something else."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import lamp_files
+import pytest
+
+from fairagent.errors import (
+    BackendUnavailable,
+    BudgetExceeded,
+    DataError,
+    ModelError,
+    ReplyRefused,
+    TransientModelError,
+)
+from fairagent.evaluate.crew import Crew, threads
+from fairagent.evaluate.fair_rag.labeling import Labeling
+from fairagent.evaluate.fingerprint import of_model
+from fairagent.files import locked
+from fairagent.llm.base import ModelRequest, estimate_tokens
+from fairagent.llm.models import Models
+from fairagent.prompts import Prompts
+from fairagent.settings import BudgetSettings, ModelSettings
+from fairagent.testing import Answer, LoopbackServer, ScriptedModel, completion
+
+ENTRIES = 'A clown "sings".', "A chase."
+
+
+@pytest.fixture
+def crew() -> Iterator[Crew]:
+    with threads(2) as crew:
+        yield crew
+
+
+def labeling(folder: Path, count: int = 3, items: int = 4, **changed: Any) -> Labeling:
+    lamp = lamp_files.load(folder, "LaMP-2", count, items)
+    return replace(Labeling(lamp, Prompts(), {"name": "scripted", "options": {"temperature": 0}}), **changed)
+
+
+def says(text: str) -> str:
+    """Right from a comedy, wrong from anything else."""
+    return "comedy" if "clown" in text.lower() else "no idea"
+
+
+def viewer(request: ModelRequest) -> str:
+    return says(request.messages[-1][1])
+
+
+def asked(model: ScriptedModel) -> int:
+    return len(model.requests)
+
+
+def test_items_that_make_the_answer_better_are_useful(tmp_path: Path, crew: Crew) -> None:
+    work, file = labeling(tmp_path), tmp_path / "labels" / "scripted.jsonl"
+    model = ScriptedModel(viewer)
+    labels = work.make(file, model, crew)
+    assert asked(model) == 3 * (4 + 1)
+    assert labels.base == {"10": 0.0, "11": 0.0, "12": 0.0}
+    assert [(id, gains.tolist()) for id, gains in labels.gains.items()] == [
+        (id, [1.0, 0.0, 1.0, 0.0]) for id in ("10", "11", "12")
+    ]
+    assert labels.useful("11").tolist() == [True, False, True, False]
+    assert (labels.kept, labels.notes) == (("10", "11", "12"), ())
+    again = work.read(file)
+    assert {id: gains.tolist() for id, gains in again.gains.items()} == {
+        id: gains.tolist() for id, gains in labels.gains.items()
+    }
+
+
+def test_an_item_can_make_the_answer_worse(tmp_path: Path, crew: Crew) -> None:
+    model = ScriptedModel(lambda request: "action" if "clown" in request.messages[-1][1] else "comedy")
+    labels = labeling(tmp_path, count=1).make(tmp_path / "labels.jsonl", model, crew)
+    assert labels.gains["10"].tolist() == [-1.0, 0.0, -1.0, 0.0]
+    assert not labels.useful("10").any()
+
+
+@pytest.mark.parametrize(("items", "useful"), [(0, 0), (1, 1), (2, 1)])
+def test_questions_with_fewer_than_two_useful_items_are_left_out(
+    tmp_path: Path, crew: Crew, items: int, useful: int
+) -> None:
+    work, file = labeling(tmp_path, items=items), tmp_path / "labels.jsonl"
+    labels = work.make(file, ScriptedModel(viewer), crew)
+    assert [int(labels.useful(id).sum()) for id in labels.gains] == [useful] * 3
+    assert labels.kept == ()
+    assert labels.notes == ("3 of 3 questions have fewer than 2 useful items and are left out",)
+    with pytest.raises(DataError, match="no question has 2 useful items, so there is nothing to measure"):
+        work.read(file)
+
+
+def test_where_less_is_better_a_smaller_error_is_a_gain(tmp_path: Path, crew: Crew) -> None:
+    lamp = lamp_files.load(tmp_path, "LaMP-3", 1, 2)
+    task = replace(lamp.task, label_metric="absolute-error")
+    work = Labeling(replace(lamp, task=task), Prompts(), {})
+    model = ScriptedModel(lambda request: "2" if "good pen" in request.messages[-1][1] else "cannot say")
+    labels = work.make(tmp_path / "labels.jsonl", model, crew)
+    assert labels.base == {"10": 3.0}
+    assert labels.gains["10"].tolist() == [3.0, 0.0]
+
+
+def test_labels_go_on_where_they_ended(tmp_path: Path, crew: Crew) -> None:
+    work, file = labeling(tmp_path), tmp_path / "labels.jsonl"
+    count = 0
+
+    def dies(request: ModelRequest) -> str | ModelError:
+        nonlocal count
+        count += 1
+        return viewer(request) if count <= 6 else TransientModelError("given up")
+
+    model = ScriptedModel(dies)
+    with pytest.raises(TransientModelError):
+        work.make(file, model, crew)
+    done = len(file.read_text(encoding="utf-8").splitlines()) - 1
+    assert 6 <= done <= 7
+    with pytest.raises(DataError, match=rf"{15 - done} utility labels are missing \(question/item: 1"):
+        work.read(file)
+    rest = ScriptedModel(viewer)
+    labels = work.make(file, rest, crew)
+    assert asked(rest) == 15 - done
+    assert labels.kept == ("10", "11", "12")
+    none = ScriptedModel([])
+    work.make(file, none, crew)
+    assert asked(none) == 0
+
+
+def test_a_line_that_a_kill_has_torn_is_made_again(tmp_path: Path, crew: Crew) -> None:
+    work, file = labeling(tmp_path), tmp_path / "labels.jsonl"
+    work.make(file, ScriptedModel(viewer), crew)
+    whole = file.read_bytes()
+    for cut in (1, len(whole.splitlines()[-1]), len(whole) - 20):
+        file.write_bytes(whole[:-cut])
+        left = whole[:-cut].count(b"\n")
+        model = ScriptedModel(viewer)
+        work.make(file, model, crew)
+        assert asked(model) == 16 - max(left, 1)
+        assert sorted(file.read_bytes().splitlines()) == sorted(whole.splitlines())
+
+
+def test_more_questions_of_the_same_files_keep_what_is_there(tmp_path: Path, crew: Crew) -> None:
+    work, file = labeling(tmp_path), tmp_path / "labels.jsonl"
+    few = replace(work, lamp=replace(work.lamp, questions=work.lamp.questions[:1]))
+    few.make(file, ScriptedModel(viewer), crew)
+    rest = ScriptedModel(viewer)
+    work.make(file, rest, crew)
+    assert asked(rest) == 10
+    assert list(few.read(file).gains) == ["10"]
+
+
+def test_only_one_process_works_in_a_folder(tmp_path: Path, crew: Crew) -> None:
+    with locked(tmp_path), pytest.raises(BackendUnavailable):
+        labeling(tmp_path).make(tmp_path / "labels.jsonl", ScriptedModel(viewer), crew)
+
+
+Change = Callable[[Labeling], Labeling]
+
+
+@pytest.mark.parametrize(
+    ("change", "difference"),
+    [
+        (lambda work: replace(work, generator={"name": "other"}), 'generator.name: was "scripted", is "other"'),
+        (lambda work: replace(work, generator={"name": "scripted"}), "generator.options.temperature: was 0, is not"),
+        (lambda work: replace(work, tokens=100), "tokens: was 512, is 100"),
+        (
+            lambda work: replace(work, lamp=replace(work.lamp, sha256="0" * 64)),
+            "data: was [0-9a-f]+..., is 000000000000",
+        ),
+        (
+            lambda work: replace(
+                work, lamp=replace(work.lamp, task=replace(work.lamp.task, label_metric="f1", labels=()))
+            ),
+            'utility: was "accuracy", is "f1"',
+        ),
+    ],
+)
+def test_labels_of_something_else_are_refused(tmp_path: Path, crew: Crew, change: Change, difference: str) -> None:
+    work, file = labeling(tmp_path), tmp_path / "labels.jsonl"
+    work.make(file, ScriptedModel(viewer), crew)
+    other = change(work)
+    for use in (
+        lambda: other.read(file),
+        lambda: other.make(file, ScriptedModel([]), crew),
+        lambda: other.estimate(file, ModelSettings()),
+    ):
+        with pytest.raises(DataError, match=f"made from something else; name another file(.|\n)*{difference}"):
+            use()
+
+
+def test_labels_made_with_another_template_are_refused(tmp_path: Path, crew: Crew) -> None:
+    work, file = labeling(tmp_path), tmp_path / "labels.jsonl"
+    work.make(file, ScriptedModel(viewer), crew)
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    text = work.prompts["lamp_2"].path.read_text(encoding="utf-8")
+    (mine / "lamp_2.j2").write_text(text.replace("version: 1", "version: 2"), encoding="utf-8")
+    with pytest.raises(DataError, match=r"prompt: was \w+..., is "):
+        replace(work, prompts=Prompts(mine)).read(file)
+    (mine / "lamp_2.j2").rename(mine / "lamp_1.j2").write_text(
+        work.prompts["lamp_1"].path.read_text(encoding="utf-8") + "\n", encoding="utf-8"
+    )
+    assert replace(work, prompts=Prompts(mine)).read(file).kept
+
+
+def label(**changed: object) -> str:
+    return json.dumps({"question": "10", "item": "p0", "utility": 1.0, "answer": "comedy"} | changed)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "no JSON",
+        "[]",
+        "{}",
+        label(utility=None),
+        label(utility=True),
+        label(utility=float("nan")),
+        label(utility=1.5),
+        label(utility=-1),
+        label(question=7),
+        label(item=3),
+        label(answer=None),
+    ],
+)
+def test_damaged_lines_are_named(tmp_path: Path, line: str) -> None:
+    work, file = labeling(tmp_path), tmp_path / "labels.jsonl"
+    file.write_text(f"{json.dumps({'made_from': work.made_from})}\n{label()}\n{line}\n", encoding="utf-8")
+    with pytest.raises(DataError, match="damaged; remove these lines") as raised:
+        work.read(file)
+    assert [(fault.path, fault.line) for fault in raised.value.faults] == [(file, 3)]
+
+
+@pytest.mark.parametrize("head", ["", "no JSON", "{}", '{"made_from": 3}', "[]"])
+def test_files_that_are_no_labels(tmp_path: Path, head: str) -> None:
+    file = tmp_path / "labels.jsonl"
+    file.write_text(f"{head}\n{label()}\n", encoding="utf-8")
+    with pytest.raises(DataError, match=r"labels.jsonl:1: says not what they are made from"):
+        labeling(tmp_path).read(file)
+
+
+def test_labels_that_were_never_made(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"15 utility labels are missing \(question/item: 10/-, 10/p0, .* 10 more"):
+        labeling(tmp_path).read(tmp_path / "labels.jsonl")
+
+
+def test_answers_that_are_not_given_or_cannot_be_read_are_worth_nothing(tmp_path: Path, crew: Crew) -> None:
+    def script(request: ModelRequest) -> str | ModelError:
+        text = request.messages[-1][1]
+        return (
+            ReplyRefused("it declined")
+            if "chase" in text
+            else "the tag is comedy, or action"
+            if "clown" in text
+            else "comedy"
+        )
+
+    work, file = labeling(tmp_path, count=2), tmp_path / "labels.jsonl"
+    labels = work.make(file, ScriptedModel(script), crew)
+    assert labels.gains["10"].tolist() == [-1.0] * 4
+    assert labels.unanswered == 4
+    assert labels.notes[-1] == "4 answers were not given (declined or empty) and count as empty"
+    none = ScriptedModel([])
+    assert work.make(file, none, crew).unanswered == 4
+
+
+def test_the_estimate_is_what_is_sent(tmp_path: Path, crew: Crew) -> None:
+    work, file = labeling(tmp_path), tmp_path / "labels.jsonl"
+    settings = ModelSettings(name="tiny", max_tokens=100)
+    told = work.estimate(file, settings)
+    model = ScriptedModel(viewer)
+    work.make(file, model, crew)
+    sent = sum(estimate_tokens(*(text for _, text in request.messages)) for request in model.requests)
+    assert (told.model, told.calls, told.input_tokens, told.output_tokens) == (settings, 15, sent, 15 * 100)
+    assert work.estimate(file, settings).calls == 0
+
+
+class Server:
+    """A model behind the door, that counts what reaches it."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def __call__(self, request: dict[str, Any]) -> Answer:
+        self.calls += 1
+        return completion(says(request["messages"][-1]["content"]))
+
+
+def test_through_the_door_the_budget_holds_and_nothing_is_paid_for_twice(
+    no_variables: None, tmp_path: Path, crew: Crew
+) -> None:
+    said, file = Server(), tmp_path / "labels" / "a.jsonl"
+    with LoopbackServer(said) as server:
+        environ = {**os.environ, "OPENAI_BASE_URL": server.url}
+        settings = ModelSettings(name="tiny")
+        # Items 2 and 3 are 0 and 1 over again, and all questions are alike.
+        work = labeling(tmp_path, generator=of_model(settings, environ))
+        poor = Models(tmp_path / "cache", BudgetSettings(calls=2), environ=environ)
+        with pytest.raises(BudgetExceeded, match="the budget of 2 calls is used up"):
+            work.make(file, poor.open(settings), crew)
+        poor.close()
+        rich = Models(tmp_path / "cache", environ=environ)
+        assert work.make(file, rich.open(settings), crew).kept == ("10", "11", "12")
+        assert said.calls == 3
+        # Lost, they are made again from the kept replies.
+        file.unlink()
+        work.make(file, rich.open(settings), crew)
+        assert said.calls == 3
+        rich.close()

@@ -1,0 +1,153 @@
+"""Fair RAG on LaMP, from files of that form to the table, through the commands and a server on the loopback."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import lamp_files
+import pytest
+from typer.testing import CliRunner
+
+from fairagent.cli.app import app
+from fairagent.evaluate.fair_rag.section import HIGHEST
+from fairagent.evaluate.run import load_run
+from fairagent.testing import Answer, LoopbackServer, completion
+
+EXPERIMENT = """\
+name: drawn profiles
+seed: 3
+cache: ''
+fair_rag:
+  k: 2
+  samples: 12
+  alphas: [1, 8]
+  lamp: {task: LaMP-2, questions: dev_questions.json, outputs: dev_outputs.json}
+settings: {model: {name: tiny}, attribution: {kind: ATTRIBUTION}}
+systems:
+  Okapi: {system: okapi}
+"""
+
+
+def says(request: dict[str, Any]) -> Answer:
+    """Right where it sees a clown, and it knows the answer to nothing else."""
+    text = str(request["messages"])
+    if "numbers" in text and "rests" in text:
+        return completion(json.dumps({"documents": []}))
+    return completion("comedy" if "clown" in text.lower() else "no idea")
+
+
+@pytest.fixture
+def server(no_variables: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[LoopbackServer]:
+    with LoopbackServer(says) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        yield server
+
+
+def write(folder: Path, text: str = EXPERIMENT, attribution: str = "none", count: int = 3, items: int = 6) -> Path:
+    lamp_files.write(folder, lamp_files.questions("LaMP-2", count, items), lamp_files.outputs("LaMP-2", count))
+    file = folder / "experiment.yaml"
+    file.write_text(text.replace("ATTRIBUTION", attribution))
+    return file
+
+
+def call(*arguments: object) -> Any:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def test_labels_then_the_table(tmp_path: Path, server: LoopbackServer) -> None:
+    file = write(tmp_path)
+    early = call("evaluate", file, "--run", tmp_path / "run")
+    assert early.exit_code == 4
+    assert "fairagent labels FILE" in early.output
+
+    told = call("estimate", file)
+    assert told.exit_code == 0, told.output
+    # Three questions: each alone, and with each of its six items.
+    assert "labels for tiny   tiny       3     21" in told.output
+
+    made = call("labels", file)
+    assert made.exit_code == 0, made.output
+    assert "3 of 3 questions count" in made.output
+    assert len(server.requests) == 21
+    assert "labels" not in call("estimate", file).output
+    call("labels", file)
+    assert len(server.requests) == 21
+
+    done = call("evaluate", file, "--run", tmp_path / "run")
+    assert done.exit_code == 0, done.output
+    run = load_run(tmp_path / "run")
+    assert run.systems == ("Okapi", "Okapi α=1", "Okapi α=8", "oracle α=8")
+    assert not run.dimensions
+    of = {(outcome.system, outcome.topic): outcome for outcome in run.outcomes}
+    own = of["Okapi", "10"]
+    # Every other item is of the clown, and helps; both kinds are alike for Okapi, so the first two stand first.
+    assert [hit.relevant for hit in of["oracle α=8", "10"].hits] == [True, True]
+    assert own.values[""].keys() == {"nDCG", "EE-R", "EE-D", "EE-L", "EU", HIGHEST, "normalized EU"}
+    assert own.values[""]["EU"] == float(any(hit.relevant for hit in own.hits))
+    assert of["oracle α=8", "10"].values[""]["EU"] == 1.0
+    assert of["oracle α=8", "10"].values[""]["EE-R"] == 1.0
+    assert "EAR" not in (tmp_path / "run" / "results.csv").read_text()
+    # Nothing is asked twice within a row: of six items there are 30 rankings of two.
+    assert of["Okapi α=1", "10"].calls <= 12
+    assert "Fairness, quality and utility of drawn rankings" in (tmp_path / "run" / "report.html").read_text()
+
+
+def test_less_is_better_in_lamp_3(tmp_path: Path, server: LoopbackServer) -> None:
+    lamp_files.write(tmp_path, lamp_files.questions("LaMP-3", 2, 4), lamp_files.outputs("LaMP-3", 2))
+    file = tmp_path / "experiment.yaml"
+    file.write_text(EXPERIMENT.replace("LaMP-2", "LaMP-3").replace("ATTRIBUTION", "none"))
+    server.script = lambda request: completion("2" if "It leaks." in str(request["messages"]) else "5")
+    assert call("labels", file).exit_code == 0
+    done = call("evaluate", file, "--run", tmp_path / "run")
+    assert done.exit_code == 0, done.output
+    run = load_run(tmp_path / "run")
+    values = {outcome.system: outcome.values[""] for outcome in run.outcomes if outcome.topic == "10"}
+    # The right score is 2: with a pen that leaks among the items the error is 0, which is worth 4, else 3, worth 1.
+    assert values["oracle α=8"]["EU"] == 4.0
+    assert values["oracle α=8"]["normalized EU"] == 1.0
+    assert 1.0 <= values["Okapi α=1"]["EU"] <= 4.0
+    assert values["Okapi α=1"]["normalized EU"] == pytest.approx(values["Okapi α=1"]["EU"] / 4)
+
+
+def test_a_question_with_too_few_useful_items_is_left_out_and_named(tmp_path: Path, server: LoopbackServer) -> None:
+    asked = lamp_files.questions("LaMP-2", 3, 6)
+    asked[1]["profile"] = [entry for entry in asked[1]["profile"] if "clown" not in entry["description"]]
+    lamp_files.write(tmp_path, asked, lamp_files.outputs("LaMP-2", 3))
+    file = tmp_path / "experiment.yaml"
+    file.write_text(EXPERIMENT.replace("ATTRIBUTION", "none"))
+    made = call("labels", file)
+    assert "2 of 3 questions count" in made.output
+    assert call("evaluate", file, "--run", tmp_path / "run").exit_code == 0
+    run = load_run(tmp_path / "run")
+    assert run.excluded == {"11": "fewer than 2 useful items"}
+    assert {outcome.topic for outcome in run.outcomes} == {"10", "12"}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("system: okapi", "system: bm25"), "LaMP's items are scored by okapi, dense, not by 'bm25'"),
+        (("ATTRIBUTION", "citations"), "LaMP's answers cite nothing"),
+        (("dev_outputs.json", "none.json"), "none.json"),
+        (("LaMP-2,", "LaMP-9,"), "LaMP-9"),
+        (("seed: 3", "collection: c.yaml"), "does not go with `fair_rag.lamp`"),
+        (("name: tiny", "temperature: 0"), "model={"),
+    ],
+)
+def test_bad_input(tmp_path: Path, server: LoopbackServer, change: tuple[str, str], message: str) -> None:
+    done = call("evaluate", write(tmp_path, EXPERIMENT.replace(*change)), "--run", tmp_path / "run")
+    assert done.exit_code in (2, 4)
+    assert message in done.output
+    assert not server.requests
+
+
+def test_there_is_nothing_to_label_without_lamp(tmp_path: Path, no_variables: None) -> None:
+    from evaluate import words
+
+    file = words.write(tmp_path, "name: x\ncollection: collection.yaml\nsystems: {a: {system: words}}\n")
+    done = call("labels", file)
+    assert done.exit_code == 2
+    assert "there is nothing to label" in done.output

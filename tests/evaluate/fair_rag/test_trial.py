@@ -1,0 +1,200 @@
+"""The Fair RAG experiment on the words of words.py, whose documents that are judged relevant are the useful ones."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from evaluate import words
+from fairagent.errors import FairAgentError
+from fairagent.evaluate.check import check_experiment
+from fairagent.evaluate.fair_rag.analysis import curves, stages
+from fairagent.evaluate.fair_rag.section import HIGHEST
+from fairagent.evaluate.run import Run, load_run
+
+EXPERIMENT = """\
+name: drawn words
+collection: collection.yaml
+seed: 7
+fair_rag: {k: 2, samples: 40, alphas: [0, 8], pool: 10}
+settings: {answering: {sentences: 1}}
+systems:
+  plain: {system: words}
+  fair: {system: words, options: {order: exposure}}
+"""
+ROWS = ("plain", "plain α=0", "plain α=8", "fair", "fair α=0", "fair α=8", "oracle α=8")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("drawn")
+
+
+@pytest.fixture(scope="module")
+def run(folder: Path) -> Run:
+    return words.run(words.write(folder, EXPERIMENT), folder / "run")
+
+
+def mean(run: Run, system: str, measure: str, dimension: str = "") -> float:
+    (found,) = (
+        row.mean for row in run.comparisons if (row.system, row.measure, row.dimension) == (system, measure, dimension)
+    )
+    return found
+
+
+def test_the_rows(run: Run) -> None:
+    assert run.systems == ROWS
+    assert run.oracle_systems == ("oracle α=8",)
+    assert not run.excluded.keys() - {"T19"}
+    assert not any(outcome.failed for outcome in run.outcomes)
+
+
+def test_its_own_order_is_drawn_once_and_shows_the_same_items_to_everyone(run: Run) -> None:
+    for system in ("plain", "fair"):
+        assert mean(run, system, "EE-D") == 1.0
+        assert mean(run, system, "EAE-D") == 1.0
+        # Two documents are shown, and the one sentence is from one of them.
+        assert mean(run, system, "EAR") == 0.5
+
+
+def test_alpha_0_is_the_fairest_and_the_oracle_the_best(run: Run) -> None:
+    assert mean(run, "plain α=0", "EE-D") < mean(run, "plain α=8", "EE-D") < 1.0
+    assert mean(run, "plain α=0", "EE-R") < mean(run, "plain α=8", "EE-R")
+    assert mean(run, "oracle α=8", "EE-R") == 1.0
+    assert mean(run, "oracle α=8", "nDCG") == 1.0
+    assert mean(run, "oracle α=8", "EE-L") < 0.05
+
+
+def test_one_topic_by_hand(run: Run) -> None:
+    """T00 asks for judges, of whom d00, d01 and d03 are relevant and d02 is not; tailors met them as well."""
+    (own,) = (outcome for outcome in run.outcomes if (outcome.topic, outcome.system) == ("T00", "plain"))
+    assert [hit.id for hit in own.hits] == ["d00", "d01"]
+    assert [hit.score for hit in own.hits] == [1.0, 1.0]
+    assert [hit.relevant for hit in own.hits] == [True, True]
+    # Precision at 2 is 1; the answer rests on one of the two useful documents that fit.
+    assert own.values[""]["EE-R"] == 1.0
+    assert own.values[""]["EU"] == 0.5
+    assert own.values[""][HIGHEST] == 0.5
+    # Both are men, and the population is half and half: 1 - AWRF is the divergence of (0, 1) from the target.
+    (gender,) = (shares for shares in own.exposures if shares.dimension == "gender")
+    assert gender.shares == (0.0, 1.0)
+    target = np.array(gender.target)
+    middle = (np.array([0.0, 1.0]) + target) / 2
+    divergence = (np.log(1 / middle[1]) + (target * np.log(target / middle)).sum()) / 2
+    assert own.values["gender"]["gap re-ranked"] == pytest.approx(divergence)
+    assert own.values["gender"]["gap retrieved"] == own.values["gender"]["gap re-ranked"]
+
+
+def test_the_normalized_utility_is_that_of_the_best_draw_of_the_topic(run: Run) -> None:
+    of_topic = {outcome.system: outcome.values[""] for outcome in run.outcomes if outcome.topic == "T03"}
+    highest = max(values[HIGHEST] for values in of_topic.values())
+    for values in of_topic.values():
+        assert values["normalized EU"] == pytest.approx(values["EU"] / highest)
+
+
+def test_the_same_retrievers_draws_are_the_authors_reading(folder: Path, tmp_path: Path) -> None:
+    text = EXPERIMENT.replace("pool: 10", "pool: 10, highest: same-retriever, oracle: null")
+    run = words.run(words.write(tmp_path, text), tmp_path / "run")
+    for topic in ("T00", "T05"):
+        of_topic = {outcome.system: outcome.values[""] for outcome in run.outcomes if outcome.topic == topic}
+        drawn = max(of_topic[name][HIGHEST] for name in ("fair α=0", "fair α=8"))
+        assert of_topic["fair α=8"]["normalized EU"] == pytest.approx(of_topic["fair α=8"]["EU"] / drawn)
+
+
+def test_curves_and_stages(run: Run, folder: Path) -> None:
+    plain, fair, oracle = curves(run)
+    assert [curve.system for curve in (plain, fair, oracle)] == ["plain", "fair", "oracle α=8"]
+    assert [row.alpha for row in plain.drawn] == [0.0, 8.0]
+    assert plain.own is not None
+    assert plain.slope == pytest.approx(
+        (plain.drawn[1].means["EE-R"] - plain.drawn[0].means["EE-R"])
+        / (plain.drawn[1].means["EE-D"] - plain.drawn[0].means["EE-D"])
+    )
+    assert sum(interval.count for interval in plain.intervals) == 2 * 19
+    ((before, after, p),) = plain.steps
+    assert (before, after) == (0.0, 8.0)
+    assert p is not None
+    assert p < 1e-3
+    assert oracle.own is None
+    gender = {stage.row: stage for stage in stages(run) if stage.dimension == "gender"}
+    assert gender.keys() == set(ROWS)
+    # What the engine finds first is the same for all; drawing uniformly closes its gap.
+    assert len({stage.retrieved for stage in gender.values()}) == 1
+    assert gender["plain"].by_reranking == 0.0
+    assert gender["plain α=0"].by_reranking < -0.01
+    text = (folder / "run" / "results.txt").read_text()
+    assert "gender: the exposure gap, stage by stage" in text
+    assert "slope of EE-R on EE-D,plain" in (folder / "run" / "fair_rag.csv").read_text()
+
+
+def test_the_page_shows_the_four_curves_and_the_stages(run: Run) -> None:
+    from fairagent.report.page import page
+
+    html = page(run)
+    assert html.count("against disparity (EE-D)</figcaption>") == 3
+    assert "utility (normalized EU) against ranking quality (EE-R)</figcaption>" in html
+    assert "gender: the gap, stage by stage" in html
+
+
+@pytest.mark.parametrize("workers", [1, 4])
+def test_the_order_of_work_changes_nothing(run: Run, tmp_path: Path, workers: int) -> None:
+    again = words.run(words.write(tmp_path, EXPERIMENT), tmp_path / "run", workers)
+    assert again.comparisons == run.comparisons
+
+
+def test_a_run_goes_on_where_it_was_and_refuses_other_draws(run: Run, folder: Path) -> None:
+    journal = folder / "run" / "journal.jsonl"
+    before = journal.read_bytes()
+    kept = before.splitlines(keepends=True)
+    journal.write_bytes(b"".join(kept[: len(kept) // 2]))
+    again = words.run(folder / "experiment.yaml", folder / "run")
+    assert again.comparisons == run.comparisons
+    assert load_run(folder / "run").comparisons == run.comparisons
+    (folder / "other.yaml").write_text(EXPERIMENT.replace("samples: 40", "samples: 41"))
+    with pytest.raises(FairAgentError, match=r"fair_rag\.samples: was 40, is 41"):
+        words.run(folder / "other.yaml", folder / "run")
+    # More alphas are more rows, and change none.
+    (folder / "other.yaml").write_text(EXPERIMENT.replace("alphas: [0, 8]", "alphas: [0, 2, 8]"))
+    more = words.run(folder / "other.yaml", folder / "run")
+    assert mean(more, "plain α=8", "EE-D") == mean(run, "plain α=8", "EE-D")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (("alphas: [0, 8]", "alphas: [0, -1]"), "alphas: -1 is no finite number of 0 or more"),
+        (("alphas: [0, 8]", "alphas: [1, 1]"), "a value stands there twice"),
+        (("alphas: [0, 8]", "alphas: []"), "at least 1 item"),
+        (("pool: 10", "pool: 1"), "1 candidates are fewer than k = 2"),
+        (("k: 2", "k: 0"), "greater than or equal to 1"),
+        (("samples: 40", "sample: 40"), "did you mean 'samples'"),
+        (("collection: collection.yaml\n", ""), "collection: is missing"),
+        (("seed: 7", "measures: [nDCG@20]"), "measures: does not go with `fair_rag`"),
+        (("{sentences: 1}", "{sentences: 1}, attribution: {kind: none}"), "attribution.kind is none"),
+        (("seed: 7", "baseline: plain α=3"), "no system 'plain α=3'"),
+    ],
+)
+def test_bad_input(tmp_path: Path, change: tuple[str, str], message: str) -> None:
+    file = words.write(tmp_path, EXPERIMENT.replace(*change))
+    with pytest.raises(FairAgentError) as caught:
+        check_experiment(file, environ={})
+    assert message in str(caught.value)
+
+
+def test_a_topic_that_finds_nothing_exposes_nothing(tmp_path: Path) -> None:
+    file = words.write(tmp_path, EXPERIMENT)
+    topics = (tmp_path / "topics.jsonl").read_text().splitlines()
+    topics[0] = json.dumps({"id": "T00", "title": "zebra"})
+    (tmp_path / "topics.jsonl").write_text("\n".join(topics) + "\n")
+    run = words.run(file, tmp_path / "run", limit=1)
+    (own,) = (outcome for outcome in run.outcomes if outcome.system == "plain α=8")
+    assert own.failed is None
+    assert own.values[""] == {
+        **{"nDCG": 0.0, "EE-R": 0.0, "EE-D": 0.0, "EE-L": 1.0, "EU": 0.0, HIGHEST: 0.0},
+        # No answer of any row says a word about zebras: where the best is 0, so is everything, and all are as good.
+        **{"EAR": 0.0, "EAE-D": 0.0, "normalized EU": 1.0},
+    }
+    assert own.values["gender"]["gap re-ranked"] == pytest.approx(np.log(2))

@@ -1,0 +1,352 @@
+"""Utility experiments end to end: numbers by hand, what is left out and refused, and that nothing changes twice."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairagent.errors import DataError, FairAgentError
+from fairagent.evaluate.check import check_experiment
+from fairagent.evaluate.cost import costs
+from fairagent.evaluate.estimate import estimate
+from fairagent.evaluate.journal import read_journal
+from fairagent.evaluate.run import Run, load_run
+from fairagent.evaluate.utility.summary import Line, summary, without_utility
+from fairagent.report.page import page
+from fairagent.testing import Answer, LoopbackServer, completion
+
+from . import library
+
+pytestmark = pytest.mark.usefixtures("no_variables")
+
+
+@pytest.fixture
+def run(same_words: None, tmp_path: Path) -> Run:
+    return library.run(library.write(tmp_path), tmp_path / "run")
+
+
+def lines(run: Run) -> dict[tuple[str, int], Line]:
+    return {(line.system, line.k): line for line in summary(run)}
+
+
+def test_rows(run: Run) -> None:
+    assert run.systems == ("Rel", "words", "words reversed", "run", "run reversed", "NRel")
+    assert run.oracle_systems == ("Rel", "NRel")
+    assert [line.name for line in summary(run)][:3] == ["Rel k=1", "Rel k=2", "words k=1"]
+
+
+def test_by_hand(run: Run) -> None:
+    found = library.means(run)
+    mark = "[not comparable]"
+    # Questions: 2/3 and 4/7 of the words that are shared, and none.
+    for system in run.systems:
+        assert found[system, f"P{mark}@0"] == pytest.approx((2 / 3 + 4 / 7 + 0) / 3)
+    # Two relevant passages for the first: together they are less alike to either than each to itself.
+    assert found["Rel", f"P{mark}@1"] == pytest.approx((1 + 1 + 0) / 3)
+    assert found["Rel", f"U{mark}@1"] == pytest.approx((1 / 2 + 3 / 4) / 2)
+    assert found["Rel", f"U{mark}@2"] == pytest.approx((1 / 4 + 3 / 4) / 2)
+    assert found["words", f"U{mark}@2"] == pytest.approx((1 / 4 + 3 / 4) / 2)
+    assert found["run", f"U{mark}@1"] == pytest.approx((-5 / 11 + 0) / 2)
+    assert found["run", f"U{mark}@2"] == pytest.approx((-1 / 13 + 3 / 4) / 2)
+    assert found["NRel", f"U{mark}@1"] == 0
+    # Grades 1, 3 of 3, 2; 0, 3 of 3; 0, 2 of 2.
+    first = (1 + 3 / math.log2(3)) / (3 + 2 / math.log2(3))
+    assert found["run", "nDCG@2"] == pytest.approx((first + 2 / math.log2(3)) / 3)
+
+
+def test_where_no_documents_are_worth_nothing_utility_is_not_defined(run: Run) -> None:
+    assert without_utility(run) == ("q4",)
+    assert {row.topics for row in run.comparisons if row.measure.startswith("U")} == {2}
+    assert {row.topics for row in run.comparisons if row.measure.startswith("P")} == {3}
+    assert "left out of U, since P_0 is 0: 1 topic: q4" in (run_folder(run) / "results.txt").read_text()
+
+
+def run_folder(run: Run) -> Path:
+    return Path(str(run.provenance["collection"]["file"])).parent / "run"  # type: ignore[index]
+
+
+def test_a_topic_without_a_relevant_passage_does_not_count(run: Run) -> None:
+    assert run.excluded == {"q3": "no passage has a grade of 2 or more"}
+
+
+def test_fewer_than_k_relevant_are_all_of_them(run: Run) -> None:
+    hits = {(o.topic, o.system): [hit.id for hit in o.hits] for o in run.outcomes}
+    assert hits["q2", "Rel"] == ["p5"]
+    assert sorted(hits["q1", "Rel"]) == ["p1", "p2"]
+    # All that was judged, the worst first: it goes on with relevant ones.
+    assert hits["q2", "NRel"] == ["p4", "p5"]
+    assert hits["q4", "words"] == []
+
+
+def test_tests_against_the_baseline_and_the_rank_order(run: Run) -> None:
+    found = lines(run)
+    assert found["Rel", 1].to_baseline is None
+    assert found["words", 1].to_order is None
+    test = found["run", 1].to_baseline
+    assert test
+    assert test.difference == pytest.approx((-5 / 11 - 3 / 4 - 1 / 2) / 2)
+    alike = found["words reversed", 1].to_order
+    assert alike
+    assert (alike.difference, alike.p) == (0, 1)
+    # Two topics are too few for a correlation.
+    assert all(line.correlation is None for line in summary(run))
+
+
+def test_not_comparable_stands_wherever_a_number_is_printed(run: Run) -> None:
+    folder = run_folder(run)
+    for name in ("results.txt", "results.csv", "results.tex", "topics.csv", "utility.csv"):
+        text = (folder / name).read_text(encoding="utf-8")
+        assert "not comparable" in text, name
+    for name in ("results.csv", "topics.csv"):
+        with (folder / name).open(encoding="utf-8", newline="") as table:
+            for row in csv.DictReader(table):
+                assert row["measure"].startswith("nDCG") or "[not comparable]" in row["measure"]
+    told = page(run)
+    assert told.count("not comparable") > 10
+    assert "<b>not comparable</b> with those of papers" in told
+
+
+def test_both_figures_are_on_the_page_of_such_a_run_alone(
+    same_words: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    more = {f"q{n}": f"judge law {n}" for n in range(5, 9)}
+    monkeypatch.setattr(library, "QUERIES", {**library.QUERIES, **more})
+    monkeypatch.setattr(library, "QRELS", {**library.QRELS, **{id: {f"p{n % 3 + 1}": 2} for n, id in enumerate(more)}})
+    experiment = library.EXPERIMENT.replace("  run: {system: run-file, options: {path: run.txt, tag: mine}}\n", "")
+    run = library.run(library.write(tmp_path, experiment), tmp_path / "run")
+    told = page(run)
+    section = told[told.index('<section id="utility">') :]
+    section = section[: section.index("</section>")]
+    assert section.count("<figure>") == 2
+    assert 'aria-label="U[not comparable] against k. Rel: k=0 0.000 0.000' in section
+    assert "Pearson&#x27;s r against k" in section or "Pearson's r against k" in section
+    correlation = lines(run)["words", 1].correlation
+    assert correlation
+    assert correlation.n == 6
+    assert f"{correlation.r:+.3f}" in (tmp_path / "run" / "results.txt").read_text()
+
+
+def test_the_same_once_more_and_after_an_end_in_between(run: Run, same_words: None, tmp_path: Path) -> None:
+    folder, other = tmp_path / "run", tmp_path / "other"
+    file = tmp_path / "experiment.yaml"
+    journal = (folder / "journal.jsonl").read_bytes().splitlines(keepends=True)
+    other.mkdir()
+    for name in ("run.json",):
+        (other / name).write_bytes((folder / name).read_bytes())
+    (other / "journal.jsonl").write_bytes(b"".join(journal[:5]) + journal[5][:20])
+    again = library.run(file, other, workers=1)
+    for name in ("results.txt", "results.csv", "topics.csv", "utility.csv"):
+        assert (other / name).read_bytes() == (folder / name).read_bytes()
+    assert len(read_journal(other / "journal.jsonl")) == len(journal)
+    assert page(again) == page(load_run(folder))
+
+
+def test_other_values_are_another_run(run: Run, same_words: None, tmp_path: Path) -> None:
+    file = tmp_path / "experiment.yaml"
+    file.write_text(file.read_text().replace("relevant: 2", "relevant: 3"))
+    with pytest.raises(FairAgentError, match=r"utility.relevant: was 2, is 3"):
+        library.run(file, tmp_path / "run")
+    library.write(tmp_path)
+    with (tmp_path / "run.txt").open("a") as file_of_run:
+        file_of_run.write("q1 Q0 p5 9 1 mine\n")
+    with pytest.raises(FairAgentError, match=r"systems.run.options.path: was [0-9a-f]{12}\.\.\., is"):
+        library.run(file, tmp_path / "run")
+
+
+def refused(file: Path) -> str:
+    with pytest.raises(FairAgentError) as error:
+        check_experiment(file, environ={})
+    return str(error.value)
+
+
+def test_missing_texts_are_named(same_words: None, tmp_path: Path) -> None:
+    file = library.write(tmp_path)
+    passages = tmp_path / "passages.tsv"
+    passages.write_text(passages.read_text().replace("p2\ta judge reads law books\n", ""))
+    message = refused(file)
+    assert "the judgments: 1 of 7 passages are not among the documents of 'library': p2" in message
+    with (tmp_path / "run.txt").open("a") as run:
+        run.write("q2 Q0 zz 1 9 mine\n")
+    assert "systems.run: 1 of " in refused(file)
+    assert "passages are not among the documents of 'library': zz" in refused(file)
+
+
+def test_what_a_run_file_lacks(same_words: None, tmp_path: Path) -> None:
+    file = library.write(tmp_path)
+    run = tmp_path / "run.txt"
+    whole = run.read_text()
+    run.write_text("".join(line for line in whole.splitlines(keepends=True) if not line.startswith("q2")))
+    assert "has no ranking for 1 of 3 topics: q2" in refused(file)
+    run.write_text(whole + "q1 Q0 p1 4 7 mine\n")
+    assert "run.txt:9: topic q1 has document 'p1' in line 2 already" in refused(file)
+    run.unlink()
+    assert "run.txt: no such file" in refused(file)
+
+
+def test_a_relevant_passage_without_a_text_is_no_reference(same_words: None, tmp_path: Path) -> None:
+    file = library.write(tmp_path)
+    passages = tmp_path / "passages.tsv"
+    passages.write_text(passages.read_text().replace("p5\tthe singer sang a song", "p5\t"))
+    checked = check_experiment(file, environ={})
+    assert checked.excluded["q2"] == "no relevant passage has a text"
+    assert checked.plan.topics == ("q1", "q4")
+
+
+def test_no_relevant_passage_at_all(same_words: None, tmp_path: Path) -> None:
+    file = library.write(tmp_path, library.EXPERIMENT.replace("relevant: 2", "relevant: 9"))
+    with pytest.raises(DataError, match="none of 4 topics has a passage with a grade of 9 or more"):
+        check_experiment(file, environ={})
+
+
+def test_grades_that_run_the_other_way(same_words: None, tmp_path: Path) -> None:
+    turned = library.EXPERIMENT.replace("relevant: 2", "relevant: 2, grades: {1: 3, 3: 1}")
+    without_run = "".join(line for line in turned.splitlines(True) if not line.startswith("  run:"))
+    # p4 of q3 has become as good as any, p5 of q2 no better than others.
+    assert check_experiment(library.write(tmp_path, without_run), environ={}).plan.topics == ("q1", "q3", "q4")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("ks: [0, 1, 2]", "ks: [0]", "expected numbers of documents, at least one of them above 0 and none below"),
+        ("ks: [0, 1, 2]", "ks: [-1, 2]", "expected numbers of documents"),
+        ("seed: 5", "measures: [nDCG@5]", "measures: does not go with `utility`"),
+        ("seed: 5", "dimensions: [gender]", "dimensions: does not go with `utility`"),
+        ("seed: 5", "settings: {filtering: {kind: fair}}", "filtering: cannot be set"),
+        ("{system: words}", "{system: words, answering: {sentences: 2}}", "are one for all in a utility experiment"),
+        ("  NRel:", "  words reversed: {system: words}\n  NRel:", "a name is that of another's row"),
+        (
+            "{system: words}",
+            "{system: no-retrieval}",
+            "'no-retrieval' ranks nothing; it is there to answer `questions`",
+        ),
+        ("baseline: Rel", "baseline: Real", "baseline: no system 'Real'"),
+    ],
+)
+def test_refused(same_words: None, tmp_path: Path, old: str, new: str, message: str) -> None:
+    assert old in library.EXPERIMENT
+    assert message in refused(library.write(tmp_path, library.EXPERIMENT.replace(old, new)))
+
+
+def test_an_oracle_belongs_to_utility_alone(same_words: None, tmp_path: Path) -> None:
+    experiment = "".join(line for line in library.EXPERIMENT.splitlines(True) if not line.startswith("utility"))
+    message = refused(library.write(tmp_path, experiment))
+    assert "systems.Rel.system: 'oracle' ranks nothing; it is there for `utility`" in message
+
+
+RUNS = 2
+MODEL = library.EXPERIMENT.replace("relevant: 2}", f"relevant: 2, runs: {RUNS}, temperature: 0.3}}").replace(
+    "seed: 5", "seed: 5\nsettings: {answering: {kind: llm}, model: {name: tiny}}\nprices: {tiny: {input: 1, output: 2}}"
+)
+
+
+def says(request: dict[str, Any]) -> Answer:
+    """Without passages "the judge" or, in the second run, "a law"; with passages the first one's text."""
+    user = request["messages"][-1]["content"]
+    passages = next((line for line in user.splitlines() if line.startswith("[{")), "")
+    if passages:
+        return completion(json.loads(passages)[0]["text"])
+    return completion("the judge" if request["seed"] == 5 else "a law")
+
+
+def test_a_model_answers(same_words: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAIRAGENT_CACHE", "''")
+    file = library.write(tmp_path, MODEL)
+    with LoopbackServer(says) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        checked = check_experiment(file)
+        before = {line.system: line for line in estimate(checked)}
+        with library.words.threads(2) as crew:
+            run = library.words.run_experiment(checked, tmp_path / "run", crew)
+    # Each topic's answers from no documents are asked for once, by whichever row comes first.
+    alone = [request for request in server.requests if "passages, as a JSON" not in str(request)]
+    assert len(alone) == RUNS * 3
+    assert {request["seed"] for request in server.requests} == {5, 6}
+    assert {request["temperature"] for request in server.requests} == {0.3}
+    assert {request["max_tokens"] for request in server.requests} == {300}
+    found = library.means(run)
+    # Performance is averaged over the runs: q1 (2 x 2/6, 2 x 2/7), then utility.
+    q1 = (2 * 2 / 6 + 2 * 2 / 7) / 2
+    q2 = (2 * 1 / 7 + 2 * 1 / 7) / 2
+    assert found["Rel", "P[not comparable]@0"] == pytest.approx((q1 + q2 + 0) / 3)
+    assert found["words", "U[not comparable]@1"] == pytest.approx(((1 - q1) / q1 + (1 - q2) / q2) / 2)
+    # The first passage is all that counts for this model, and in this run the last ones are better.
+    assert found["run", "P[not comparable]@2"] < found["run reversed", "P[not comparable]@2"]
+    assert sum(line.calls for line in before.values()) >= len(server.requests)
+    assert sum(line.input_tokens for line in before.values()) > 0
+    spent = costs(run)
+    assert spent["Rel"].calls == 3 * RUNS * 1 + RUNS * (2 + 1 + 1)
+    assert spent["Rel"].dollars
+
+
+def test_a_topic_that_the_model_fails_on_fails_alone(
+    same_words: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAIRAGENT_CACHE", "''")
+    file = library.write(tmp_path, MODEL)
+
+    def silent(request: dict[str, Any]) -> Answer:
+        return completion("<think>hm") if "singer song" in str(request) else says(request)
+
+    with LoopbackServer(silent) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        with library.words.threads(1) as crew:
+            run = library.words.run_experiment(check_experiment(file), tmp_path / "run", crew)
+    assert set(run.excluded) == {"q2", "q3"}
+    assert "nothing but thoughts came within 300 tokens" in run.excluded["q2"]
+
+
+def test_no_key_is_said_before_anything_is_asked(same_words: None, tmp_path: Path) -> None:
+    assert "OPENAI_API_KEY" in refused(library.write(tmp_path, MODEL))
+
+
+def test_every_order_is_a_row(same_words: None, tmp_path: Path) -> None:
+    experiment = library.EXPERIMENT.replace("relevant: 2}", "relevant: 2, orders: [middle, ends, reversed]}")
+    checked = check_experiment(library.write(tmp_path, experiment), environ={})
+    of_words = [name for name in checked.plan.systems if name.startswith("words")]
+    assert of_words == ["words", "words best in the middle", "words best at the ends", "words reversed"]
+    assert [name for name in checked.plan.systems if "Rel" in name] == ["Rel", "NRel"]
+
+
+def test_the_plan_survives_the_way_to_another_machine(same_words: None, tmp_path: Path) -> None:
+    experiment = library.EXPERIMENT.replace("relevant: 2}", "relevant: 2, grades: {3: 2, -1: 0}}")
+    plan = check_experiment(library.write(tmp_path, experiment), environ={}).plan
+    assert type(plan).model_validate_json(plan.model_dump_json()) == plan
+    assert plan.utility
+    assert plan.utility.grades == {3: 2, -1: 0}
+
+
+def test_drawn_contexts_of_a_smaller_k_begin_those_of_a_larger_one(same_words: None, tmp_path: Path) -> None:
+    """Another seed draws others; the same one the same."""
+    file = library.write(tmp_path)
+    first = [o.hits for o in library.run(file, tmp_path / "one").outcomes if (o.topic, o.system) == ("q1", "Rel")]
+    again = [o.hits for o in library.run(file, tmp_path / "two").outcomes if (o.topic, o.system) == ("q1", "Rel")]
+    assert first == again
+    found = set()
+    for seed in range(8):
+        file.write_text(library.EXPERIMENT.replace("seed: 5", f"seed: {seed}"))
+        run = library.run(file, tmp_path / f"seed{seed}")
+        found |= {tuple(hit.id for hit in o.hits) for o in run.outcomes if (o.topic, o.system) == ("q1", "Rel")}
+    assert found == {("p1", "p2"), ("p2", "p1")}
+
+
+def test_a_run_file_is_judged_in_an_ordinary_experiment_too(tmp_path: Path) -> None:
+    experiment = library.words.EXPERIMENT.replace(
+        "  random: {system: words, options: {order: random}}", "  mine: {system: run-file, options: {path: mine.txt}}"
+    )
+    file = library.words.write(tmp_path, experiment)
+    (tmp_path / "mine.txt").write_text("".join(f"T{n:02d} Q0 d{4 * (n % 10):02d} 1 1 me\n" for n in range(20)))
+    run = library.words.run(file, tmp_path / "run")
+    (mean,) = (
+        row.mean
+        for row in run.comparisons
+        if row.system == "mine" and row.measure.startswith("nDCG(") and "*" not in row.measure
+    )
+    # One of three relevant documents, at rank 1 of the track's discount.
+    assert mean == pytest.approx(1 / (1 + 1 + 1 / math.log2(3)))
+    assert not [o.failed for o in run.outcomes if o.failed]

@@ -1,0 +1,197 @@
+"""Training: it learns, it goes on after any break to the same weights, and it refuses what does not belong together."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+import pytest
+
+from fairagent.errors import BackendUnavailable, DataError, UsageError
+from fairagent.fairft import checkpoint, run
+from fairagent.fairft.checkpoint import CHECKPOINT
+from fairagent.fairft.run import MODEL, RECORD, Trained, check, run_evaluation, run_training
+from fairagent.retrieve.encoder import SentenceEncoder
+
+from .small import write_lines, write_task
+
+QUERIES = ["the judge", "a good book", "river law"]
+
+
+def vectors(trained: Trained) -> np.ndarray:
+    return SentenceEncoder(str(trained.model)).queries(QUERIES)
+
+
+@pytest.fixture(scope="module")
+def whole(task_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Trained:
+    """A training that nothing broke off."""
+    return run_training(check(task_file), tmp_path_factory.mktemp("whole") / "run")
+
+
+def test_the_held_out_kl_falls(whole: Trained) -> None:
+    assert whole.history.best > 0
+    assert whole.change.after.kl < whole.change.before.kl
+    assert whole.change.before.kl == pytest.approx(whole.history.measured[0], rel=1e-6)
+    assert whole.change.after.kl == pytest.approx(min(whole.history.measured), rel=1e-6)
+
+
+def test_the_model_is_one_for_the_dense_retriever_anywhere(whole: Trained, task_file: Path) -> None:
+    before = SentenceEncoder(str(task_file.parent / "retriever")).queries(QUERIES)
+    assert vectors(whole).shape == before.shape
+    assert np.abs(vectors(whole) - before).max() > 1e-4
+    record = json.loads((whole.model.parent / RECORD).read_text(encoding="utf-8"))
+    assert record["measured"] == list(whole.history.measured)
+
+
+def test_the_same_seed_gives_the_same_model(whole: Trained, task_file: Path, tmp_path: Path) -> None:
+    again = run_training(check(task_file), tmp_path / "run")
+    assert again.history == whole.history
+    np.testing.assert_array_equal(vectors(again), vectors(whole))
+
+
+class Broken(BaseException):
+    """What Ctrl-C is like."""
+
+
+def test_broken_off_anywhere_it_comes_to_the_same(
+    whole: Trained, task_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An interruption before or after files are written, each time a little further on."""
+    left = {"writes": 0, "breaks": 0}
+    original = checkpoint.whole_file
+
+    @contextmanager
+    def breaking(path: Path) -> Iterator[IO[bytes]]:
+        left["writes"] -= 1
+        if left["writes"] == 0 and left["breaks"] % 2:
+            raise Broken
+        with original(path) as file:
+            yield file
+        if left["writes"] == 0:
+            raise Broken
+
+    monkeypatch.setattr(checkpoint, "whole_file", breaking)
+    folder = tmp_path / "run"
+    while True:
+        # At the beginning of a round the embeddings are written and then the checkpoint: so two get it no further.
+        left["writes"] = 3
+        try:
+            trained = run_training(check(task_file), folder)
+        except Broken:
+            left["breaks"] += 1
+            assert left["breaks"] < 20
+            continue
+        break
+    assert left["breaks"] >= 4
+    assert trained.history == whole.history
+    np.testing.assert_array_equal(vectors(trained), vectors(whole))
+    assert not list(folder.glob("vectors-*"))
+
+
+@pytest.mark.slow
+def test_killed_at_any_moment_it_comes_to_the_same(whole: Trained, task_file: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    command = [sys.executable, "-c", "from fairagent.cli import main; main()", "fairft", "train", str(task_file)]
+    for kills in (1, 3):
+        process = subprocess.Popen(
+            [*command, "--run", str(folder)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        seen, last = 0, 0.0
+        # Killed when the checkpoint has been replaced so many times.
+        while seen < kills and process.poll() is None:
+            path = folder / CHECKPOINT
+            changed = path.stat().st_mtime if path.exists() else 0.0
+            seen, last = seen + (changed != last), changed
+            time.sleep(0.001)
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+    trained = run_training(check(task_file), folder)
+    assert trained.history == whole.history
+    np.testing.assert_array_equal(vectors(trained), vectors(whole))
+
+
+def test_a_finished_training_is_not_done_again(whole: Trained, task_file: Path) -> None:
+    steps: list[int] = []
+    again = run_training(check(task_file), whole.model.parent, lambda done, all, best: steps.append(done))
+    assert steps == []
+    assert again.history == whole.history
+
+
+def test_another_training_in_the_folder_is_refused_or_replaced(task_file: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    first = run_training(check(task_file), folder)
+    with pytest.raises(UsageError, match="other settings"):
+        run_training(check(task_file, seed=1), folder)
+    second = run_training(check(task_file, seed=1), folder, new=True)
+    assert second.history != first.history
+    (folder / CHECKPOINT).write_bytes(b"no checkpoint")
+    with pytest.raises(DataError, match="start over with --new"):
+        run_training(check(task_file, seed=1), folder)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "training",
+    [
+        {"direction": "q-p", "reduction": "documents"},
+        {"documents": 100, "refreshes": 12, "epochs": 1, "patience": 50},
+    ],
+    ids=["the code's loss", "more refreshes than questions"],
+)
+def test_other_settings_run_too(tmp_path: Path, training: dict[str, object]) -> None:
+    file = write_task(tmp_path, **training)
+    text = file.read_text(encoding="utf-8").replace("device: cpu", "device: cpu\n  towers: query\n  dtype: bfloat16", 1)
+    file.write_text(text, encoding="utf-8")
+    trained = run_training(check(file), tmp_path / "run")
+    assert np.isfinite(trained.history.measured).all()
+
+
+def test_signals_of_one_model_for_use_with_another(whole: Trained, task_file: Path, tmp_path: Path) -> None:
+    """Transfer: the retriever was trained with one model's signals; another model's say what that is worth to it."""
+    import tiny_models
+
+    other = tiny_models.save_causal(tmp_path / "other", seed=9, limit=256)
+    file = task_file.parent / "transfer.yaml"
+    text = task_file.read_text(encoding="utf-8").replace("model: causal", f"model: {other}")
+    file.write_text(text, encoding="utf-8")
+    change = run_evaluation(check(file), whole.model, tmp_path / "run")
+    assert change.questions == whole.change.questions
+    assert change.before.kl != pytest.approx(whole.change.before.kl)
+    # The rankings are those of the same two retrievers, whatever the model.
+    assert (change.kept, change.kept_first) == (whole.change.kept, whole.change.kept_first)
+
+
+def test_leaks_are_refused(task_file: Path) -> None:
+    folder = task_file.parent
+    questions = [json.loads(line) for line in (folder / "questions.jsonl").read_text(encoding="utf-8").splitlines()]
+    write_lines(
+        folder / "test.jsonl",
+        [{"prompt": f"You are a helpful assistant. {one['query'].upper()}?"} for one in questions],
+    )
+    leaking = folder / "leaking.yaml"
+    leaking.write_text(
+        task_file.read_text(encoding="utf-8") + "test:\n- {path: test.jsonl, fields: [prompt]}\n", encoding="utf-8"
+    )
+    with pytest.raises(DataError, match=r"9 texts of test.jsonl stand in the training questions"):
+        check(leaking)
+    leaking.write_text(
+        task_file.read_text(encoding="utf-8").replace("held_out: 0.25", "held_out_path: questions.jsonl"),
+        encoding="utf-8",
+    )
+    with pytest.raises(DataError, match="12 texts of the held-out ones"):
+        check(leaking)
+
+
+def test_without_a_trained_model_there_is_nothing_to_evaluate(task_file: Path, tmp_path: Path) -> None:
+    with pytest.raises(BackendUnavailable, match="fairft train"):
+        run_evaluation(check(task_file), tmp_path / run.MODEL, tmp_path)
+    assert MODEL == "model"

@@ -1,0 +1,148 @@
+"""A local model's likelihoods: against the same sums done by hand, whatever the batch and the padding."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tiny_models
+
+from fairagent.errors import BackendUnavailable, DataError, UsageError
+from fairagent.likelihood.causal import CausalModel
+
+PAIRS = [
+    ("the judge", " she is a nurse."),
+    ("", "the judge wrote a good book"),
+    ("the woman was born, the man was born, a city river", " yes"),
+    ("the law", " no, the doctor"),
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(tiny_models.save_causal(tmp_path_factory.mktemp("models") / "causal", limit=32))
+
+
+@pytest.fixture(scope="module")
+def model(folder: str) -> CausalModel:
+    return CausalModel(folder, "cpu")
+
+
+def by_hand(model: CausalModel, context: str, text: str) -> np.ndarray:
+    """Token by token, one forward pass each, in numpy."""
+    import torch
+
+    before = model.tokenizer(context, add_special_tokens=False)["input_ids"] or [model.tokenizer.bos_token_id]
+    found = []
+    for token in model.tokenizer(text, add_special_tokens=False)["input_ids"]:
+        with torch.inference_mode():
+            logits = model.model(torch.tensor([before])).logits[0, -1].double().numpy()
+        found.append(logits[token] - np.log(np.exp(logits - logits.max()).sum()) - logits.max())
+        before = [*before, token]
+    return np.array(found)
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("batch", [1, 3, 8])
+def test_a_batch_equals_the_sums_by_hand(folder: str, batch: int, side: str) -> None:
+    model = CausalModel(folder, "cpu", "float32", batch)
+    model.tokenizer.padding_side = side
+    for (context, text), score in zip(PAIRS, model.score(PAIRS), strict=True):
+        np.testing.assert_allclose(score, by_hand(model, context, text), atol=1e-5)
+        assert (score <= 0).all()
+
+
+def test_a_model_that_tells_all_places_says_the_same(folder: str, model: CausalModel) -> None:
+    other = CausalModel(folder, "cpu")
+    other._keeps = False
+    for one, two in zip(model.score(PAIRS), other.score(PAIRS), strict=True):
+        np.testing.assert_allclose(one, two, atol=1e-6)
+
+
+def test_probabilities_of_all_next_words_sum_to_one(model: CausalModel) -> None:
+    words = [word for word in model.tokenizer.get_vocab() if word.isalpha()]
+    asked = model.score([("the judge", f" {word}") for word in words])
+    assert 0 < sum(float(np.exp(score.sum())) for score in asked) < 1
+    assert all(len(score) == 1 for score in asked)
+
+
+def test_a_token_across_the_border_is_the_texts(model: CausalModel) -> None:
+    # "jud" + "ge" is one word: it ends in the text.
+    (score,) = model.score([("the jud", "ge")])
+    np.testing.assert_allclose(score, by_hand(model, "the", "judge"), atol=1e-5)
+
+
+def test_a_context_without_tokens_is_none(model: CausalModel) -> None:
+    blank, none = model.score([(" ", "judge"), ("", "judge")])
+    np.testing.assert_allclose(blank, none, atol=1e-6)
+
+
+def test_perplexity_is_the_inverse_geometric_mean(model: CausalModel) -> None:
+    (score,) = model.score([("the court", " is good")])
+    assert model.perplexity(" is good", "the court") == pytest.approx(float(np.exp(-score.mean())))
+
+
+def test_a_long_context_loses_its_beginning_and_says_so(folder: str, caplog: pytest.LogCaptureFixture) -> None:
+    model = CausalModel(folder, "cpu")
+    words = ["court"] * 20 + ["judge"] * 31
+    with caplog.at_level(logging.WARNING):
+        long, short = model.score([(" ".join(words), " yes"), (" ".join(["judge"] * 31), " yes")])
+    assert model.shortened == 1
+    assert "lose their beginning" in caplog.text
+    np.testing.assert_allclose(long, short, atol=1e-6)
+
+
+def test_a_text_longer_than_the_model_is_refused(model: CausalModel) -> None:
+    with pytest.raises(DataError, match="reads 32 at a time"):
+        model.score([("the", "judge " * 40)])
+
+
+def test_texts_without_tokens_are_refused(model: CausalModel) -> None:
+    with pytest.raises(DataError, match="1 of 2 texts are empty"):
+        model.score([("a", "b"), ("a", "")])
+    with pytest.raises(DataError, match="no token"):
+        model.score([("a", " ")])
+
+
+def test_nothing_asked_is_nothing_told(model: CausalModel) -> None:
+    assert model.score([]) == []
+
+
+def test_half_precision_is_close(folder: str, model: CausalModel) -> None:
+    half = CausalModel(folder, "cpu", "bfloat16")
+    for one, two in zip(half.score(PAIRS), model.score(PAIRS), strict=True):
+        np.testing.assert_allclose(one, two, rtol=0.05, atol=0.2)
+
+
+def test_a_chat_is_asked_in_its_template(folder: str, tmp_path: Path) -> None:
+    plain = CausalModel(folder, "cpu")
+    plain.tokenizer.chat_template = (
+        "{% for m in messages %}court {{ m.content }} law {% endfor %}{% if add_generation_prompt %}judge {% endif %}"
+    )
+    plain.tokenizer.save_pretrained(tmp_path)
+    plain.model.save_pretrained(tmp_path)
+    chat = CausalModel(str(tmp_path), "cpu", chat=True)
+    np.testing.assert_allclose(
+        chat.score([("the man", "yes")])[0], plain.score([("court the man law judge ", "yes")])[0], atol=1e-6
+    )
+    with pytest.raises(UsageError, match="no chat template"):
+        CausalModel(folder, "cpu", chat=True)
+
+
+def test_a_model_that_looks_ahead_is_refused(tmp_path: Path) -> None:
+    masked = str(tiny_models.save_masked(tmp_path / "masked"))
+    with pytest.raises(BackendUnavailable, match="no causal language model"):
+        CausalModel(masked, "cpu")
+
+
+def test_what_is_not_there_is_named(folder: str, tmp_path: Path) -> None:
+    with pytest.raises(BackendUnavailable, match="no language model"):
+        CausalModel(str(tmp_path / "nothing"), "cpu")
+    with pytest.raises(UsageError, match="device 'tpu9'"):
+        CausalModel(folder, "tpu9")
+    with pytest.raises(UsageError, match="int4"):
+        CausalModel(folder, "cpu", "int4")
+    with pytest.raises(UsageError, match="at least 1"):
+        CausalModel(folder, "cpu", batch=0)

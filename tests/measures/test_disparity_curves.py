@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import linregress, ttest_ind
+
+from fairagent.errors import DataError
+from fairagent.measures.disparity_curves import area_under_curve, disparity_intervals, slope
+
+RNG = np.random.default_rng(3)
+DISPARITY, UTILITY, OWN = RNG.random(60), RNG.random(60), RNG.random(12)
+
+
+def test_intervals_beside_scipy() -> None:
+    found = disparity_intervals(DISPARITY, UTILITY, OWN)
+    assert sum(row.count for row in found) == 60
+    for row in found:
+        inside = UTILITY[(row.low <= DISPARITY) & (row.high > DISPARITY)]
+        assert row.count == len(inside)
+        assert row.mean == pytest.approx(inside.mean())
+        assert row.difference == pytest.approx(inside.mean() - OWN.mean())
+        assert row.p == pytest.approx(ttest_ind(inside, OWN).pvalue)
+
+
+def test_edges_belong_to_the_interval_above_and_1_to_the_last() -> None:
+    found = disparity_intervals([0.0, 0.2, 0.4, 0.6, 0.8, 1.0], [1.0] * 6, [1.0, 1.0])
+    assert [row.count for row in found] == [1, 1, 1, 1, 2]
+    assert [row.p for row in found] == [None, None, None, None, 1.0]
+
+
+def test_empty_intervals_and_values_that_do_not_vary() -> None:
+    first, *_, last = disparity_intervals([0.9, 0.95], [0.5, 0.5], [1.0, 1.0])
+    assert (first.count, first.mean, first.difference, first.p) == (0, None, None, None)
+    assert (last.difference, last.p) == (-0.5, 0.0)
+
+
+def test_slope_beside_scipy() -> None:
+    assert slope(DISPARITY, UTILITY) == pytest.approx(linregress(DISPARITY, UTILITY).slope)
+
+
+def test_area_by_hand() -> None:
+    # Level at .2 up to .25, a trapezoid to (.75, .6), level from there.
+    assert area_under_curve([0.75, 0.25], [0.6, 0.2]) == pytest.approx(0.05 + 0.2 + 0.15)
+    # Two points of one disparity count as their mean.
+    assert area_under_curve([0.5, 0.5], [0.2, 0.4]) == pytest.approx(0.3)
+
+
+def test_bad_input() -> None:
+    with pytest.raises(DataError, match="two different"):
+        slope([0.5, 0.5], [0.1, 0.2])
+    with pytest.raises(DataError, match="do not go together"):
+        area_under_curve([0.5], [0.1, 0.2])
+    with pytest.raises(DataError, match="expected \\[0, 1\\]"):
+        disparity_intervals([1.2], [0.5], [0.5])

@@ -1,0 +1,168 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairagent.errors import DataError
+from fairagent.measures import (
+    Ends,
+    Geometric,
+    expected_exposure,
+    group_expected_exposure,
+    item_exposure,
+    target_exposure,
+)
+from fairagent.measures.expected_exposure import weighted_bounds
+
+from .laws import law
+
+
+@st.composite
+def draws(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, int]:
+    """Sampled rankings (N, k') of n items, which of these are useful (from none to all), and k (also above n)."""
+    n = draw(st.integers(1, 9))
+    k = draw(st.integers(1, 11))
+    useful = np.array(draw(st.lists(st.booleans(), min_size=n, max_size=n)))
+    count = draw(st.integers(1, 6))
+    rankings = [draw(st.permutations(range(n)))[: min(k, n)] for _ in range(count)]
+    return np.array(rankings), useful, k
+
+
+def test_a_case_by_hand() -> None:
+    # Items 0 and 1 of 4 are useful, two are shown: 0 always, 1 and 2 by turns.
+    exposure = item_exposure([[0, 1], [2, 0]], n=4)
+    assert exposure.tolist() == [1.0, 0.5, 0.5, 0.0]
+    found = expected_exposure(exposure, [True, True, False, False], k=2)
+    assert (found.disparity.raw, found.disparity.least, found.disparity.most) == (1.5, 1.0, 2.0)
+    assert (found.relevance.raw, found.relevance.least, found.relevance.most) == (1.5, 0.0, 2.0)
+    assert (found.difference.raw, found.difference.least, found.difference.most) == (0.5, 0.0, 4.0)
+    assert found.disparity.normalized == 0.5
+    assert found.relevance.normalized == 0.75
+    assert found.difference.normalized == 0.125
+
+
+@law
+@given(draws())
+def test_the_identity_of_the_three(drawn: tuple[np.ndarray, np.ndarray, int]) -> None:
+    rankings, useful, k = drawn
+    found = expected_exposure(item_exposure(rankings, len(useful)), useful, k)
+    target = target_exposure(useful, k)
+    identity = found.disparity.raw - 2 * found.relevance.raw + target @ target
+    assert found.difference.raw == pytest.approx(identity, abs=1e-9)
+
+
+@law
+@given(draws())
+def test_exposure_is_shared_out_and_values_are_between_their_bounds(drawn: tuple[np.ndarray, np.ndarray, int]) -> None:
+    rankings, useful, k = drawn
+    n, shown = len(useful), min(k, len(useful))
+    exposure = item_exposure(rankings, n)
+    assert exposure.sum() == pytest.approx(shown)
+    assert target_exposure(useful, k).sum() == pytest.approx(shown)
+    found = expected_exposure(exposure, useful, k)
+    for value in (found.disparity, found.relevance, found.difference):
+        assert value.least - 1e-9 <= value.raw <= value.most + 1e-9
+        assert 0.0 <= value.normalized <= 1.0
+
+
+@law
+@given(draws())
+def test_normalized_relevance_is_expected_recall_or_precision(drawn: tuple[np.ndarray, np.ndarray, int]) -> None:
+    rankings, useful, k = drawn
+    n, m, shown = len(useful), int(useful.sum()), min(k, len(useful))
+    shown_useful = useful[rankings].sum(axis=1).mean()
+    least = max(0, shown - (n - m))
+    expected = 1.0 if min(m, shown) == least else (shown_useful - least) / (min(m, shown) - least)
+    found = expected_exposure(item_exposure(rankings, n), useful, k)
+    assert found.relevance.normalized == pytest.approx(expected, abs=1e-9)
+
+
+@law
+@given(draws())
+def test_bounds_are_reached(drawn: tuple[np.ndarray, np.ndarray, int]) -> None:
+    _, useful, k = drawn
+    n, shown = len(useful), min(k, len(useful))
+    alike = expected_exposure(np.full(n, shown / n), useful, k)
+    assert alike.disparity.raw == pytest.approx(alike.disparity.least)
+    best = np.zeros(n)
+    best[np.argsort(~useful, kind="stable")[:shown]] = 1
+    first = expected_exposure(best, useful, k)
+    assert first.disparity.raw == first.disparity.most
+    assert first.relevance.raw == pytest.approx(first.relevance.most)
+    worst = np.zeros(n)
+    worst[np.argsort(useful, kind="stable")[:shown]] = 1
+    last = expected_exposure(worst, useful, k)
+    assert last.relevance.raw == pytest.approx(last.relevance.least)
+    assert last.difference.raw == pytest.approx(last.difference.most)
+    target = expected_exposure(target_exposure(useful, k), useful, k)
+    assert target.difference.normalized == 0.0
+
+
+@pytest.mark.parametrize(
+    ("useful", "k"),
+    [
+        ([True], 1),
+        ([False], 3),
+        ([True, True, True], 2),
+        ([True, True], 2),
+        ([False, False, False], 2),
+        ([True] * 2, 5),
+    ],
+)
+@pytest.mark.parametrize("compat", [None, "authors"])
+def test_what_leaves_no_choice_is_defined(useful: list[bool], k: int, compat: None) -> None:
+    n = len(useful)
+    found = expected_exposure(np.full(n, min(k, n) / n), useful, k, compat)
+    assert found.relevance.normalized == pytest.approx(1.0)
+    if n <= k and compat is None:
+        assert (found.disparity.normalized, found.difference.normalized) == (0.0, 0.0)
+    assert np.isfinite([found.disparity.normalized, found.difference.normalized]).all()
+
+
+@pytest.mark.parametrize(
+    ("exposure", "useful", "k", "message"),
+    [
+        ([0.5, np.nan], [True, False], 1, "exposure"),
+        ([0.5, np.inf], [True, False], 1, "exposure"),
+        ([0.5, 1.5], [True, False], 1, r"1\.5, expected a share"),
+        ([0.5, 0.5], [True], 1, "expected \\(n,\\) in both"),
+        ([0.5, 0.5], [1, 0], 1, "expected bool"),
+        ([], [], 1, "expected bool of shape"),
+        ([1.0], [True], 0, "k = 0"),
+    ],
+)
+def test_bad_input(exposure: list[float], useful: list[bool], k: int, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        expected_exposure(exposure, useful, k)
+
+
+@pytest.mark.parametrize(
+    ("rankings", "message"),
+    [([[0, 0]], "twice"), ([[0, 5]], "indices"), ([0, 1], r"\(N, k\)"), (np.zeros((0, 2), dtype=int), "no ranking")],
+)
+def test_rankings_that_are_none(rankings: object, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        item_exposure(rankings, n=3)  # type: ignore[arg-type]
+
+
+def test_other_ways_of_reading() -> None:
+    rankings = [[0, 1, 2], [1, 0, 2]]
+    assert item_exposure(rankings, 4, Geometric(0.5)).tolist() == [0.75, 0.75, 0.25, 0.0]
+    assert item_exposure(rankings, 3, Ends(3, 0.2)).tolist() == [0.6, 0.6, 1.0]
+    target, (least, most) = weighted_bounds([True, True, False, False], Geometric(0.5), k=3)
+    assert target.tolist() == [0.75, 0.75, 0.125, 0.125]
+    assert (least, most) == (1.75**2 / 4, 1.3125)
+    exposure = item_exposure(rankings, 4, Geometric(0.5))
+    assert least <= exposure @ exposure <= most
+
+
+def test_groups_by_hand() -> None:
+    memberships = np.array([[1.0, 0.0], [0.5, 0.5], [0.0, 1.0]])
+    found = group_expected_exposure(memberships, [1.0, 0.5, 0.5], target_exposure([False, False, True], k=2))
+    assert found.shares == pytest.approx([0.625, 0.375])
+    # Half an exposure each for the two that are not useful, a whole one for the one that is.
+    assert found.target == pytest.approx([0.375, 0.625])
+    assert found.difference == pytest.approx(2 * 0.25**2)
+    assert found.difference == pytest.approx(found.disparity - 2 * found.relevance + found.target @ found.target)

@@ -1,0 +1,312 @@
+"""Plackett-Luce: both ways to draw are exact at every alpha, and each request for a topic has a seed of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import permutations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import chisquare
+
+from fairagent.errors import DataError, UsageError
+from fairagent.retrieve import plackett_luce, races
+from fairagent.retrieve.plackett_luce import (
+    oracle_log_scores,
+    placement_log_probabilities,
+    sample_rankings,
+    sampler_log_scores,
+    topic_rng,
+)
+from fairagent.retrieve.races import WIDEST, arrivals, bounded, earliest, thinned
+from fairagent.types import FloatArray
+
+DRAWS = 20_000
+
+Sampler = Callable[[FloatArray, int, np.random.Generator, int], np.ndarray]
+
+
+def by_stream(apart: int) -> Sampler:
+    """How many documents are drawn, here any number of them; what cannot be drawn so races."""
+
+    def sample(log_scores: FloatArray, k: int, rng: np.random.Generator, draws: int) -> np.ndarray:
+        levels = bounded(log_scores)
+        if len(levels) <= apart or len(levels) < k or np.ptp(levels) > WIDEST:
+            return earliest(arrivals(levels, rng, draws), k)
+        return thinned(levels, k, rng, draws, apart)
+
+    return sample
+
+
+all_ways = pytest.mark.parametrize("sample", [sample_rankings, by_stream(1), by_stream(2)], ids=["race", "1", "2"])
+
+
+def counted(drawn: np.ndarray) -> dict[tuple[int, ...], int]:
+    kinds, counts = np.unique(drawn, axis=0, return_counts=True)
+    return dict(zip(map(tuple, kinds.tolist()), counts.tolist(), strict=True))
+
+
+def draws(sample: Sampler, log_scores: FloatArray, k: int, seed: int = 1) -> dict[tuple[int, ...], int]:
+    return counted(sample(log_scores, k, np.random.default_rng(seed), DRAWS))
+
+
+def table(log_scores: FloatArray, k: int) -> dict[tuple[int, ...], float]:
+    """Every ranking of k with its chance, by the definition."""
+    chances = np.exp(log_scores)
+    found = {}
+    for ranking in permutations(range(len(log_scores)), k):
+        left, chance = set(range(len(log_scores))), 1.0
+        for document in ranking:
+            top = max(chances[d] for d in left)
+            chance *= np.exp(chances[document] - top) / sum(np.exp(chances[d] - top) for d in left)
+            left.remove(document)
+        found[ranking] = float(chance)
+    return found
+
+
+def p_value(found: dict[tuple[int, ...], int], expected: dict[tuple[int, ...], float]) -> float:
+    """That of the chi-square test; rankings that are expected less than 5 times are one kind."""
+    assert found.keys() <= expected.keys()
+    total = sum(found.values())
+    common = [ranking for ranking, chance in expected.items() if total * chance >= 5]
+    seen = [float(found.get(ranking, 0)) for ranking in common]
+    should = [total * expected[ranking] for ranking in common]
+    seen, should = [*seen, total - sum(seen)], [*should, total - sum(should)]
+    if should[-1] < 5:
+        seen[-2:], should[-2:] = [sum(seen[-2:])], [sum(should[-2:])]
+    return float(chisquare(seen, should).pvalue)
+
+
+# --- draws ------------------------------------------------------------------------------------------------------
+
+
+@all_ways
+@pytest.mark.parametrize("k", [1, 2, 3, 4])
+@pytest.mark.parametrize("alpha", [0, 1, 2, 3])
+def test_draws_follow_the_chances(sample: Sampler, alpha: float, k: int) -> None:
+    log_scores = sampler_log_scores(np.array([0.3, 2.0, 1.1, 0.9]), alpha)
+    expected = table(log_scores, k)
+    assert sum(expected.values()) == pytest.approx(1, rel=1e-12)
+    for ranking, chance in expected.items():
+        assert np.exp(placement_log_probabilities(log_scores, ranking).sum()) == pytest.approx(chance, rel=1e-9)
+    assert p_value(draws(sample, log_scores, k), expected) > 1e-4
+
+
+@all_ways
+def test_a_wrong_table_is_found_out(sample: Sampler) -> None:
+    # That the test above can fail: alpha is off by a tenth.
+    scores = np.array([0.3, 2.0, 1.1, 0.9])
+    found = draws(sample, sampler_log_scores(scores, 2), 3)
+    assert p_value(found, table(sampler_log_scores(scores, 2.1), 3)) < 1e-4
+
+
+@pytest.mark.parametrize("alpha", [0.0, 1.0, 2.0, 4.0])
+def test_many_documents(alpha: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    streams = []
+    monkeypatch.setattr(plackett_luce, "thinned", lambda *a, **b: streams.append(True) or thinned(*a, **b))
+    log_scores = sampler_log_scores(np.linspace(0, 3, 50) ** 2, alpha)
+    drawn = sample_rankings(log_scores, 2, np.random.default_rng(8), 2 * DRAWS)
+    assert streams == [True]
+    assert p_value(counted(drawn), table(log_scores, 2)) > 1e-4
+
+
+def test_a_stream_that_ends_early_is_as_exact(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Of the others one has nearly all chances: a stream of 6 mostly holds fewer than the 2 that are to come.
+    full: list[int] = []
+
+    def counting(levels: FloatArray, rng: np.random.Generator, races: int) -> FloatArray:
+        full.append(races)
+        return arrivals(levels, rng, races)
+
+    monkeypatch.setattr(races, "arrivals", counting)
+    log_scores = np.log([1.0, 9.0, 6.5, 2.0, 1.0])
+    found = draws(by_stream(1), log_scores, 3)
+    assert DRAWS / 2 < full[0] < DRAWS
+    assert p_value(found, table(log_scores, 3)) > 1e-4
+
+
+@all_ways
+@pytest.mark.parametrize("alpha", [1.0, 4.0])
+def test_inclusion_probabilities(sample: Sampler, alpha: float) -> None:
+    n, k = 9, 4
+    log_scores = sampler_log_scores(np.linspace(-1, 3, n), alpha)
+    expected = np.zeros(n)
+    for ranking, chance in table(log_scores, k).items():
+        expected[list(ranking)] += chance
+    assert expected.sum() == pytest.approx(k)
+    drawn = sample(log_scores, k, np.random.default_rng(5), DRAWS)
+    # Five standard errors of a share, and one draw.
+    error = 5 * np.sqrt(expected * (1 - expected) / DRAWS) + 1 / DRAWS
+    assert (np.abs(np.bincount(drawn.ravel(), minlength=n) / DRAWS - expected) <= error).all()
+
+
+@all_ways
+@given(
+    scores=st.lists(st.floats(-1e300, 1e300), min_size=1, max_size=12),
+    alpha=st.floats(0, 1e8),
+    k=st.integers(1, 12),
+    seed=st.integers(0, 1000),
+)
+def test_a_draw_is_a_ranking(sample: Sampler, scores: list[float], alpha: float, k: int, seed: int) -> None:
+    k = min(k, len(scores))
+    drawn = sample(sampler_log_scores(np.array(scores), alpha), k, np.random.default_rng(seed), 5)
+    assert drawn.shape == (5, k)
+    assert all(len(set(ranking)) == k and set(ranking) <= set(range(len(scores))) for ranking in drawn.tolist())
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=5, unique=True), st.floats(0, 50))
+def test_chances_add_up_to_one(scores: list[float], alpha: float) -> None:
+    log_scores = sampler_log_scores(np.array(scores), alpha)
+    rankings = permutations(range(len(scores)))
+    total = sum(np.exp(placement_log_probabilities(log_scores, ranking).sum()) for ranking in rankings)
+    assert total == pytest.approx(1, rel=1e-9)
+
+
+@all_ways
+@pytest.mark.parametrize("alpha", [0.0, 1.0, 1e8])
+def test_equal_scores_are_uniform(sample: Sampler, alpha: float) -> None:
+    found = draws(sample, sampler_log_scores(np.full(3, 12.5), alpha), 3)
+    assert len(found) == 6
+    assert chisquare(list(found.values())).pvalue > 1e-4
+
+
+@all_ways
+@pytest.mark.parametrize("alpha", [64.0, 1024.0, 1e8])
+def test_a_large_alpha_is_the_engines_order_with_ties_uniform(sample: Sampler, alpha: float) -> None:
+    # z is up to 2 ** 1e8, and has no double from alpha = 1024 on; ties must stay ties in it.
+    log_scores = sampler_log_scores(np.array([1.0, 3.0, 2.0, 3.0, 2.0, 3.0]), alpha)
+    with np.errstate(all="raise", under="ignore"):
+        found = draws(sample, log_scores, 6)
+    assert len(found) == 12
+    assert all(set(ranking[:3]) == {1, 3, 5} and ranking[5] == 0 for ranking in found)
+    assert chisquare(list(found.values())).pvalue > 1e-4
+    chance = placement_log_probabilities(log_scores, [1, 3, 5, 2, 4, 0])
+    assert np.exp(chance) == pytest.approx([1 / 3, 1 / 2, 1, 1 / 2, 1, 1])
+    assert np.exp(placement_log_probabilities(log_scores, [0])).tolist() == [0.0]
+
+
+@all_ways
+def test_two_close_scores_far_below_the_best_keep_their_chances(sample: Sampler) -> None:
+    # z of 1e17, 2.5 and 2: noise added to z itself would be rounded away.
+    found = draws(sample, np.log([1e17, 2.5, 2.0]), 3)
+    assert set(found) == {(0, 1, 2), (0, 2, 1)}
+    assert found[0, 1, 2] / DRAWS == pytest.approx(1 / (1 + np.exp(-0.5)), abs=0.02)
+
+
+def test_levels_wider_than_a_double_of_their_exponentials() -> None:
+    # 20 steps of 100 between z: their exponentials have no double, the chances within each step have.
+    z = np.concatenate([np.arange(0, 2000, 100), np.arange(0, 2000, 100) + 0.5])
+    found = sample_rankings(np.log(np.maximum(z, 1e-300)), 40, np.random.default_rng(3), 4000)
+    assert (found[:, 0] % 20 == 19).all()
+    assert (found[:, 0] >= 20).mean() == pytest.approx(1 / (1 + np.exp(-0.5)), abs=0.04)
+
+
+@pytest.mark.parametrize(("n", "k", "size"), [(3, 5, 3), (1, 1, 1), (1, 4, 1), (0, 2, 0)])
+def test_fewer_documents_than_k(n: int, k: int, size: int) -> None:
+    assert sample_rankings(np.zeros(n), k, np.random.default_rng(0), 7).shape == (7, size)
+
+
+@pytest.mark.parametrize(("k", "count"), [(0, 1), (1, 0), (-1, 3)])
+def test_nothing_to_draw(k: int, count: int) -> None:
+    with pytest.raises(UsageError, match="1 or more"):
+        sample_rankings(np.zeros(3), k, np.random.default_rng(0), count)
+
+
+# --- scores -----------------------------------------------------------------------------------------------------
+
+
+def test_authors_shift_negative_scores_twice() -> None:
+    raw = np.array([-4.0, -3.0, -0.5, -0.1])
+    assert np.exp(sampler_log_scores(raw, 1.0))[[0, 3]] == pytest.approx([1, 2])
+    assert np.exp(sampler_log_scores(raw, 1.0, compat="authors"))[[0, 3]] == pytest.approx([2.0256, 3.0256], abs=1e-4)
+
+
+def test_scores_whose_difference_is_no_double() -> None:
+    raw = np.array([-1.7e308, 0.0, 1.7e308])
+    assert np.exp(sampler_log_scores(raw, 2.0)) == pytest.approx([1, 2.25, 4])
+    assert np.exp(sampler_log_scores(raw, 1.0, compat="authors")) == pytest.approx([1.5, 2, 2.5])
+
+
+@pytest.mark.parametrize("score", [np.nan, np.inf, -np.inf])
+def test_a_score_that_is_no_number(score: float) -> None:
+    with pytest.raises(DataError, match="finite"):
+        sampler_log_scores(np.array([1.0, score]), 1.0)
+
+
+@pytest.mark.parametrize("alpha", [-1.0, float("inf"), float("nan")])
+def test_alpha_out_of_range(alpha: float) -> None:
+    with pytest.raises(UsageError, match="alpha"):
+        sampler_log_scores(np.array([2.0, 1.0]), alpha)
+    with pytest.raises(UsageError, match="alpha"):
+        oracle_log_scores([True], alpha)
+
+
+# --- the oracle -------------------------------------------------------------------------------------------------
+
+
+def test_an_oracle_without_temperature_is_uniform() -> None:
+    # 0 ** 0 is 1.
+    assert oracle_log_scores([True, False, False], 0).tolist() == [0, 0, 0]
+
+
+def test_an_oracle_at_alpha_1() -> None:
+    log_scores = oracle_log_scores([False, True, False], 1)
+    expected = table(log_scores, 2)
+    assert expected[1, 0] == pytest.approx(1 / (1 + 2 * np.exp(-10)) / 2)
+    assert p_value(draws(sample_rankings, log_scores, 2), expected) > 1e-4
+
+
+@all_ways
+@pytest.mark.parametrize("alpha", [8.0, 400.0, 1e8])
+def test_an_oracle_shows_what_is_useful_first_each_order_alike(sample: Sampler, alpha: float) -> None:
+    # z is 1e8 or more, against 0.
+    log_scores = oracle_log_scores(np.array([0, 1, 0, 1, 1]), alpha)
+    found = draws(sample, log_scores, 4)
+    assert all(set(ranking[:3]) == {1, 3, 4} for ranking in found)
+    assert len(found) == 12
+    assert chisquare(list(found.values())).pvalue > 1e-4
+    assert np.exp(placement_log_probabilities(log_scores, [3, 1, 4, 2])) == pytest.approx([1 / 3, 1 / 2, 1, 1 / 2])
+
+
+@pytest.mark.parametrize("useful", [[], [False] * 3, [True] * 3])
+def test_an_oracle_that_has_nothing_to_tell(useful: list[bool]) -> None:
+    log_scores = oracle_log_scores(useful, 8)
+    assert sample_rankings(log_scores, 2, np.random.default_rng(0), 3).shape == (3, min(2, len(useful)))
+    if useful:
+        found = draws(sample_rankings, log_scores, 1)
+        assert chisquare(list(found.values())).pvalue > 1e-4
+
+
+# --- seeds ------------------------------------------------------------------------------------------------------
+
+
+def test_the_draw_is_pinned() -> None:
+    # Results of published runs depend on it.
+    assert topic_rng(0, "1").integers(1000, size=4).tolist() == [321, 320, 898, 10]
+
+
+def test_every_request_has_numbers_of_its_own() -> None:
+    asked = [(seed, topic, request) for seed in (0, 1) for topic in ("a", "b", "") for request in (0, 1, 2)]
+    found = {tuple(topic_rng(*one).integers(1 << 60, size=2).tolist()) for one in asked}
+    assert len(found) == len(asked)
+    assert topic_rng(0, "1", 0).random() == topic_rng(0, "1").random()
+
+
+def test_a_seed_below_zero() -> None:
+    with pytest.raises(UsageError, match="seed"):
+        topic_rng(-1, "a")
+
+
+def test_topics_and_threads_change_nothing() -> None:
+    log_scores = sampler_log_scores(np.linspace(0, 1, 300), 1)
+
+    def drawn(topic: str) -> list[list[int]]:
+        return sample_rankings(log_scores, 5, topic_rng(3, topic), 50).tolist()
+
+    topics = [str(number) for number in range(40)]
+    alone = {topic: drawn(topic) for topic in topics}
+    with ThreadPoolExecutor(8) as threads:
+        assert dict(zip(topics[::-1], threads.map(drawn, topics[::-1]), strict=True)) == alone

@@ -1,0 +1,151 @@
+"""An agent that draws: one ranking a request from what the loop and the re-ranker leave, and samples to judge it by."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from itertools import permutations
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.stats import chisquare
+from scripted import Engine, Proposals, agent, ranking
+
+from fairagent.agent import FairAgent
+from fairagent.errors import DataError, UsageError
+from fairagent.rerank.base import Pool
+from fairagent.rerank.exposure import ExposureReranker
+from fairagent.types import Query, Ranking
+
+TWENTY = {"q": " ".join(f"{'mf'[i % 2]}{i}" for i in range(20))}
+"""Twenty documents, best first."""
+
+
+def drawing(lists: dict[str, str] = TWENTY, stochastic: float | None = 1.0, **settings: Any) -> FairAgent:
+    made = agent(Engine(lists), Proposals(), **({"iterations": 0} | settings))
+    return replace(made, stochastic=stochastic)
+
+
+def test_without_it_nothing_is_drawn() -> None:
+    made = drawing(stochastic=None)
+    assert made.alpha is None
+    results = [made.search("q") for _ in range(2)]
+    assert [result.ranking.ids for result in results] == [("m0", "f1", "m2", "f3")] * 2
+    assert results[0].trace.draw is None
+
+
+def test_every_request_gets_a_ranking_of_its_own() -> None:
+    made = drawing()
+    results = [made.search("q") for _ in range(10)]
+    served = [result.ranking.ids for result in results]
+    assert len(set(served)) > 5
+    assert all(len(set(ids)) == 4 for ids in served)
+    draws = [result.trace.draw for result in results]
+    assert [draw.request for draw in draws if draw] == list(range(10))
+    assert draws[0] is not None
+    assert (draws[0].alpha, draws[0].pool, draws[0].seed) == (1.0, 20, 0)
+    # Another agent with the same seed, in another order of topics.
+    again = drawing()
+    again.search(Query("q", "other"))
+    assert [again.search("q").ranking.ids for _ in range(10)] == served
+    other = drawing(sampling={"seed": 1})
+    assert [other.search("q").ranking.ids for _ in range(10)] != served
+
+
+def test_the_trace_is_about_what_is_served() -> None:
+    result = drawing(stochastic=0.0).search("q")
+    assert tuple(hit.id for hit in result.hits) == result.ranking.ids
+    women = sum(id[0] == "f" for id in result.ranking.ids) / 4
+    assert result.trace.exposures[0].shares.tolist() == [women, 1 - women]
+    assert "drawn" in str(result.trace)
+
+
+def test_the_settings_say_it_as_well_and_the_argument_beats_them() -> None:
+    made = drawing(stochastic=None, sampling={"alpha": 2.0})
+    assert made.alpha == 2
+    assert made.search("q").ranking.ids == drawing(stochastic=2.0).search("q").ranking.ids
+    assert replace(made, stochastic=0.0).alpha == 0
+
+
+def test_it_draws_from_the_pool() -> None:
+    made = drawing(stochastic=0.0, sampling={"pool": 6})
+    shown = {id for _ in range(100) for id in made.search("q").ranking.ids}
+    assert shown == {"m0", "f1", "m2", "f3", "m4", "f5"}
+    # Never from fewer than n.
+    assert len(drawing(stochastic=0.0, sampling={"pool": 1}).search("q").ranking) == 4
+
+
+def test_it_draws_from_the_final_scores() -> None:
+    class Reversed:
+        """The worst document first."""
+
+        def rerank(self, pool: Pool) -> Ranking:
+            return ranking(pool.ranking.ids[::-1]).top(pool.n)
+
+    made = agent(Engine({"q": "m1 f1 m2"}), Proposals(), iterations=0, n=2, reranker=lambda _: Reversed())
+    made = replace(made, stochastic=2.0)
+    served = [made.search("q").ranking.ids for _ in range(3000)]
+    rates = {"m2": np.exp(4.0), "f1": np.exp(2.25), "m1": np.exp(1.0)}
+    total = sum(rates.values())
+    expected = [3000 * rates[a] / total * rates[b] / (total - rates[a]) for a, b in permutations(rates, 2)]
+    assert chisquare([served.count(pair) for pair in permutations(rates, 2)], expected).pvalue > 1e-4
+
+
+def test_samples_come_from_one_run_of_the_loop() -> None:
+    made = drawing(reranker=lambda _: ExposureReranker())
+    samples = made.sample("q", 50)
+    assert made.retriever.searched == ["q"]  # type: ignore[attr-defined]
+    assert samples.rankings.shape == (50, 4)
+    assert len(samples.ids) == 20
+    made.search("q")
+    assert made.sample("q", 50).rankings.tolist() == samples.rankings.tolist()
+    assert made.sample(Query("q", "another topic"), 50).rankings.tolist() != samples.rankings.tolist()
+
+
+def test_samples_of_an_agent_that_draws_nothing() -> None:
+    with pytest.raises(UsageError, match=r"sampling\.alpha"):
+        drawing(stochastic=None).sample("q", 10)
+    with pytest.raises(UsageError, match="1 or more"):
+        drawing().sample("q", 0)
+
+
+def test_the_candidates_and_their_head() -> None:
+    made = drawing()
+    found, pool = made.candidates("q", 7)
+    assert pool.ids == ("m0", "f1", "m2", "f3", "m4", "f5", "m6")
+    assert found.ranking.ids == pool.ids[:4]
+    assert found.trace.draw is None
+    assert len(made.candidates("q", 1)[1]) == 4
+
+
+@pytest.mark.parametrize(("line", "size"), [("", 0), ("m1", 1), ("m1 f1", 2)])
+def test_fewer_documents_than_n(line: str, size: int) -> None:
+    made = drawing({"q": line})
+    assert len(made.search("q").ranking) == size
+    assert made.sample("q", 3).rankings.shape == (3, size)
+
+
+@pytest.mark.parametrize("alpha", [-1.0, float("nan"), float("inf")])
+def test_an_alpha_that_there_is_not(alpha: float) -> None:
+    with pytest.raises(UsageError, match="alpha"):
+        drawing(stochastic=alpha)
+
+
+def test_a_final_score_that_is_no_number() -> None:
+    class Odd:
+        def rerank(self, pool: Pool) -> Ranking:
+            return Ranking(pool.ranking.ids[:2], np.array([1.0, np.nan]))
+
+    made = agent(Engine(TWENTY), Proposals(), iterations=0, reranker=lambda _: Odd())
+    with pytest.raises(DataError, match="finite"):
+        replace(made, stochastic=1.0).search("q")
+
+
+def test_threads_share_the_count() -> None:
+    alone = drawing()
+    expected = sorted(alone.search("q").ranking.ids for _ in range(40))
+    made = drawing()
+    with ThreadPoolExecutor(8) as threads:
+        found = threads.map(lambda _: made.search("q").ranking.ids, range(40))
+    assert sorted(found) == expected
