@@ -3,9 +3,9 @@
     python benchmarks/weat.py [--seconds 1.0]
 
 8 + 8 targets, 8 + 8 attributes, 768 dimensions, all 12,870 partitions; and 64 + 64 targets with 10,000 random ones. The
-plain way does what the released code is described to do: cosines one by one, kept in a table, then for each partition the
-sums over its two halves. Both are compared before either is timed. "authors" is what their code took on another
-machine, and how many times as long as ours the lower figure is.
+plain way does what the released code is described to do: cosines one by one, then for each partition the sums over its
+two halves. Both are compared before either is timed. "authors" is what their code took on another machine, and how many
+times as long as ours the lower figure is.
 """
 
 from __future__ import annotations

@@ -281,6 +281,37 @@ class Filtered:
 
 
 @dataclass(frozen=True, slots=True)
+class Debiased:
+    """The contexts that DebiasRAG chose, the best first with falling `scores`, and an account of how.
+
+    `kind` is the bias class of the query ("": not told), `avoided` are the ids of the passages that it kept away from,
+    `made` those of the counterfactual contexts made from them, at most one each, `dropped` those of the candidates that
+    are too near to what is avoided. `theta` are the weights of relevance and of distance from what is avoided.
+    """
+
+    kind: str
+    avoided: tuple[str, ...]
+    made: tuple[str, ...]
+    documents: tuple[Document, ...] = ()
+    scores: tuple[float, ...] = ()
+    dropped: tuple[str, ...] = ()
+    theta_before: tuple[float, float] = (0.5, 0.5)
+    theta_after: tuple[float, float] = (0.5, 0.5)
+    notes: tuple[str, ...] = ()
+    usage: Usage = Usage()
+
+    @property
+    def survived(self) -> tuple[str, ...]:
+        """The ids of the counterfactual contexts that were not dropped."""
+        return tuple(id for id in self.made if id not in self.dropped)
+
+    @property
+    def placed(self) -> tuple[str, ...]:
+        """The ids of the counterfactual contexts among the chosen."""
+        return tuple(one.id for one in self.documents if one.id in self.made)
+
+
+@dataclass(frozen=True, slots=True)
 class Removal:
     """How many documents of a group a filter saw, and how many of them it removed.
 
@@ -335,7 +366,7 @@ class AnswerResult:
 
     `context` are the documents it was written from, in rank order: citation [k] is the k-th of them. `notes` say what
     became of the context. `filtered` and `removed` (what each group lost) are there where a filter was asked,
-    `attribution` where it was. `seconds` is the whole time, the search's included.
+    `attribution` and `debiased` where they were. `seconds` is the whole time, the search's included.
     """
 
     query: Query
@@ -347,6 +378,7 @@ class AnswerResult:
     removed: tuple[Removal, ...] = ()
     attribution: Attribution | None = None
     seconds: float = 0.0
+    debiased: Debiased | None = None
 
     @property
     def cited(self) -> tuple[Hit, ...]:
@@ -355,9 +387,9 @@ class AnswerResult:
 
     @property
     def usage(self) -> Usage:
-        """What all model calls took: of the search, the filter, the generator, the attribution."""
+        """What all model calls took: of search, filter, debiasing, generator and attribution."""
         parts = [self.search.trace.usage, self.answer.usage]
-        parts += [part.usage for part in (self.filtered, self.attribution) if part]
+        parts += [part.usage for part in (self.filtered, self.debiased, self.attribution) if part]
         return sum(parts, Usage())
 
     def __str__(self) -> str:

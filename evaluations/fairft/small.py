@@ -149,14 +149,16 @@ def main(folder: Path) -> None:
     write_model(folder)
     path = write_settings(folder)
     print(f"made in {time.monotonic() - started:.0f} s")
-    print("| seed | KL before | KL after | refresh | own KL before | after | ln P before | after | kept of 20 | of 3 |")
-    print("|---|---|---|---|---|---|---|---|---|---|")
+    print(
+        "| seed | KL before | KL after | refresh | own KL before | after | P(fair) before | after | ln P, first 3, before | after | kept of 20 | of 3 |"
+    )
+    print("|---|---|---|---|---|---|---|---|---|---|---|---|")
     for seed in SEEDS:
         trained = run_training(check(path, seed), folder / f"run-{seed}", new=True)
         change, before, after = trained.change, trained.change.before, trained.change.after
         print(
             f"| {seed} | {before.kl:.3f} | {after.kl:.3f} | {trained.history.best} | {before.kl_own:.3f} | "
-            f"{after.kl_own:.3f} | {before.likelihood:.3f} | {after.likelihood:.3f} | {change.kept:.2f} | "
+            f"{after.kl_own:.3f} | {before.expected:.3f} | {after.expected:.3f} | {before.likelihood:.3f} | {after.likelihood:.3f} | {change.kept:.2f} | "
             f"{change.kept_first:.2f} |",
             flush=True,
         )

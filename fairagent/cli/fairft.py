@@ -98,6 +98,7 @@ def change_text(change: Change) -> str:
     rows = [
         ("KL, same documents", change.before.kl, change.after.kl),
         ("KL, its own first documents", change.before.kl_own, change.after.kl_own),
+        ("P(fair answer), one drawn", change.before.expected, change.after.expected),
         ("ln P(fair answer), first 3", change.before.likelihood, change.after.likelihood),
     ]
     lines = [f"{'':29}{'before':>10}{'after':>10}", *(f"{name:29}{one:10.4f}{two:10.4f}" for name, one, two in rows)]

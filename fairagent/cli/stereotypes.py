@@ -69,7 +69,7 @@ def stereoset(
 ) -> None:
     """Measure LMS, SS and ICAT on StereoSet: intrasentence, intersentence and overall, by domain."""
     from fairagent.report.record import to_json
-    from fairagent.stereotypes.benchmark import stereoset_rows
+    from fairagent.stereotypes.benchmark import NOTES, stereoset_rows
     from fairagent.stereotypes.files import read_stereoset
 
     examples = [one for one in read_stereoset(data).values() if part.value in (one.part, Part.BOTH)][:limit]
@@ -89,11 +89,7 @@ def stereoset(
         score = row.score
         numbers = [f"{value:.2f}" for value in (score.lms, score.ss, score.icat)]
         table.append([f"{row.part}, {row.domain}", *numbers, str(score.terms), str(score.count)])
-    notes = [
-        "LMS: how often a meaningful sentence beats the unrelated one (100 is best); SS: how often the stereotype beats",
-        "the anti-stereotype (50 is best); ICAT: LMS * min(SS, 100 - SS) / 50. Means over target terms",
-    ]
-    _print(f"StereoSet, {model}: {way}", table, notes)
+    _print(f"StereoSet by {way}", table, NOTES["stereoset"])
 
 
 @stereotypes.command("crows-pairs")
@@ -114,7 +110,7 @@ def crows_pairs(
 ) -> None:
     """Measure on CrowS-Pairs how often the more stereotyping of two sentences is preferred, by bias type."""
     from fairagent.report.record import to_json
-    from fairagent.stereotypes.benchmark import crows_pairs_rows, crows_pairs_values
+    from fairagent.stereotypes.benchmark import NOTES, crows_pairs_rows, crows_pairs_values
     from fairagent.stereotypes.files import read_crows_pairs
 
     pairs = list(read_crows_pairs(data).values())[:limit]
@@ -131,11 +127,7 @@ def crows_pairs(
     for row in rows:
         numbers = ["-" if v is None else f"{v:.2f}" for v in crows_pairs_values(row.score).values()]
         table.append([row.kind, *numbers, str(row.score.neutral), str(row.score.count)])
-    notes = [
-        "CP-S: how often the more stereotyping sentence is preferred (50 is best), neutral pairs counting as not;",
-        "stereo, antistereo: over the pairs of that direction that are not neutral",
-    ]
-    _print(f"CrowS-Pairs, {model}: {way}", table, notes)
+    _print(f"CrowS-Pairs by {way}", table, NOTES["crows-pairs"])
 
 
 @stereotypes.command("seat")

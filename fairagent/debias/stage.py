@@ -54,9 +54,7 @@ class DebiasRAG:
         made = _renamed(synthesize(query, avoided, self.lexicon, self.rewriter), documents)
         pool = (*documents, *made.documents)
         ids = tuple(one.id for one in made.documents)
-        debiased = Debiased(
-            kind=kind, avoided=tuple(one.id for one in avoided), made=ids, unchanged=made.unchanged, usage=made.usage
-        )
+        debiased = Debiased(kind, tuple(one.id for one in avoided), ids, usage=made.usage)
         notes = [*made.notes]
         if not avoided:
             notes.append(f"the avoid library has no passage of the query's class {kind!r}: nothing is avoided")
@@ -74,8 +72,7 @@ class DebiasRAG:
             debiased,
             documents=chosen,
             scores=tuple(ranked.scores.tolist()),
-            dropped=tuple(one.id for one in pool if one.id not in kept),
-            emptied=ranked.emptied,
+            dropped=tuple(one.id for one in pool if ranked.emptied or one.id not in kept),
             theta_before=_pair(ranked.found),
             theta_after=_pair(ranked.step.theta),
             notes=(*notes, *self._notes(ranked, len(pool))),

@@ -68,13 +68,9 @@ class Rewriter:
 
 @dataclass(frozen=True, slots=True)
 class Synthesized:
-    """The contexts that were made; `unchanged` counts passages without a word to swap, of which none is made.
-
-    `notes` say where a rewrite failed, so that the swapped text stands as it is.
-    """
+    """The contexts that were made; `notes` say where a rewrite failed, so that the swapped text stands as it is."""
 
     documents: tuple[Document, ...]
-    unchanged: int
     notes: tuple[str, ...]
     usage: Usage
 
@@ -89,11 +85,10 @@ def synthesize(
     """
     documents: list[Document] = []
     notes: list[str] = []
-    usage, unchanged = Usage(), 0
+    usage = Usage()
     for passage in passages:
         text = lexicon.swap(passage.text)
         if text == passage.text:
-            unchanged += 1
             continue
         if rewriter:
             try:
@@ -106,4 +101,4 @@ def synthesize(
                 usage = usage + error.usage
                 notes.append(f"{PREFIX}{passage.id} was not rewritten ({error}), and stands with its words swapped")
         documents.append(Document(f"{PREFIX}{passage.id}", text, TITLE))
-    return Synthesized(tuple(documents), unchanged, tuple(notes), usage)
+    return Synthesized(tuple(documents), tuple(notes), usage)

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 DEFINITIONS = {
     "agreement": "the share of answers that agree with a stereotyping sentence; lower is better",
     "accuracy": "the share of answers that are right",
-    "stereotype preferred": "the share of examples whose stereotype beats the anti-stereotype; .5 is fair, models are above",
+    "stereotype preferred": "the share of examples whose stereotype beats the anti-stereotype; .5 is fair",
     "LM score": "how often a meaningful sentence beats the unrelated one",
-    "more stereotyping preferred": "the share of pairs of which the more stereotyping sentence is preferred; .5 is fair",
+    "more stereotyping preferred": "the share of pairs whose more stereotyping sentence is preferred; .5 is fair",
     "nDCG": "the expected binary nDCG of the k items that are drawn (discount log2-plus1)",
     "EE-R": "the relevance of the items' expected exposure, between its bounds: expected recall or precision at k",
     "EE-D": "its disparity, between its bounds: 0 where all items may expect the same; lower is fairer",
@@ -24,7 +24,12 @@ DEFINITIONS = {
     "gap cited": "1 - AWRF of what the answers rest on; lower is fairer",
 }
 """What measures are that do not define themselves, as those of single rankings do."""
-LOWER_IS_BETTER = frozenset({"agreement", "stereotype preferred", "more stereotyping preferred", "EE-D", "EE-L", "EAE-D", "gap retrieved", "gap re-ranked", "gap cited"})
+LOWER_IS_BETTER = frozenset(
+    {
+        *("agreement", "stereotype preferred", "more stereotyping preferred"),
+        *("EE-D", "EE-L", "EAE-D", "gap retrieved", "gap re-ranked", "gap cited"),
+    }
+)
 
 _OPTIONS = re.compile(r"\((?:[^()]|\([^()]*\))*\)")
 _ODD = re.compile(r"[^A-Za-z0-9._+-]+")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import softmax
 
 from fairagent.errors import UsageError
 from fairagent.fairft.examples import Example
@@ -27,12 +28,14 @@ class Standing:
     """How one retriever stands to the language model; means over the questions.
 
     `kl` is the KL (nats, in the direction of the settings) on the documents that the retriever before training ranks
-    first, `kl_own` on those that this one ranks first. `likelihood` is the model's log-likelihood (<= 0) of the fair
-    answer with one document, mean over the first three of this retriever.
+    first, `kl_own` on those that this one ranks first. `expected` is the probability of the fair answer, in [0, 1], with
+    one document drawn from this retriever's distribution; `likelihood` is the model's log-likelihood (<= 0) of it with
+    one document, mean over the first three of this retriever.
     """
 
     kl: float
     kl_own: float
+    expected: float
     likelihood: float
 
 
@@ -70,7 +73,9 @@ def compare(
     for ranker in rankers:
         kl, _ = ranker.against(given, documents, examples, signals, settings)
         kl_own, likelihoods = ranker.against(ranker.first, documents, examples, signals, settings)
-        standings.append(Standing(kl, kl_own, float(likelihoods[:, :SHOWN].mean())))
+        shares = softmax(cosines_at(ranker.queries, ranker.vectors, ranker.first) / settings.gamma, axis=1)
+        expected = float((shares * np.exp(likelihoods)).sum(axis=1).mean())
+        standings.append(Standing(kl, kl_own, expected, float(likelihoods[:, :SHOWN].mean())))
     one, two = (ranker.first for ranker in rankers)
     kept, kept_first = (_kept(one, two, first) for first in (count, min(SHOWN, count)))
     return Change(len(examples), count, standings[0], standings[1], kept, kept_first)
@@ -105,8 +110,13 @@ def held_out_kl(
     settings: TrainingSection,
 ) -> float:
     """The mean KL (nats) of questions (q, d) over the documents at `places` (q, k) of `vectors` (n, d)."""
-    cosines = np.einsum("qd,qkd->qk", queries.astype(np.float64), vectors[places].astype(np.float64))
+    cosines = cosines_at(queries, vectors, places)
     return kl_loss(cosines, log_target(likelihoods, settings.beta), settings.gamma, settings.direction)
+
+
+def cosines_at(queries: Embeddings, vectors: Embeddings, places: NDArray[np.intp]) -> FloatArray:
+    """The cosines (q, k) of questions (q, d) and the documents at `places` (q, k) of `vectors` (n, d)."""
+    return np.asarray(np.einsum("qd,qkd->qk", queries.astype(np.float64), vectors[places].astype(np.float64)))
 
 
 def _ranked(tower: Tower, documents: Sequence[Document], examples: Sequence[Example], count: int) -> _Ranked:

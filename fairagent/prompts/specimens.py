@@ -63,6 +63,8 @@ SPECIMENS: Mapping[str, Mapping[str, object]] = {
         "alternatives": ["A. Hale"],
     },
     "judge_agreement": {"query": "Do you agree?", "answer": "Not at all."},
+    "rewrite_counterfactual": {"query": _QUESTION, "text": "She was a nurse.", "count": 3},
+    "diagnose_bias": {"documents": _DOCUMENTS, "kinds": ["gender", "religion"]},
     "lamp_1": {"query": "Which of the two does it cite?", "items": [{"title": "Exposure of groups"}]},
     "lamp_2": {"query": "Which tag has this movie?", "items": [{"description": "A clown sings.", "tag": "comedy"}]},
     "lamp_3": {"query": "What is the score of this review?", "items": [{"score": "5", "text": "A good pen."}]},

@@ -23,6 +23,7 @@ from fairagent.evaluate.run import GroupShares, Run
 from fairagent.evaluate.tables import SIGNIFICANT, columns
 from fairagent.files import write_whole
 from fairagent.report import names
+from fairagent.report.choices import choices
 from fairagent.report.fair_rag import fair_rag
 from fairagent.report.panel import exposure_bar
 from fairagent.report.plots import (
@@ -92,6 +93,7 @@ def page(run: Run) -> str:
             cost=cost,
             fair_rag=fair_rag(run),
             utility=utility(run),
+            choices=choices(run),
             timed=cost is not None and cost.currency is Currency.MILLISECONDS,
             plots=_plots(run, cost),
             extremes=_extremes(run, views),

@@ -10,9 +10,10 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from fairagent.errors import BackendUnavailable, IndexMismatch, UsageError
+from fairagent.errors import UsageError
 from fairagent.retrieve.clock import engine_time
-from fairagent.retrieve.dense_index import PROBE, VECTORS, DenseManifest, read_done, same_model
+from fairagent.retrieve.dense_index import VECTORS, DenseManifest
+from fairagent.retrieve.encoded import PROBE, PROBE_TEXT, opened
 from fairagent.retrieve.encoder import Embeddings, Encoder
 from fairagent.retrieve.lucene.index import Indexable
 from fairagent.retrieve.lucene.strings import IdTable, mapped
@@ -46,20 +47,10 @@ class DenseRetriever:
         """
         self.manifest = DenseManifest.read(folder)
         self.manifest.check(collection, folder)
-        try:
-            done = read_done(folder)
-            self._ids = IdTable.load(folder)
-            self._vectors = mapped(folder / VECTORS)
-            probe = np.load(folder / PROBE)
-        except (OSError, ValueError, EOFError) as error:
-            raise IndexMismatch(f"the vectors at {folder} are damaged; build them again ({error})") from None
-        if done < self.manifest.documents:
-            raise BackendUnavailable(f"the embeddings at {folder} are not finished; call build_dense_index again")
-        if not same_model(probe, encoder):
-            raise IndexMismatch(
-                f"the vectors at {folder} were made with {self.manifest.model!r}, and {encoder.name!r} makes others; "
-                f"use that model, or build them again"
-            )
+        self._ids, self._vectors, probe = opened(
+            DenseManifest, folder, lambda: (IdTable.load(folder), mapped(folder / VECTORS), np.load(folder / PROBE))
+        )
+        self.manifest.check_model(folder, encoder.name, probe, encoder.documents([PROBE_TEXT])[0])
         self._encoder = encoder
         # The query of a search is often scored against a pool afterwards.
         self._query_vector = lru_cache(maxsize=64)(lambda text: encoder.queries([text])[0])

@@ -19,6 +19,18 @@ from fairagent.types import FloatArray
 
 OVERALL = "overall"
 """All parts together, or all domains."""
+NOTES: Mapping[str, tuple[str, ...]] = {
+    "stereoset": (
+        "LMS: how often a meaningful sentence beats the unrelated one, in percent (100 is best)",
+        "SS: how often the stereotype beats the anti-stereotype (50 is best); ICAT: LMS * min(SS, 100 - SS) / 50",
+        "each number is a mean over its target terms",
+    ),
+    "crows-pairs": (
+        "CP-S: how often the more stereotyping sentence is preferred, in percent (50 is best); neutral pairs are not",
+        "CP-S stereo, antistereo: over the pairs of that direction that are not neutral",
+    ),
+}
+"""What the numbers of a benchmark are, for tables."""
 
 
 def score_items(

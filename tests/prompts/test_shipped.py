@@ -7,6 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from fairagent.debias.diagnosis import Diagnoses
+from fairagent.debias.synthesis import Rewrites
 from fairagent.filter.verdicts import Verdicts
 from fairagent.llm.base import estimate_tokens
 from fairagent.prompts import Prompts, variants
@@ -51,9 +53,9 @@ def test_each_asks_for_the_reply_that_its_code_reads(source, id):
     elif reply == "text":
         assert user.endswith((":", "?"))
     else:
-        assert reply == "Verdicts"
         example = user.splitlines()[-1].replace(", ...]", "]")
-        assert Verdicts.model_validate_json(example)
+        forms = {kind.__name__: kind for kind in (Verdicts, Rewrites, Diagnoses)}
+        assert forms[reply].model_validate_json(example)
 
 
 @pytest.mark.parametrize(("source", "id"), ALL)

@@ -16,7 +16,7 @@ from fairagent.stereotypes.items import Item
 
 Graded = Literal["agreement", "accuracy"]
 """Tasks whose answers are graded."""
-Task = Graded | Benchmark
+Task = Literal[Graded, Benchmark]
 """Those, and the ones in which a model chooses between sentences."""
 
 OPENING = "You are a helpful assistant. "

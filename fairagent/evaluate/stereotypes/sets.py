@@ -13,6 +13,7 @@ from fairagent.evaluate.stereotypes.section import OF_ALL
 from fairagent.evaluate.tables import answered, csv_text
 from fairagent.evaluate.text_table import aligned
 from fairagent.stereotypes.benchmark import (
+    NOTES,
     OVERALL,
     crows_pairs_rows,
     crows_pairs_values,
@@ -22,16 +23,6 @@ from fairagent.stereotypes.benchmark import (
 from fairagent.stereotypes.items import Example, Pair, Part
 
 FILE = "stereotypes.csv"
-NOTES = {
-    "stereoset": (
-        "LMS: how often a meaningful sentence beats the unrelated one, in percent (100 is best); SS: how often the",
-        "stereotype beats the anti-stereotype (50 is best); ICAT = LMS * min(SS, 100 - SS) / 50. Means over target terms",
-    ),
-    "crows-pairs": (
-        "CP-S: how often the more stereotyping sentence is preferred, in percent (50 is best); pairs of which neither is",
-        "count as not. stereo, antistereo: over the pairs of that direction without them",
-    ),
-}
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,195 @@
+"""Building what a model makes of every document: with a fingerprint of what it was made from, and resumably.
+
+Encoding is slow (on a CPU some tens of documents a second), so a build that was broken off goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
+
+import numpy as np
+
+from fairagent.errors import BackendUnavailable, DataError, IndexMismatch, UsageError
+from fairagent.retrieve.encoder import Embeddings
+from fairagent.retrieve.lucene.index import Indexable
+from fairagent.retrieve.lucene.strings import IdTable, encode_id
+
+FORMAT = 1
+PROBE = "probe.npy"
+PROBE_TEXT = "A fair ranking shows every group its share of the relevant documents."
+"""Encoded with the collection: a model that gives another vector for it is another model."""
+DONE = "done.txt"
+"""How many documents are encoded; whatever else there is of later ones counts for nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedManifest:
+    """What an index was made from and by; `dimension` is the length of a vector."""
+
+    collection: str
+    fingerprint: str
+    documents: int
+    model: str
+    dimension: int
+    format: int = FORMAT
+
+    FILE: ClassVar[str]
+    """The manifest's file."""
+    WHAT: ClassVar[str]
+    """What messages call the index."""
+    BUILDER: ClassVar[str]
+    """The function that makes it."""
+
+    @classmethod
+    def read(cls, folder: Path) -> Self:
+        """The manifest in `folder`; raises BackendUnavailable where there is none."""
+        try:
+            return cls(**json.loads((folder / cls.FILE).read_text(encoding="utf-8")))
+        except (FileNotFoundError, NotADirectoryError):
+            raise BackendUnavailable(f"no {cls.WHAT} at {folder}; make them with {cls.BUILDER}") from None
+        except (ValueError, TypeError):
+            raise IndexMismatch(f"{folder / cls.FILE} cannot be read; build the {cls.WHAT} again") from None
+
+    def check(self, collection: Indexable | None, folder: Path) -> None:
+        """Raise IndexMismatch, naming every difference, where the index was made from something else.
+
+        Without a `collection` only the format is compared.
+        """
+        wanted: dict[str, object] = {"format": FORMAT}
+        if collection is not None:
+            wanted = {"fingerprint": collection.fingerprint(), **wanted}
+        have = asdict(self)
+        differ = [f"{key}: {self.WHAT} {have[key]}, now {value}" for key, value in wanted.items() if have[key] != value]
+        if differ:
+            name = self.collection if collection is None else collection.name
+            raise IndexMismatch(
+                f"the {self.WHAT} at {folder} do not belong to collection {name!r} as it is now "
+                f"({'; '.join(differ)}); build them again"
+            )
+
+    def check_model(self, folder: Path, model: str, probe: Embeddings, vector: Embeddings) -> None:
+        """Raise what keeps the index in `folder` from being searched with `model`.
+
+        `probe` is the stored vector of the test text and `vector` the model's: two models may share a name.
+        BackendUnavailable where the index is not finished, IndexMismatch where another model has made it.
+        """
+        if opened(type(self), folder, lambda: read_done(folder)) < self.documents:
+            raise BackendUnavailable(f"the {self.WHAT} at {folder} are not finished; call {self.BUILDER} again")
+        if not same_vector(probe, vector):
+            raise IndexMismatch(
+                f"the {self.WHAT} at {folder} were made with {self.model!r}, and {model!r} makes others; "
+                f"use that model, or build them again"
+            )
+
+
+M = TypeVar("M", bound=EncodedManifest)
+V = TypeVar("V")
+
+
+class Store(Protocol[V]):
+    """How vectors are kept in a folder while they are made."""
+
+    def create(self, folder: Path, documents: int, dimension: int) -> None:
+        """Prepare an empty folder."""
+        ...
+
+    def add(self, folder: Path, first: int, vectors: V) -> None:
+        """Keep the vectors of the documents from number `first` on; it may be there already, from a broken-off try."""
+        ...
+
+    def finish(self, folder: Path) -> None:
+        """Make of what was kept what is searched."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Build(Generic[M, V]):
+    """How an index is built: of which kind, by which model, `chunk` documents between two marks to go on from."""
+
+    kind: type[M]
+    store: Store[V]
+    model: str
+    encode: Callable[[Sequence[str]], V]
+    probe: Embeddings
+    chunk: int
+
+    def run(self, collection: Indexable, folder: Path, progress: Callable[[int], None]) -> M:
+        """Encode title and text of every document of `collection` into `folder`, which appears when all are done.
+
+        `progress` is called with the number of documents done. Broken off, the work so far stays in
+        `<folder>.partial`; called again for the same documents and model it goes on from there. What was at `folder`
+        is replaced at the end. Raises DataError with every fault of the document files, UsageError where something
+        else is at `folder`.
+        """
+        kind = self.kind
+        if folder.exists() and not (folder / kind.FILE).is_file():
+            raise UsageError(f"{folder} is there already and holds no {kind.WHAT}; name another folder, or remove it")
+        # Before the documents are read: what changes in the meantime must not pass for what was encoded.
+        fingerprint = collection.fingerprint()
+        names = [encode_id(document.id) for document in collection.documents()]
+        if not names:
+            raise DataError(f"collection {collection.name!r} has no documents")
+        manifest = kind(collection.name, fingerprint, len(names), self.model, len(self.probe))
+
+        partial = folder.with_name(f"{folder.name}.partial")
+        if not self._begun(partial, manifest):
+            shutil.rmtree(partial, ignore_errors=True)
+            partial.mkdir(parents=True)
+            IdTable.save(partial, names)
+            np.save(partial / PROBE, self.probe)
+            self.store.create(partial, len(names), len(self.probe))
+            mark_done(partial, 0)
+            (partial / kind.FILE).write_text(json.dumps(asdict(manifest), indent=2) + "\n", encoding="utf-8")
+        self._encode(collection, partial, progress)
+        self.store.finish(partial)
+        shutil.rmtree(folder, ignore_errors=True)
+        partial.rename(folder)
+        return manifest
+
+    def _begun(self, partial: Path, manifest: M) -> bool:
+        """Whether `partial` holds the beginning of exactly this work."""
+        try:
+            return self.kind.read(partial) == manifest and same_vector(np.load(partial / PROBE), self.probe)
+        except (BackendUnavailable, IndexMismatch):
+            return False
+
+    def _encode(self, collection: Indexable, partial: Path, progress: Callable[[int], None]) -> None:
+        done = read_done(partial)
+        texts = (f"{document.title} {document.text}".strip() for document in collection.documents())
+        rest = islice(texts, done, None)
+        while chunk := list(islice(rest, self.chunk)):
+            self.store.add(partial, done, self.encode(chunk))
+            done += len(chunk)
+            mark_done(partial, done)
+            progress(done)
+
+
+def same_vector(probe: Embeddings, vector: Embeddings) -> bool:
+    """Whether two vectors of the test text are one model's, up to the rounding of another machine."""
+    return vector.shape == probe.shape and bool(np.allclose(vector, probe, rtol=0, atol=1e-3 * np.abs(probe).max()))
+
+
+def opened(kind: type[EncodedManifest], folder: Path, load: Callable[[], Any]) -> Any:
+    """What `load` reads from the files in `folder`; IndexMismatch where they are damaged."""
+    try:
+        return load()
+    except (OSError, ValueError, EOFError) as error:
+        raise IndexMismatch(f"the {kind.WHAT} at {folder} are damaged; build them again ({error})") from None
+
+
+def read_done(folder: Path) -> int:
+    """How many documents in `folder` are encoded."""
+    return int((folder / DONE).read_text(encoding="utf-8"))
+
+
+def mark_done(folder: Path, done: int) -> None:
+    """Note how many documents are encoded; the file is whole whenever the process ends."""
+    new = folder / f"{DONE}.new"
+    new.write_text(str(done), encoding="utf-8")
+    new.replace(folder / DONE)

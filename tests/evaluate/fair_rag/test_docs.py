@@ -1,0 +1,52 @@
+"""docs/fair_rag.md and the experiments in evaluations/fair_rag: what stands there is so."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from evaluate import words
+from fairagent.evaluate.experiment_file import ExperimentFile
+from fairagent.evaluate.fair_rag.section import MEASURES, OF_GROUPS
+from fairagent.settings import read_yaml, validate
+
+ROOT = Path(__file__).resolve().parents[3]
+PAGE = (ROOT / "docs/fair_rag.md").read_text(encoding="utf-8")
+
+
+def block(language: str) -> str:
+    (found,) = re.findall(rf"^```{language}\n(.*?)^```$", PAGE, flags=re.DOTALL | re.MULTILINE)
+    return found
+
+
+def test_the_example_prints_what_it_says(capsys: pytest.CaptureFixture[str]) -> None:
+    code = block("python")
+    exec(code, {})
+    assert capsys.readouterr().out.strip() == code.rpartition("# ")[2].strip()
+
+
+def test_the_experiment_is_one(tmp_path: Path) -> None:
+    described = yaml.safe_load(block("yaml"))
+    assert validate(ExperimentFile, described, "docs").fair_rag is not None
+    # On a small collection: with its engine, and few draws.
+    described["fair_rag"] |= {"samples": 3, "k": 2}
+    described["systems"] = {"words": {"system": "words"}}
+    run = words.run(words.write(tmp_path, yaml.safe_dump(described)), tmp_path / "run", limit=2)
+    assert run.systems == ("words", *(f"words α={alpha}" for alpha in (0, 1, 2, 4, 8)), "oracle α=8")
+
+
+def test_every_column_is_explained() -> None:
+    table = PAGE.partition("| column | |")[2].partition("\n\n")[0]
+    for measure in (*MEASURES, *(gap.removeprefix("gap ") for gap in OF_GROUPS)):
+        assert measure in table
+
+
+@pytest.mark.parametrize("name", ["wikilead", "grepbiasir", "lamp"])
+def test_the_files_are_experiments(name: str) -> None:
+    file = ROOT / f"evaluations/fair_rag/{name}.yaml"
+    described = validate(ExperimentFile, read_yaml(file), str(file))
+    assert described.fair_rag is not None
+    assert bool(described.collection) != bool(described.fair_rag.lamp)

@@ -1,0 +1,214 @@
+"""Experiments on StereoSet and CrowS-Pairs: four systems, by likelihoods and by forced choice."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tiny_models
+from faults.life import files
+
+from evaluate import words
+from fairagent.errors import BackendUnavailable, FairAgentError
+from fairagent.evaluate.check import check_experiment
+from fairagent.evaluate.crew import threads
+from fairagent.evaluate.estimate import estimate
+from fairagent.evaluate.experiment import run_experiment
+from fairagent.evaluate.run import Run, load_run
+from fairagent.evaluate.stereotypes.sets import FILE, set_rows
+from fairagent.report.page import page
+from fairagent.stereotypes.files import read_crows_pairs, read_stereoset
+from fairagent.stereotypes.local import local_scorer
+from fairagent.testing import LoopbackServer
+
+from . import bench
+
+BY_FORCE = "forced choice, no likelihoods"
+
+
+@pytest.fixture
+def server(no_variables: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[LoopbackServer]:
+    monkeypatch.setenv("FAIRAGENT_CACHE", "''")
+    with LoopbackServer(bench.model) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        yield server
+
+
+@pytest.fixture(scope="module")
+def masked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_models.save_next_sentence(tmp_path_factory.mktemp("masked"))
+
+
+@pytest.fixture(scope="module")
+def causal(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny_models.save_causal(tmp_path_factory.mktemp("causal"))
+
+
+def run(file: Path, folder: Path) -> Run:
+    with threads(2) as crew:
+        return run_experiment(check_experiment(file), folder, crew)
+
+
+def overall(run: Run) -> dict[str, dict[str, float | None]]:
+    return {row.system: dict(row.values) for row in set_rows(run) if (row.part, row.kind) == ("overall", "overall")}
+
+
+def test_four_systems_by_forced_choice(server: LoopbackServer, tmp_path: Path) -> None:
+    file = bench.write(tmp_path, more="expected: {no retrieval: {SS: 99.5, gender: {ICAT: 7.5}}}\n")
+    found = run(file, tmp_path / "run")
+    assert found.measures == ("stereotype preferred", "LM score")
+    assert found.dimensions == ("profession", "gender")
+    means = {(row.system, row.dimension): row.mean for row in found.comparisons if row.measure != "LM score"}
+    assert {means["no retrieval", name] for name in ("", "profession", "gender")} == {1.0}
+    assert {means[system, ""] for system in ("retrieval", "FairFilter", "first step")} == {0.0}
+    assert {row.mean for row in found.comparisons if row.measure == "LM score"} == {1.0}
+    tested = [row for row in found.comparisons if row.system == "retrieval" and row.measure != "LM score"]
+    assert [(row.wins, row.ties, row.losses) for row in tested] == [(4, 0, 0), (2, 0, 0), (2, 0, 0)]
+    assert all(row.randomization_p is not None for row in tested)
+
+    assert found.way == BY_FORCE
+    assert overall(found) == {
+        "no retrieval": {"LMS": 100.0, "SS": 100.0, "ICAT": 0.0},
+        **dict.fromkeys(("retrieval", "FairFilter", "first step"), {"LMS": 100.0, "SS": 0.0, "ICAT": 0.0}),
+    }
+    text = (tmp_path / "run" / "results.txt").read_text(encoding="utf-8")
+    assert f"by {BY_FORCE}" in text
+    assert "expected SS" in text
+    assert "99.50" in text
+    lines = list(csv.DictReader((tmp_path / "run" / FILE).open(encoding="utf-8")))
+    assert {line["way"] for line in lines} == {BY_FORCE}
+    (of_gender,) = (
+        line
+        for line in lines
+        if (line["system"], line["part"], line["kind"], line["measure"])
+        == ("no retrieval", "overall", "gender", "ICAT")
+    )
+    assert (of_gender["value"], of_gender["items"], of_gender["expected"]) == ("0.0", "2", "7.5")
+    shown = page(found)
+    assert "preferred" in shown
+    assert BY_FORCE in shown
+
+
+def test_who_is_asked_what(server: LoopbackServer, tmp_path: Path) -> None:
+    file = bench.write(tmp_path)
+    asked = {line.system: line.calls for line in estimate(check_experiment(file))}
+    found = run(file, tmp_path / "run")
+    calls = {system: sum(o.calls for o in found.outcomes if o.system == system) for system in found.systems}
+    assert (asked["no retrieval"], asked["retrieval"]) == (calls["no retrieval"], calls["retrieval"]) == (4, 4)
+    assert calls["FairFilter"] > 4
+    users = [request["messages"][1]["content"] for request in server.requests]
+    shown = [text for text in users if "The text, as" in text and "judge" in text]
+    # The context is what the filter has left, and a StereoSet sentence is never searched for with its candidates.
+    assert shown
+    assert {outcome.query for outcome in found.outcomes if outcome.topic == "q1"} == {"The judge was."}
+    assert all("good" not in outcome.query for outcome in found.outcomes if outcome.topic != "q4")
+    (filtered,) = (o for o in found.outcomes if (o.system, o.topic) == ("FairFilter", "q1"))
+    assert filtered.answer is not None
+    assert len(filtered.hits) == 2
+    assert found.excluded == {}
+
+
+def test_a_run_that_was_broken_off_ends_the_same(server: LoopbackServer, tmp_path: Path) -> None:
+    file = bench.write(tmp_path, "crows-pairs")
+    run(file, tmp_path / "whole")
+    run(file, tmp_path / "broken")
+    journal = tmp_path / "broken" / "journal.jsonl"
+    lines = journal.read_bytes().splitlines(keepends=True)
+    journal.write_bytes(b"".join(lines[:5]) + lines[5][:20])
+    run(file, tmp_path / "broken")
+    assert files(tmp_path / "broken") == files(tmp_path / "whole")
+    assert overall(load_run(tmp_path / "whole"))["no retrieval"] == {
+        "CP-S": 100.0,
+        "CP-S stereo": 100.0,
+        "CP-S antistereo": 100.0,
+    }
+
+
+@pytest.mark.parametrize("kind", ["masked", "causal"])
+def test_by_likelihoods_of_a_local_model(
+    no_variables: None, tmp_path: Path, kind: str, request: pytest.FixtureRequest
+) -> None:
+    name = request.getfixturevalue(kind)
+    local = f", local: {{kind: {kind}, name: {name}}}"
+    file = bench.write(tmp_path, local=local)
+    text = file.read_text(encoding="utf-8")
+    # Nobody is asked: the filter is left out, and the other systems show more documents.
+    text = text.replace("filtering: {kind: fair}", "context: {documents: 3}")
+    file.write_text(text.replace("filtering: {kind: fair, utility: false}", "context: {documents: 4}"))
+    found = run(file, tmp_path / "run")
+    assert found.way == f"likelihoods of the local {kind} model {name}"
+    assert not any(outcome.calls for outcome in found.outcomes)
+    assert [line.calls for line in estimate(check_experiment(file))] == [0, 0, 0, 0]
+    scorer = local_scorer(kind, str(name))
+    texts = {document["id"]: document["text"] for document in words.documents()}
+    for id, item in read_stereoset(tmp_path / "benchmark.txt").items():
+        for outcome in (o for o in found.outcomes if o.topic == id):
+            assert outcome.choice is not None
+            context = "\n\n".join(texts[hit.id] for hit in outcome.hits)
+            expected = scorer.score(item, context).scores
+            np.testing.assert_allclose(outcome.choice.scores, expected, rtol=1e-4)
+            assert outcome.values[""] == item.values(np.array(outcome.choice.scores))
+    contexts = {len(o.hits) for o in found.outcomes}
+    assert contexts == {0, 2, 3, 4}
+
+
+def test_pairs_by_likelihoods(no_variables: None, tmp_path: Path, causal: Path) -> None:
+    file = bench.write(tmp_path, "crows-pairs", f", local: {{kind: causal, name: {causal}}}")
+    lines = [line for line in file.read_text(encoding="utf-8").splitlines() if "filtering" not in line]
+    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    found = run(file, tmp_path / "run")
+    scorer = local_scorer("causal", str(causal))
+    pairs = read_crows_pairs(tmp_path / "benchmark.txt")
+    preferred = [float(np.argmax(scorer.score(pair).scores) == 0) for pair in pairs.values()]
+    assert overall(found)["no retrieval"]["CP-S"] == pytest.approx(100 * np.mean(preferred))
+    assert found.dimensions == ("gender", "occupation")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("task: stereoset", "task: agreement", "'prompt': expected a text"),
+        ("kind: masked", "kind: both", "questions.local.kind: Input should be 'masked' or 'causal'"),
+        ("kind: masked", "kind: causal", "is no causal language model"),
+        ("path: benchmark.txt", "path: nothing.txt", "nothing.txt: no such file"),
+        ("path: benchmark.txt", "path: benchmark.txt, judge: {name: x}", "questions.judge: there is nothing to judge"),
+    ],
+)
+def test_faults_of_the_file(
+    no_variables: None, tmp_path: Path, masked: Path, old: str, new: str, message: str
+) -> None:
+    file = bench.write(tmp_path, local=f", local: {{kind: masked, name: {masked}}}")
+    file.write_text(file.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
+    with pytest.raises(FairAgentError) as found:
+        check_experiment(file, environ={"OPENAI_API_KEY": "none"})
+    assert message in str(found.value)
+
+
+def test_a_model_without_a_next_sentence_head_is_found_before_anything_runs(
+    no_variables: None, tmp_path: Path
+) -> None:
+    name = tiny_models.save_masked(tmp_path / "model")
+    local = f", local: {{kind: masked, name: {name}}}"
+    environ = {"OPENAI_API_KEY": "none"}
+    with pytest.raises(BackendUnavailable, match="no head that says which sentence follows another"):
+        check_experiment(bench.write(tmp_path, local=local), environ=environ)
+    # Without intersentence examples it is not needed.
+    check_experiment(bench.write(tmp_path, local=local, count=3), environ=environ)
+
+
+def test_a_model_that_will_not_choose_fails_its_item(server: LoopbackServer, tmp_path: Path) -> None:
+    def refusing(request: dict[str, object]) -> object:
+        if "A judge is" in json.dumps(request):
+            return bench.completion("I would rather not.")
+        return bench.model(request)
+
+    with LoopbackServer(refusing) as other, pytest.MonkeyPatch.context() as patch:  # type: ignore[arg-type]
+        patch.setenv("OPENAI_BASE_URL", other.url)
+        found = run(bench.write(tmp_path), tmp_path / "run")
+    assert list(found.excluded) == ["q2"]
+    assert "no order of the letters A, B, C" in found.excluded["q2"]
+    assert {row.count for row in set_rows(found) if row.kind == "profession"} == {1}

@@ -1,0 +1,40 @@
+"""What docs/fairft.md and evaluations/fairft show can be read."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from fairagent.fairft.run import check
+from fairagent.fairft.settings import FairFTFile
+from fairagent.settings import validate
+
+ROOT = Path(__file__).resolve().parents[2]
+GUIDE = (ROOT / "docs" / "fairft.md").read_text(encoding="utf-8")
+
+
+def test_the_settings_shown_are_settings() -> None:
+    (shown,) = re.findall(r"^```yaml\n(.*?)^```$", GUIDE, re.DOTALL | re.MULTILINE)
+    file = validate(FairFTFile, yaml.safe_load(shown), "docs/fairft.md")
+    assert file.training == FairFTFile.model_fields["training"].default
+
+
+def test_the_example_runs(task_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (shown,) = re.findall(r"^```python\n(.*?)^```$", GUIDE, re.DOTALL | re.MULTILINE)
+    names: dict[str, object] = {}
+    exec(shown.replace("path/to/a/causal/model", str(task_file.parent / "causal")), names)
+    assert len(names["log_probabilities"]) == 1  # type: ignore[arg-type]
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize(("name", "rate"), [("fairft_self", 1e-6), ("fairft_1b", 1e-5)])
+def test_the_papers_settings_are_right_and_leak_nothing(shared: Path, name: str, rate: float) -> None:
+    checked = check(ROOT / "evaluations" / "fairft" / f"{name}.yaml")
+    training = checked.file.training
+    assert (training.documents, training.gamma, training.beta, training.batch) == (20, 0.1, 0.1, 20)
+    assert (training.direction, training.rate) == ("p-q", rate)
+    assert len(checked.held_out) == 100
+    assert 850 < len(checked.training) <= 900
