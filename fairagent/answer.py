@@ -1,21 +1,26 @@
-"""From a ranking to an answer: filter, context, generator, attribution."""
+"""From a ranking to an answer: filter, debiasing, context, generator, attribution."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from time import perf_counter
 
 from fairagent.attribute import Attributor, with_exposures
+from fairagent.debias.stage import DebiasRAG
 from fairagent.errors import BudgetExceeded, ModelError
 from fairagent.exposure import ExposureMeter
 from fairagent.filter import Filter, removal_warnings, removals
 from fairagent.generate import Generator, OnText, fit
 from fairagent.retrieve.base import Retriever, texts_for
 from fairagent.types import (
+    UNKNOWN,
+    Answer,
     AnswerResult,
     Attribution,
     Document,
     Filtered,
+    Hit,
     Query,
     Removal,
     SearchResult,
@@ -27,8 +32,8 @@ from fairagent.types import (
 class Answerer:
     """Answers from the first `documents` of a ranking: what the filter leaves of them, cut to `tokens` together.
 
-    Without a filter all of them stay; without an attributor nothing is said about what the answer rests on. Threads may
-    share it.
+    Without a filter all of them stay. With `debiasing`, the context is what that chooses of them and of contexts that
+    it makes. Without an attributor nothing is said about what the answer rests on. Threads may share it.
     """
 
     generator: Generator
@@ -36,6 +41,7 @@ class Answerer:
     attributor: Attributor | None = None
     documents: int = 10
     tokens: int = 3000
+    debiasing: DebiasRAG | None = None
 
     def answer(
         self, found: SearchResult, meter: ExposureMeter, retriever: Retriever, on_text: OnText | None = None
@@ -54,7 +60,10 @@ class Answerer:
             filtered = self.filter.filter(query, first) if self.filter else None
             spent = spent + (filtered.usage if filtered else Usage())
             kept = filtered.documents if filtered else tuple(first)
-            documents, notes = fit(kept, self.tokens)
+            debiased = self.debiasing.apply(query, kept) if self.debiasing else None
+            spent = spent + (debiased.usage if debiased else Usage())
+            chosen = debiased.documents if debiased else kept
+            documents, notes = fit(chosen, self.tokens)
             answer = self.generator.answer(_topic(found), documents, on_text)
             spent = spent + answer.usage
             attribution = self.attributor.attribute(query, answer, documents) if self.attributor else None
@@ -63,17 +72,18 @@ class Answerer:
             raise
 
         removed = _removed(filtered, meter) if filtered else ()
-        ids = {document.id for document in kept}
+        made = frozenset(debiased.made) if debiased else frozenset()
         return AnswerResult(
             query=found.query,
             answer=answer,
-            context=tuple(hit for hit in found.hits if hit.id in ids),
+            context=_context(chosen, found, meter),
             search=found,
-            notes=(*_emptiness(first, kept), *notes, *removal_warnings(removed)),
+            notes=(*_emptiness(first, kept, chosen), *notes, *removal_warnings(removed), *_made(answer, chosen, made)),
             filtered=filtered,
             removed=removed,
-            attribution=_measured(attribution, documents, meter),
+            attribution=_measured(attribution, documents, replace(meter, strange=made)),
             seconds=found.trace.seconds + perf_counter() - started,
+            debiased=debiased,
         )
 
 
@@ -88,9 +98,27 @@ def _removed(filtered: Filtered, meter: ExposureMeter) -> tuple[Removal, ...]:
     return removals(labels, dict(zip(labels, rows, strict=True)), filtered.verdicts)
 
 
-def _emptiness(first: list[Document], kept: tuple[Document, ...]) -> tuple[str, ...]:
-    if kept:
+def _context(chosen: Sequence[Document], found: SearchResult, meter: ExposureMeter) -> tuple[Hit, ...]:
+    """The lines of the documents that were chosen; one that was made has rank 0, and nobody knows its groups."""
+    hits = {hit.id: hit for hit in found.hits}
+    unknown = {target.dimension: {UNKNOWN: 1.0} for target in meter.targets}
+    return tuple(hits.get(one.id) or Hit(0, one.id, 0.0, one.title, unknown) for one in chosen)
+
+
+def _made(answer: Answer, chosen: Sequence[Document], made: frozenset[str]) -> tuple[str, ...]:
+    """That the answer cites what is no document of the collection."""
+    cited = [number for number in sorted(answer.cited) if chosen[number - 1].id in made]
+    if not cited:
         return ()
+    numbers = ", ".join(f"[{number}]" for number in cited)
+    return (f"{numbers}: synthesized for fairness, not from the collection; a source of nothing",)
+
+
+def _emptiness(first: list[Document], kept: Sequence[Document], chosen: Sequence[Document]) -> tuple[str, ...]:
+    if chosen:
+        return ()
+    if kept:
+        return (f"debiasing left none of {len(kept)} documents, so there is no context",)
     if not first:
         return ("the query retrieves nothing, so there is no context",)
     return (f"the filter left none of {len(first)} documents, so there is no context",)

@@ -27,6 +27,7 @@ from fairagent.settings import Settings, load_settings, merge
 if TYPE_CHECKING:
     from fairagent.answer import Answerer
     from fairagent.attribute import Attributor
+    from fairagent.debias.stage import DebiasRAG
     from fairagent.filter import Filter
     from fairagent.generate import Generator
     from fairagent.llm import Model
@@ -173,6 +174,7 @@ def make_answerer(settings: Settings, retriever: Retriever, models: Models | Non
         make_attributor(settings, model, prompts),
         settings.context.documents,
         settings.context.tokens,
+        make_debiasing(settings, model, prompts),
     )
 
 
@@ -184,6 +186,35 @@ def make_filter(settings: Settings, model: Callable[[], Model], prompts: Prompts
     if chosen.kind == "none":
         return None
     return FairFilter(model(), prompts, chosen.batch, chosen.workers, chosen.utility, chosen.on_error)
+
+
+def make_debiasing(settings: Settings, model: Callable[[], Model], prompts: Prompts) -> DebiasRAG | None:
+    """The debiasing that the settings name, if any; it asks what `model` opens where it rewrites.
+
+    Raises SettingsError where no library is named, DataError with every fault of library and lexicon.
+    """
+    chosen = settings.debiasing
+    if chosen.kind == "none":
+        return None
+    from fairagent.debias.avoid import AvoidIndex, read_avoid
+    from fairagent.debias.lexicon import load_lexicon
+    from fairagent.debias.stage import DebiasRAG
+    from fairagent.debias.synthesis import Rewriter
+    from fairagent.debias.theta import Theta
+    from fairagent.likelihood.causal import CausalModel
+    from fairagent.retrieve.encoder import BUNDLED, SentenceEncoder
+
+    if not chosen.library:
+        raise SettingsError(
+            "debiasing.kind is debias-rag, which needs passages to avoid: name their file as `debiasing: {library: ...}`"
+        )
+    theta = Theta(chosen.theta, chosen.rate, chosen.streaming)
+    lexicon, passages = load_lexicon(chosen.lexicon), read_avoid(chosen.library)
+    encoder = SentenceEncoder(chosen.encoder or BUNDLED)
+    scorer = CausalModel(chosen.scorer) if chosen.scorer and chosen.rewrites else None
+    rewriter = Rewriter(model(), prompts, chosen.rewrites, scorer) if chosen.rewrites else None
+    index, exempt = AvoidIndex(passages, lexicon, encoder), chosen.exempt_synthesized
+    return DebiasRAG(index, lexicon, encoder, chosen.k, chosen.tau, theta, rewriter, exempt)
 
 
 def _generator(settings: Settings, retriever: Retriever, model: Callable[[], Model], prompts: Prompts) -> Generator:

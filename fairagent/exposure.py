@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import compress
 
 import numpy as np
 
@@ -25,7 +26,8 @@ ESTIMATE_FROM = 50
 class ExposureMeter:
     """Measures rankings for one topic, at cut-off `n`, against one target a dimension.
 
-    Documents without a label are left out of the shares and reported beside them.
+    Documents without a label are left out of the shares and reported beside them; so are the `strange` ones, which are
+    none of the collection's.
     """
 
     collection: Collection
@@ -34,6 +36,7 @@ class ExposureMeter:
     n: int
     discount: Discount
     divergence: Divergence
+    strange: frozenset[str] = frozenset()
 
     @classmethod
     def make(cls, collection: Collection, topic: str, settings: Settings, ranking: Ranking) -> ExposureMeter:
@@ -56,8 +59,17 @@ class ExposureMeter:
 
     def memberships(self, ids: Sequence[str]) -> tuple[FloatArray, ...]:
         """The groups of these documents, (len(ids), 1 + g) a dimension."""
+        return tuple(self._memberships(target, ids) for target in self.targets)
+
+    def _memberships(self, target: Target, ids: Sequence[str]) -> FloatArray:
         groups = self.collection.groups
-        return tuple(groups.memberships(target.dimension, ids, self.topic) for target in self.targets)
+        if not self.strange:
+            return groups.memberships(target.dimension, ids, self.topic)
+        own = [id not in self.strange for id in ids]
+        rows = np.zeros((len(ids), 1 + len(target.labels)))
+        rows[:, 0] = 1
+        rows[own] = groups.memberships(target.dimension, list(compress(ids, own)), self.topic)
+        return rows
 
     def measure(self, ranking: Ranking) -> tuple[Exposure, ...]:
         """The exposure of every group in the first `n` documents."""

@@ -152,6 +152,35 @@ class Filtering(Section):
     """What becomes of a document that the model gives no usable verdict on."""
 
 
+class Debiasing(Section):
+    """What becomes of the filtered documents before an answer is written from them."""
+
+    kind: Literal["none", "debias-rag"] = "none"
+    """Nothing, or DebiasRAG: relevant contexts unlike a library of biased passages, some of them counterfactuals."""
+    library: str = ""
+    """The avoid library: a file of JSON lines with id, text and class. It has to be given."""
+    lexicon: str = ""
+    """The attribute lexicon (YAML); empty is the shipped one."""
+    encoder: str = ""
+    """The embedding model's folder or name; empty is the packaged one."""
+    k: int = Field(3, ge=1)
+    """How many contexts are kept, and how many passages of the library are avoided."""
+    tau: float = Field(0.9, ge=-1, le=1)
+    """A candidate nearer than this to an avoided passage (cosine) is dropped."""
+    theta: tuple[float, float] = (0.5, 0.5)
+    """The weights of relevance and of distance from what is avoided that the first query finds; they add up to 1."""
+    rate: float = Field(1.0, ge=0)
+    """The gradient step's size that is tried first; 0 leaves theta as it is."""
+    streaming: bool = True
+    """Whether a query finds the weights that the last one left; in experiments none does, so that order is nothing."""
+    exempt_synthesized: bool = False
+    """Whether counterfactual contexts, which are near the passages they are made from, are never dropped."""
+    rewrites: int = Field(0, ge=0, le=10)
+    """How many rewrites of each counterfactual the model is asked for; 0: its words are swapped, and no model asked."""
+    scorer: str = ""
+    """The local causal model that chooses the most fluent rewrite; empty takes the first."""
+
+
 class ContextSettings(Section):
     """The documents that an answer is written from."""
 
@@ -247,6 +276,7 @@ class Settings(Section):
     reranking: Reranking = Reranking()
     sampling: Sampling = Sampling()
     filtering: Filtering = Filtering()
+    debiasing: Debiasing = Debiasing()
     context: ContextSettings = ContextSettings()
     answering: Answering = Answering()
     attribution: AttributionSettings = AttributionSettings()

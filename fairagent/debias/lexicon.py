@@ -1,7 +1,8 @@
 """Attribute lexicons: which words name groups of people, and which words stand for them in the other group.
 
 A lexicon is a YAML file: under each bias class (gender, religion ...) a list of entries. `he <-> she` replaces either
-word by the other, `hers -> his` the first alone, and `pregnant` marks a text as being of the class, no more.
+word by the other, `hers -> his` the first alone, and `pregnant` marks a text as being of the class, no more. So do the words that are
+replaced.
 """
 
 from __future__ import annotations
@@ -87,13 +88,18 @@ class _Entry:
     both: bool
 
 
+def lexicon_file(path: Path | str = "") -> Path:
+    """Where the lexicon is: at `path`, or, for "", in the package."""
+    return Path(path) if path else SHIPPED / f"{DEFAULT}.yaml"
+
+
 def load_lexicon(path: Path | str = "") -> Lexicon:
     """The lexicon in a file, "" the shipped one; DataError with file and line of everything that is wrong.
 
     No word may have two counterparts or be of two classes, and none may be its own counterpart. That a word stands on
     both sides (`a -> b` and `b -> c`) is no fault: all words are replaced at once, and each of them once.
     """
-    file = Path(path) if path else SHIPPED / f"{DEFAULT}.yaml"
+    file = lexicon_file(path)
     faults = Faults()
     entries = list(_entries(file, faults))
     swaps: dict[str, str] = {}
@@ -101,7 +107,8 @@ def load_lexicon(path: Path | str = "") -> Lexicon:
     lines: dict[str, int] = {}
     forms: dict[str, str] = {}
     for entry in entries:
-        for word in entry.words:
+        # What a word is replaced by alone, such as "hearing" for "deaf", may be a word of other matters as well.
+        for word in entry.words if entry.both else entry.words[:1]:
             key = _key(word)
             if kinds.setdefault(key, entry.kind) != entry.kind:
                 faults.add(file, entry.line, f"{word!r} is of class {kinds[key]!r} already (line {lines[key]})")

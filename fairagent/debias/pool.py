@@ -45,7 +45,5 @@ def rerank(
     phi = features(to_query(vectors[kept], query), bad[kept])
     found, step = theta.move(phi)
     chosen = best(phi, step.theta, k)
-    flat = ~phi.any(axis=0)
-    return Reranked(
-        kept[chosen], np.asarray(phi[chosen] @ step.theta), kept, emptied, found, step, (bool(flat[0]), bool(flat[1]))
-    )
+    flat = not phi[:, 0].any(), not phi[:, 1].any()
+    return Reranked(kept[chosen], np.asarray(phi[chosen] @ step.theta), kept, emptied, found, step, flat)

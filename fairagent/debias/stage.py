@@ -14,7 +14,7 @@ from fairagent.debias.synthesis import PREFIX, Rewriter, Synthesized, synthesize
 from fairagent.debias.theta import Theta
 from fairagent.errors import UsageError
 from fairagent.retrieve.encoder import Encoder
-from fairagent.types import Debiased, Document
+from fairagent.types import Debiased, Document, FloatArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ class DebiasRAG:
         return notes
 
 
-def _pair(theta: np.ndarray) -> tuple[float, float]:
+def _pair(theta: FloatArray) -> tuple[float, float]:
     return float(theta[0]), float(theta[1])
 
 

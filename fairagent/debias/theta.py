@@ -67,7 +67,7 @@ def project(v: FloatArray) -> FloatArray:
     descending = np.sort(v)[::-1]
     excess = (np.cumsum(descending) - 1) / np.arange(1, len(v) + 1)
     last = np.flatnonzero(descending > excess)[-1]
-    return np.maximum(v - excess[last], 0.0)
+    return np.asarray(np.maximum(v - excess[last], 0.0))
 
 
 def step(phi: FloatArray, theta: FloatArray, rate: float = RATE) -> Step:

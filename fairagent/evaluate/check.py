@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from fairagent.collection import Collection, load_collection
 from fairagent.collection.faults import listed
 from fairagent.errors import DataError, SettingsError, UsageError
-from fairagent.evaluate.answers.check import check_questions, measured
+from fairagent.evaluate.answers.check import check_debiasing, check_questions, measured
 from fairagent.evaluate.answers.questions import Question, kinds
 from fairagent.evaluate.check_systems import check_systems, read_systems
 from fairagent.evaluate.experiment_file import ExperimentFile, Questions
@@ -97,6 +97,7 @@ def check_experiment(
     if asked:
         questions = check_questions(described, asked, file.parent, problems)
         topics, dimensions = _chosen(described, list(questions), problems), kinds(questions.values())
+        check_debiasing(systems, [questions[id] for id in topics], problems)
     if collection:
         if used:
             chosen = _chosen(described, list(collection.topics), problems)

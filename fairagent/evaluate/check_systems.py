@@ -12,7 +12,7 @@ import numpy as np
 from fairagent.assemble import index_folder
 from fairagent.collection import Collection
 from fairagent.errors import SettingsError
-from fairagent.evaluate.engines import check_dense, check_lucene
+from fairagent.evaluate.engines import check_dense, check_lucene, check_splade
 from fairagent.evaluate.experiment_file import ExperimentFile
 from fairagent.evaluate.labels import file_name
 from fairagent.evaluate.options import Options
@@ -28,6 +28,8 @@ from fairagent.types import Ranking
 
 OF_ALL: dict[str, Any] = {"budget": BudgetSettings(), "prices": {}, "cache": ""}
 """What stands in a system's settings in the place of those that are one for all systems."""
+FILES = ("library", "lexicon")
+"""Files of `debiasing`, which are looked for beside the experiment's."""
 NOT_OF_A_SYSTEM = {
     "n": "it is the largest cut-off of the measures, or `context: {documents: ...}` where questions are answered",
     "collection": "all systems search the same",
@@ -65,7 +67,9 @@ def read_systems(
             problems.add(SettingsError, f"{where}.system: {kind!r} ranks nothing; it is there {there}")
         if settings and options:
             options = options.beside(folder)
-            update, task = {**OF_ALL}, None
+            # Each query from the same weights: an outcome depends on no other.
+            debiasing = settings.debiasing.model_copy(update={"streaming": False})
+            update, task = {**OF_ALL, "debiasing": debiasing}, None
             if described.questions:
                 # It finds what is answered from, and no more.
                 update["n"], task = settings.context.documents if KINDS[kind].build else 1, described.questions.task
@@ -84,6 +88,9 @@ def _own(values: Mapping[str, Any], folder: Path, where: str, problems: Problems
     """The settings that are a system's to make; adds the others as problems."""
     if isinstance(prompts := values.get("prompts"), str):
         values = {**values, "prompts": source_beside(prompts, folder)}
+    if isinstance(debiasing := values.get("debiasing"), dict):
+        files = {key: str((folder / str(debiasing[key])).absolute()) for key in FILES if debiasing.get(key)}
+        values = {**values, "debiasing": {**debiasing, **files}}
     for key in values:
         if key in NOT_OF_A_SYSTEM:
             problems.add(SettingsError, f"{where}.{key} cannot be set: {NOT_OF_A_SYSTEM[key]}")
@@ -127,6 +134,8 @@ def check_systems(
             problems.attempt("", check_lucene, collection, folder, settings)
         if options.needs_embeddings:
             problems.attempt("", check_dense, collection, folder, options.model)
+        if options.needs_splade:
+            problems.attempt("", check_splade, collection, folder, options.model)
         if system.asks_model:
             problems.attempt(where, _check_model, settings, models)
         other, analyzer = analyzers.setdefault(folder, (name, settings.retrieval.analyzer))

@@ -9,14 +9,19 @@ from pathlib import Path
 from fairagent.assemble import open_retriever
 from fairagent.collection import Collection
 from fairagent.evaluate.labels import file_name
+from fairagent.rerank.pair_scorer import PairScorer, open_pair_scorer
 from fairagent.retrieve.base import texts_for
 from fairagent.retrieve.dense import DenseRetriever
 from fairagent.retrieve.dense_index import MANIFEST as DENSE_MANIFEST
 from fairagent.retrieve.dense_index import DenseManifest, build_dense_index
-from fairagent.retrieve.encoder import Embeddings, SentenceEncoder
+from fairagent.retrieve.encoder import Embeddings, Encoder, open_encoder
 from fairagent.retrieve.lucene import LuceneRetriever, Manifest, build_index
 from fairagent.retrieve.lucene.index import MANIFEST
-from fairagent.retrieve.passages import DensePassages, LucenePassages
+from fairagent.retrieve.passages import DensePassages, LucenePassages, PassageRetriever
+from fairagent.retrieve.splade import SpladeRetriever
+from fairagent.retrieve.splade_encoder import SpladeEncoder
+from fairagent.retrieve.splade_index import MANIFEST as SPLADE_MANIFEST
+from fairagent.retrieve.splade_index import SpladeManifest, build_splade_index
 from fairagent.settings import Settings
 from fairagent.types import Document, FloatArray, Query, Ranking
 
@@ -25,23 +30,19 @@ Progress = Callable[[str, int], None]
 
 
 @dataclass(frozen=True, slots=True)
-class TitledDense:
-    """Vector search that can also show its documents, which the embeddings alone cannot."""
+class Titled:
+    """An engine that can also show its documents, of which its own index keeps no texts."""
 
-    engine: DenseRetriever | DensePassages
+    engine: DenseRetriever | SpladeRetriever | PassageRetriever
     texts: LuceneRetriever | LucenePassages
 
     def search(self, query: Query, n: int) -> Ranking:
-        """The best `n` documents by embedding."""
+        """The best `n` documents by the engine."""
         return self.engine.search(query, n)
 
     def score(self, query: Query, ids: Sequence[str]) -> FloatArray:
-        """The inner products of the given documents, (n,)."""
+        """The engine's scores of the given documents, (n,)."""
         return self.engine.score(query, ids)
-
-    def vectors(self, ids: Sequence[str]) -> Embeddings:
-        """The embeddings of these documents, (n, d)."""
-        return self.engine.vectors(ids)
 
     def document(self, id: str) -> Document:
         """The document as the Lucene index stores it."""
@@ -52,6 +53,17 @@ class TitledDense:
         return texts_for(query, ids, self.texts)
 
 
+@dataclass(frozen=True, slots=True)
+class TitledDense(Titled):
+    """Vector search that can also show its documents, and tells their embeddings."""
+
+    engine: DenseRetriever | DensePassages
+
+    def vectors(self, ids: Sequence[str]) -> Embeddings:
+        """The embeddings of these documents, (n, d)."""
+        return self.engine.vectors(ids)
+
+
 class Engines:
     """Opens every engine of an experiment once, however many systems share it."""
 
@@ -59,6 +71,8 @@ class Engines:
         self._collection = collection
         self._lucene: dict[tuple[str, str, float, float], LuceneRetriever | LucenePassages] = {}
         self._dense: dict[tuple[str, str], TitledDense] = {}
+        self._splade: dict[tuple[str, str], Titled] = {}
+        self._scorers: dict[str, PairScorer] = {}
 
     def lucene(self, folder: str, settings: Settings) -> LuceneRetriever | LucenePassages:
         """BM25 over the index in `folder`."""
@@ -76,6 +90,20 @@ class Engines:
             self._dense[folder, model] = TitledDense(engine, self.lucene(folder, settings))
         return self._dense[folder, model]
 
+    def splade(self, folder: str, settings: Settings, model: str) -> Titled:
+        """Sparse search with the SPLADE weights beside the Lucene index in `folder`."""
+        if (folder, model) not in self._splade:
+            splade = SpladeRetriever(splade_folder(folder, model), SpladeEncoder(model), self._collection)
+            engine = PassageRetriever(splade) if self._collection.chunks else splade
+            self._splade[folder, model] = Titled(engine, self.lucene(folder, settings))
+        return self._splade[folder, model]
+
+    def scorer(self, name: str) -> PairScorer:
+        """The model that scores pairs of a query and a text."""
+        if name not in self._scorers:
+            self._scorers[name] = open_pair_scorer(name)
+        return self._scorers[name]
+
     def close(self) -> None:
         """Release the index files."""
         for engine in self._lucene.values():
@@ -87,9 +115,14 @@ def dense_folder(folder: str, model: str) -> Path:
     return Path(f"{folder}-{file_name(model)}")
 
 
-def encoder(model: str) -> SentenceEncoder:
+def splade_folder(folder: str, model: str) -> Path:
+    """Where the weights of the SPLADE model `model` are: beside the Lucene index."""
+    return Path(f"{folder}-splade-{file_name(model)}")
+
+
+def encoder(model: str) -> Encoder:
     """The text encoder `model`; BackendUnavailable where it is not on this machine."""
-    return SentenceEncoder(model)
+    return open_encoder(model)
 
 
 def check_lucene(collection: Collection, folder: str, settings: Settings) -> None:
@@ -104,6 +137,14 @@ def check_dense(collection: Collection, folder: str, model: str) -> None:
     embeddings = dense_folder(folder, model)
     if (embeddings / DENSE_MANIFEST).is_file():
         DenseManifest.read(embeddings).check(collection, embeddings)
+
+
+def check_splade(collection: Collection, folder: str, model: str) -> None:
+    """Raise BackendUnavailable where the model is missing, IndexMismatch where its weights are of something else."""
+    SpladeEncoder(model)
+    weights = splade_folder(folder, model)
+    if (weights / SPLADE_MANIFEST).is_file():
+        SpladeManifest.read(weights).check(collection, weights)
 
 
 def build_lucene(collection: Collection, folder: str, settings: Settings, progress: Progress) -> None:
@@ -125,4 +166,13 @@ def build_dense(collection: Collection, folder: str, model: str, progress: Progr
     if not (embeddings / DENSE_MANIFEST).is_file():
         build_dense_index(
             collection, embeddings, encoder(model), lambda done: progress(f"embedding {collection.name}", done)
+        )
+
+
+def build_splade(collection: Collection, folder: str, model: str, progress: Progress) -> None:
+    """Make the SPLADE weights of `collection` where there are none."""
+    weights = splade_folder(folder, model)
+    if not (weights / SPLADE_MANIFEST).is_file():
+        build_splade_index(
+            collection, weights, SpladeEncoder(model), lambda done: progress(f"weighing {collection.name}", done)
         )

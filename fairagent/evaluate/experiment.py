@@ -12,7 +12,7 @@ from fairagent.errors import FairAgentError, UsageError
 from fairagent.evaluate.bench import Bench, close, keep_open, run_job
 from fairagent.evaluate.check import Checked
 from fairagent.evaluate.crew import Crew
-from fairagent.evaluate.engines import Progress, build_dense, build_lucene
+from fairagent.evaluate.engines import Progress, build_dense, build_lucene, build_splade
 from fairagent.evaluate.fingerprint import changes, fingerprint, provenance, without_passwords
 from fairagent.evaluate.journal import Journal, read_journal
 from fairagent.evaluate.options import Options
@@ -38,6 +38,8 @@ def build_indexes(checked: Checked, progress: Progress = lambda what, done: None
             build_lucene(checked.collection, system.index, system.settings, progress)
         if options.needs_embeddings:
             build_dense(checked.collection, system.index, options.model, progress)
+        if options.needs_splade:
+            build_splade(checked.collection, system.index, options.model, progress)
 
 
 def run_experiment(

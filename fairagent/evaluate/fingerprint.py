@@ -15,6 +15,7 @@ from typing import Any
 from fairagent.collection import Collection
 from fairagent.collection.config import CollectionFile
 from fairagent.collection.trec_fair.files import find_track_files
+from fairagent.debias.lexicon import lexicon_file
 from fairagent.evaluate.fair_rag.section import FairRag
 from fairagent.evaluate.plan import Plan, QuestionsPlan, SystemPlan
 from fairagent.settings import ModelSettings, read_yaml, validate
@@ -110,6 +111,7 @@ NOT_DECIDING: Any = {
     **dict.fromkeys(("collection", "index", "cache", "budget", "prices", "prompts"), True),
     "model": {"timeout", "deadline", "attempts", "log_prompts"},
     "filtering": {"workers"},
+    "debiasing": {"library", "lexicon"},
 }
 """Settings that no outcome depends on, those that are no system's own, and those whose files are hashed instead."""
 
@@ -117,6 +119,10 @@ NOT_DECIDING: Any = {
 def _system(system: SystemPlan, plan: Plan, environ: Mapping[str, str]) -> Record:
     settings = without_passwords(system.settings.model_dump(mode="json", exclude=NOT_DECIDING))
     record = {"system": system.kind, "options": _options(system), "settings": settings}
+    if system.debiases:
+        chosen = system.settings.debiasing
+        lexicon = lexicon_file(chosen.lexicon)
+        record["debiasing"] = {"library": _file_hash(Path(chosen.library)), "lexicon": _file_hash(lexicon)}
     if system.draws:
         record["draws"] = system.draws.model_dump(mode="json", exclude={"prompts"})
     if system.asks_model:

@@ -5,29 +5,42 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from fairagent.collection import Collection
 from fairagent.errors import UsageError
 from fairagent.evaluate.utility.run_file import read_run
 from fairagent.exposure import dimensions_of
+from fairagent.rerank.pair_scorer import open_pair_scorer
 from fairagent.rerank.protected import Place
 from fairagent.retrieve.encoder import BUNDLED
+from fairagent.retrieve.splade_encoder import SUGGESTED
 from fairagent.settings import Section, Settings
 
 
 class Options(Section):
     """What every kind may be told."""
 
-    retriever: Literal["bm25", "rm3", "dense"] = "bm25"
+    retriever: Literal["bm25", "rm3", "dense", "splade"] = "bm25"
     """Where the candidates come from; rm3 takes its numbers from the settings' `expansion`."""
     model: str = BUNDLED
-    """dense: the embedding model."""
+    """dense: the embedding model, as `open_encoder` reads it; splade: the SPLADE model, which has to be named."""
+
+    @model_validator(mode="after")
+    def _names_splade(self) -> Self:
+        if self.needs_splade and self.model == BUNDLED:
+            raise ValueError(f"retriever splade needs `model: NAME`, a SPLADE model such as {SUGGESTED}")
+        return self
 
     @property
     def needs_embeddings(self) -> bool:
         """Whether the embeddings of the collection have to be there."""
         return self.retriever == "dense"
+
+    @property
+    def needs_splade(self) -> bool:
+        """Whether the SPLADE weights of the collection have to be there."""
+        return self.retriever == "splade"
 
     def beside(self, folder: Path) -> Self:
         """The options with paths that are relative to `folder`, the experiment file's, as paths from anywhere."""
@@ -55,15 +68,36 @@ class DenseOptions(Options):
     retriever: Literal["dense"] = "dense"
 
 
+class SpladeOptions(Options):
+    """Sparse search with the weights that a SPLADE model gives."""
+
+    retriever: Literal["splade"] = "splade"
+
+
+class CrossEncoderOptions(Options):
+    """The best `depth` candidates by a model that reads query and document together.
+
+    `scorer` is a cross-encoder or MonoT5, as `open_pair_scorer` reads it; `model` is the retriever's, as ever.
+    """
+
+    scorer: str = Field(min_length=1)
+    depth: int = Field(100, ge=1)
+
+    def check(self, collection: Collection, settings: Settings) -> None:
+        """Raise BackendUnavailable where the scorer is not on this machine."""
+        open_pair_scorer(self.scorer)
+
+
 class AgentOptions(Options):
     """The loop; it brings its own topic words."""
 
-    retriever: Literal["bm25", "dense"] = "bm25"
+    retriever: Literal["bm25", "dense", "splade"] = "bm25"
 
 
 class MMROptions(Options):
     """Maximal marginal relevance; `by` is what makes two documents alike."""
 
+    retriever: Literal["bm25", "rm3", "dense"] = "bm25"
     by: Literal["text", "groups", "embeddings"] = "text"
     relevance: float = Field(0.5, ge=0, le=1)
 
@@ -112,6 +146,7 @@ class DELTROptions(GroupOptions):
 class DLFOptions(Options):
     """DLF on the texts' embeddings, fitted to the topics of the other folds; `alpha` is the weight of fairness."""
 
+    retriever: Literal["bm25", "rm3", "dense"] = "bm25"
     alpha: float = Field(0.5, ge=0, le=1)
     hidden: int = Field(0, ge=0)
 

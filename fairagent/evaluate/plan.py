@@ -41,6 +41,7 @@ class SystemPlan(Section):
     def prompts(self) -> tuple[str, ...]:
         """The ids of the templates that it asks its model with."""
         from fairagent.evaluate.answers.asking import PROMPT
+        from fairagent.debias.synthesis import PROMPT as REWRITING
         from fairagent.evaluate.answers.grading import PROMPTS as JUDGES
         from fairagent.evaluate.utility.writing import PROMPT as WRITING
         from fairagent.filter.fair import steps
@@ -55,9 +56,16 @@ class SystemPlan(Section):
             writing = (WRITING,) if self.shown and self.settings.answering.kind == "llm" else ()
             return (*refining, *writing)
         filtering = steps(self.settings.filtering.utility) if self.filters else ()
+        if self.debiases and self.settings.debiasing.rewrites:
+            filtering = (*filtering, REWRITING)
         if self.task in CHOICES:
             return (*refining, *filtering, *(() if self.local else (CHOOSING,)))
         return (*refining, *filtering, PROMPT, JUDGES[self.task])
+
+    @property
+    def debiases(self) -> bool:
+        """Whether what it answers from is chosen by DebiasRAG; also without retrieval."""
+        return self.task is not None and self.settings.debiasing.kind != "none"
 
     @property
     def filters(self) -> bool:

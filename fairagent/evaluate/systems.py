@@ -20,6 +20,7 @@ from fairagent.evaluate.engines import Engines
 from fairagent.evaluate.options import (
     AgentOptions,
     BM25Options,
+    CrossEncoderOptions,
     DELTROptions,
     DenseOptions,
     DLFOptions,
@@ -30,6 +31,7 @@ from fairagent.evaluate.options import (
     PlackettLuceOptions,
     RM3Options,
     RunFileOptions,
+    SpladeOptions,
 )
 from fairagent.evaluate.plan import NO_RETRIEVAL
 from fairagent.evaluate.training import cross_fitted, training_pools
@@ -38,6 +40,7 @@ from fairagent.llm.models import Models
 from fairagent.measures import parse_discount
 from fairagent.refine.none import NoRefiner
 from fairagent.rerank.base import Pool, Reranker
+from fairagent.rerank.cross_encoder import CrossEncoderReranker
 from fairagent.rerank.deltr import DELTRReranker, fit_deltr, judged_query
 from fairagent.rerank.dlf import DLFReranker, fit_dlf
 from fairagent.rerank.fa_star_ir import FAStarIRReranker
@@ -106,6 +109,8 @@ def baseline(parts: Parts, retriever: Retriever, reranker: Reranker, sees_groups
 def _engine(parts: Parts, options: Options) -> Retriever:
     if options.retriever == "dense":
         return parts.engines.dense(parts.folder, parts.settings, options.model)
+    if options.retriever == "splade":
+        return parts.engines.splade(parts.folder, parts.settings, options.model)
     lucene = parts.engines.lucene(parts.folder, parts.settings)
     if options.retriever == "bm25":
         return lucene
@@ -123,6 +128,12 @@ def _agent(parts: Parts, options: AgentOptions) -> System:
 
 def _plain(parts: Parts, options: Options) -> System:
     return baseline(parts, _engine(parts, options), AsRetrieved(), sees_groups=False)
+
+
+def _cross_encoder(parts: Parts, options: CrossEncoderOptions) -> System:
+    engine = _engine(parts, options)
+    reranker = CrossEncoderReranker(engine, parts.engines.scorer(options.scorer), options.depth)
+    return baseline(parts, engine, reranker, sees_groups=False)
 
 
 def _mmr(parts: Parts, options: MMROptions) -> System:
@@ -194,6 +205,8 @@ KINDS: dict[str, Kind] = {
     "bm25": Kind(BM25Options, _plain),
     "rm3": Kind(RM3Options, _plain),
     "dense": Kind(DenseOptions, _plain),
+    "splade": Kind(SpladeOptions, _plain),
+    "cross-encoder": Kind(CrossEncoderOptions, _cross_encoder),
     "mmr": Kind(MMROptions, _mmr),
     "fa-star-ir": Kind(FAStarIROptions, _fa_star_ir),
     "deltr": Kind(DELTROptions, _deltr),

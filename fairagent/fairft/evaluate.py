@@ -28,9 +28,9 @@ class Standing:
     """How one retriever stands to the language model; means over the questions.
 
     `kl` is the KL (nats, in the direction of the settings) on the documents that the retriever before training ranks
-    first, `kl_own` on those that this one ranks first. `expected` is the probability of the fair answer, in [0, 1], with
-    one document drawn from this retriever's distribution; `likelihood` is the model's log-likelihood (<= 0) of it with
-    one document, mean over the first three of this retriever.
+    first, `kl_own` on those that this one ranks first. `expected` is the probability, in [0, 1], of the fair answer
+    with one document drawn from this retriever's distribution; `likelihood` is the model's log-likelihood (<= 0) of it
+    with one document, mean over the first three of this retriever.
     """
 
     kl: float

@@ -67,7 +67,8 @@ class MaskedModel:
         self._device, self._dtype = device, dtype
         self._batch = batch
         self._limit = longest_input(self.tokenizer, self.model)
-        self._segmented = "token_type_ids" in self.tokenizer.model_input_names
+        # Models with one kind of segment, as RoBERTa, know no other number for it than 0.
+        self._segmented = (getattr(self.model.config, "type_vocab_size", 0) or 0) > 1
         self._next: Any = None
         self._lock = threading.Lock()
 

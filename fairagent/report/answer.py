@@ -11,7 +11,7 @@ from rich.text import Text
 
 from fairagent.report.story import Line, story, usage_text
 from fairagent.report.text import compared_table, groups_text, one_line, percent, plain
-from fairagent.types import UNKNOWN, AnswerResult, Attribution, Removal
+from fairagent.types import UNKNOWN, AnswerResult, Attribution, Debiased, Removal
 
 RESTING = {
     "citations": "cited",
@@ -91,6 +91,8 @@ def _lines(result: AnswerResult) -> Iterator[Line]:
         unanswered = sum(verdict.fair is None for verdict in verdicts)
         if unanswered:
             yield "", Text(f"{unanswered} without a usable verdict, so filtering.on_error decided", "red")
+    if result.debiased:
+        yield from _debiased(result.debiased)
     count = len(result.context)
     yield "context", Text(f"{count} document{'s' * (count != 1)}")
     for note in result.notes:
@@ -103,6 +105,24 @@ def _lines(result: AnswerResult) -> Iterator[Line]:
     if result.attribution:
         yield from _attribution(result.attribution)
     yield "all", Text(f"{result.seconds:.2f} s, {usage_text(result.usage)}")
+
+
+def _debiased(debiased: Debiased) -> Iterator[Line]:
+    moved = abs(debiased.theta_after[0] - debiased.theta_before[0])
+    before, after = (", ".join(f"{weight:.4f}" for weight in pair) for pair in (debiased.theta_before, debiased.theta_after))
+    made, dropped = len(debiased.made), len(debiased.dropped)
+    kind = f" of class {debiased.kind}" if debiased.kind else ""
+    yield (
+        "debiasing",
+        Text(
+            f"{len(debiased.avoided)} passages{kind} to avoid; {made} counterfactual{'s' * (made != 1)} made of them, "
+            f"{len(debiased.survived)} survived the filter, {len(debiased.placed)} won a place; "
+            f"{dropped} candidate{'s' * (dropped != 1)} dropped; {usage_text(debiased.usage)}"
+        ),
+    )
+    yield "", Text(f"theta moved by {moved:.4f}, from ({before}) to ({after})")
+    for note in debiased.notes:
+        yield "", Text(note, "red")
 
 
 def _attribution(attribution: Attribution) -> Iterator[Line]:

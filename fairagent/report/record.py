@@ -7,7 +7,7 @@ import math
 from dataclasses import asdict
 from typing import Any
 
-from fairagent.types import AnswerResult, Exposure, Hit, SearchResult, Step, Usage
+from fairagent.types import AnswerResult, Debiased, Exposure, Hit, SearchResult, Step, Usage
 
 Record = dict[str, Any]
 
@@ -75,10 +75,25 @@ def answer_record(result: AnswerResult) -> Record:
             {"dimension": one.group.dimension, "label": one.group.label, "seen": one.seen, "share": one.share}
             for one in result.removed
         ],
+        "debiasing": result.debiased and _debiased(result.debiased),
         "notes": [*result.notes, *answer.notes, *(attribution.notes if attribution else ())],
         "usage": _usage(result.usage),
         "seconds": result.seconds,
         "search": result_record(result.search),
+    }
+
+
+def _debiased(debiased: Debiased) -> Record:
+    return {
+        "class": debiased.kind or None,
+        "avoided": list(debiased.avoided),
+        "made": list(debiased.made),
+        "survived": list(debiased.survived),
+        "placed": list(debiased.placed),
+        "dropped": list(debiased.dropped),
+        "theta": {"before": list(debiased.theta_before), "after": list(debiased.theta_after)},
+        "scores": list(debiased.scores),
+        "notes": list(debiased.notes),
     }
 
 

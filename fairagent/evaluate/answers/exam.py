@@ -10,7 +10,8 @@ from typing import cast
 
 from fairagent.agent import FairAgent
 from fairagent.answer import Answerer
-from fairagent.assemble import make_filter
+from fairagent.assemble import make_debiasing, make_filter
+from fairagent.debias.stage import DebiasRAG
 from fairagent.errors import BudgetExceeded, ModelError
 from fairagent.evaluate.answers.asking import Asker
 from fairagent.evaluate.answers.grading import Grade, Grader
@@ -26,18 +27,27 @@ from fairagent.types import Answer, AnswerResult, Topic, Usage
 
 @dataclass(frozen=True, slots=True)
 class Examinee:
-    """One system: the agent that finds its documents and answers, None where it answers without any."""
+    """One system: the agent that finds its documents and answers, None where it searches nothing.
+
+    With `debiasing` it answers from what that makes then, else without any document.
+    """
 
     agent: FairAgent | None
     asker: Asker
     grader: Grader
     sees_groups: bool = False
+    debiasing: DebiasRAG | None = None
 
     def answer(self, question: Question) -> tuple[Answer, Usage, AnswerResult | None]:
         """The answer to a question, what all of it took, and what it came from."""
         if self.agent is None:
-            answer = self.asker.ask(question.query)
-            return answer, answer.usage, None
+            made = self.debiasing.apply(question.query, ()) if self.debiasing else None
+            try:
+                answer = self.asker.ask(question.query, made.documents if made else None)
+            except (ModelError, BudgetExceeded) as error:
+                error.usage = (made.usage if made else Usage()) + error.usage
+                raise
+            return answer, (made.usage if made else Usage()) + answer.usage, None
         found = self.agent.answer(Topic(question.id, question.query))
         return found.answer, found.usage, found
 
@@ -93,10 +103,11 @@ def _examinee(system: SystemPlan, asked: QuestionsPlan, searching: System | None
     model = models.open(settings.model)
     asker = Asker(model, prompts, asked.task == "accuracy", settings.context.order)
     grader = Grader(cast(Graded, asked.task), models.open(asked.judge or settings.model), prompts)
+    debiasing = make_debiasing(settings, lambda: model, prompts)
     if searching is None:
-        return Examinee(None, asker, grader)
+        return Examinee(None, asker, grader, debiasing=debiasing)
     filter = make_filter(settings, lambda: model, prompts)
-    answerer = Answerer(asker, filter, None, settings.context.documents, settings.context.tokens)
+    answerer = Answerer(asker, filter, None, settings.context.documents, settings.context.tokens, debiasing)
     return Examinee(replace(searching.agent, answerer=lambda: answerer), asker, grader, searching.sees_groups)
 
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 
 import numpy as np
 
 from fairagent.answer import Answerer
-from fairagent.assemble import make_filter
-from fairagent.errors import DataError
+from fairagent.assemble import make_debiasing, make_filter
+from fairagent.debias.stage import DebiasRAG
+from fairagent.errors import BudgetExceeded, DataError, ModelError
 from fairagent.evaluate.answers.exam import found_hits, removed_ids
 from fairagent.evaluate.answers.questions import Question, read_questions
 from fairagent.evaluate.judge import step_record
@@ -54,19 +56,29 @@ class Choosing:
 
 @dataclass(frozen=True, slots=True)
 class Participant:
-    """One system: what finds its documents and makes a context of them, both None where it has no context."""
+    """One system: what finds its documents and makes a context of them, both None where it searches nothing.
+
+    With `debiasing` it has the context that this makes then, else none.
+    """
 
     system: System | None
     answerer: Answerer | None
     scorer: Scorer
     order: Order
+    debiasing: DebiasRAG | None = None
 
     def score(self, question: Question, item: Item) -> tuple[Scored, Usage, AnswerResult | None]:
         """The scores of the item's sentences, what all of it took, and what the context came from."""
-        if self.system is None or self.answerer is None:
-            scored = self.scorer.score(item)
-            return scored, scored.usage, None
         choosing = Choosing(self.scorer, item, self.order)
+        if self.system is None or self.answerer is None:
+            made = self.debiasing.apply(question.query, ()) if self.debiasing else None
+            spent = made.usage if made else Usage()
+            try:
+                answer = choosing.answer(question.query, made.documents if made else ())
+            except (ModelError, BudgetExceeded) as error:
+                error.usage = spent + error.usage
+                raise
+            return choosing.scored, spent + answer.usage, None
         answerer = replace(self.answerer, generator=choosing)
         found = replace(self.system.agent, answerer=lambda: answerer).answer(Topic(question.id, question.query))
         return choosing.scored, found.usage, found
@@ -87,13 +99,15 @@ class ChoiceTrial:
         for name, system in plan.systems.items():
             settings, prompts = system.settings, Prompts(system.settings.prompts)
             scorer = local or ChoiceScorer(models.open(settings.model), prompts, plan.seed)
+            opened = partial(models.open, settings.model)
+            debiasing = make_debiasing(settings, opened, prompts)
             searching, answerer = systems.get(name), None
             if searching:
-                filter = make_filter(settings, lambda model=settings.model: models.open(model), prompts)  # type: ignore[misc]
+                filter, context = make_filter(settings, opened, prompts), settings.context
                 # Each item puts in a generator of its own.
                 idle = ExtractiveGenerator()
-                answerer = Answerer(idle, filter, None, settings.context.documents, settings.context.tokens)
-            participants[name] = Participant(searching, answerer, scorer, settings.context.order)
+                answerer = Answerer(idle, filter, None, context.documents, context.tokens, debiasing)
+            participants[name] = Participant(searching, answerer, scorer, settings.context.order, debiasing)
         return cls(read_questions(asked.task, Path(asked.path)), participants)
 
     def topic(self, id: str) -> Topic:

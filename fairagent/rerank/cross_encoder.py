@@ -1,0 +1,43 @@
+"""Re-ranking by a model that reads the user's query and each document together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from fairagent.errors import UsageError
+from fairagent.rerank.base import Pool, ordered
+from fairagent.rerank.pair_scorer import PairScorer
+from fairagent.retrieve.base import Retriever, texts_for
+from fairagent.types import Ranking
+
+
+@dataclass(frozen=True, slots=True)
+class CrossEncoderReranker:
+    """The best `depth` candidates by the scorer's number for the user's query and the document, ties by id.
+
+    It reads title and text as `retriever` keeps them, of a long document the passage that answers best. Candidates
+    beyond `depth` follow in their order, each one below the one before. Raises UsageError where `depth` is below 1 or
+    the engine keeps no texts, DataError where a score is no finite number.
+    """
+
+    retriever: Retriever
+    scorer: PairScorer
+    depth: int = 100
+
+    def __post_init__(self) -> None:
+        """Check the depth."""
+        if self.depth < 1:
+            raise UsageError(f"depth is the number of documents to re-rank and must be at least 1, not {self.depth}")
+
+    def rerank(self, pool: Pool) -> Ranking:
+        """The best `pool.n` of the candidates."""
+        ids = pool.ranking.ids[: self.depth]
+        documents = texts_for(pool.query, ids, self.retriever)
+        texts = [f"{document.title} {document.text}".strip() for document in documents]
+        best = ordered(ids, self.scorer.score(pool.query.text, texts), pool.n)
+        rest = pool.ranking.ids[self.depth : self.depth + pool.n - len(best)]
+        if not rest:
+            return best
+        return Ranking(best.ids + rest, np.concatenate([best.scores, best.scores[-1] - np.arange(1, len(rest) + 1)]))

@@ -1,0 +1,167 @@
+"""Models that read a query and a text together and say how well the text answers, one number a pair."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import threading
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from fairagent.errors import BackendUnavailable
+from fairagent.retrieve.encoder import without_progress
+from fairagent.types import FloatArray
+
+MONOT5 = "monot5:"
+PUBLISHED = "castorini/monot5"
+"""How the names of the published MonoT5 models begin."""
+BATCH = 16
+"""Pairs that a model reads at a time."""
+TOKENS = 512
+"""What MonoT5 was trained to read."""
+
+
+class PairScorer(Protocol):
+    """Scores texts for a query: any object like this will do."""
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        ...
+
+    def score(self, query: str, texts: Sequence[str]) -> FloatArray:
+        """How well each text answers, (n,): larger is better, whatever the scale."""
+        ...
+
+
+class CrossEncoderScorer:
+    """A sentence-transformers CrossEncoder with one output: a model's folder, or a name in the Hugging Face cache.
+
+    The score is the output as it is, without the sigmoid that would make good texts alike. A pair is cut at the model's
+    own limit. Nothing is downloaded: BackendUnavailable says what is missing. Threads may share it.
+    """
+
+    def __init__(self, name: str, device: str = "cpu") -> None:
+        self.name = name
+        self._model = _load_cross_encoder(name, device)
+        self._identity = importlib.import_module("torch").nn.Identity()
+        self._lock = threading.Lock()
+
+    def score(self, query: str, texts: Sequence[str]) -> FloatArray:
+        """The model's output for each pair, (n,)."""
+        if not texts:
+            return np.zeros(0)
+        pairs = [(query, text) for text in texts]
+        # Fast tokenizers change their padding settings in place, which other threads would see.
+        with self._lock:
+            found = self._model.predict(pairs, batch_size=BATCH, activation_fn=self._identity, show_progress_bar=False)
+        return np.asarray(found, dtype=np.float64)
+
+
+class MonoT5Scorer:
+    """MonoT5: a T5 that was taught to go on after "Query: q Document: d Relevant:" with "true" or "false".
+
+    The score is log p(true), the softmax over these two words at the first place that is decoded. Of a text that is too
+    long the end is not read. `name` is a model's folder or a name in the Hugging Face cache; nothing is downloaded:
+    BackendUnavailable says what is missing. Threads may share it.
+
+    Source: Nogueira et al., Document Ranking with a Pretrained Sequence-to-Sequence Model, Findings of EMNLP 2020.
+    """
+
+    def __init__(self, name: str, device: str = "cpu") -> None:
+        self.name = name
+        self._tokenizer, self._model = _load_t5(name, device)
+        self._words = [_only_token(self._tokenizer, word, name) for word in ("true", "false")]
+        self._limit = min(TOKENS, int(self._tokenizer.model_max_length))
+        self._lock = threading.Lock()
+
+    def score(self, query: str, texts: Sequence[str]) -> FloatArray:
+        """The natural logarithm of p(true) for each text, (n,)."""
+        with self._lock:
+            prompts = [self._prompt(query, text) for text in texts]
+            parts = [self._log_true(prompts[start : start + BATCH]) for start in range(0, len(prompts), BATCH)]
+        return np.concatenate([np.zeros(0), *parts])
+
+    def _prompt(self, query: str, text: str) -> str:
+        """The question, with as much of the text as leaves it whole."""
+        around = f"Query: {query} Document:  Relevant:"
+        room = max(0, self._limit - len(self._tokenizer(around, verbose=False).input_ids))
+        offsets = self._tokenizer(text, add_special_tokens=False, return_offsets_mapping=True, verbose=False)
+        ends = [end for _, end in offsets["offset_mapping"]]
+        if len(ends) > room:
+            text = text[: ends[room - 1]] if room else ""
+        return f"Query: {query} Document: {text} Relevant:"
+
+    def _log_true(self, prompts: Sequence[str]) -> FloatArray:
+        torch = importlib.import_module("torch")
+        inputs = self._tokenizer(
+            list(prompts), padding=True, truncation=True, max_length=self._limit, return_tensors="pt"
+        )
+        start = torch.full((len(prompts), 1), self._model.config.decoder_start_token_id)
+        with torch.inference_mode():
+            logits = self._model(
+                input_ids=inputs["input_ids"].to(self._model.device),
+                attention_mask=inputs["attention_mask"].to(self._model.device),
+                decoder_input_ids=start.to(self._model.device),
+            ).logits[:, 0, self._words]
+        # In double precision: among good documents p(true) is so close to 1 that floats of 32 bits are equal.
+        chances = torch.nn.functional.log_softmax(logits.double(), dim=-1)
+        return np.asarray(chances[:, 0].cpu().numpy(), dtype=np.float64)
+
+
+def open_pair_scorer(name: str, device: str = "cpu") -> PairScorer:
+    """The model that a settings file names: `monot5:NAME` (castorini's need no `monot5:`), else a cross-encoder."""
+    if name.startswith((MONOT5, PUBLISHED)):
+        return MonoT5Scorer(name.removeprefix(MONOT5), device)
+    return CrossEncoderScorer(name, device)
+
+
+def _load_cross_encoder(name: str, device: str) -> Any:
+    if importlib.util.find_spec("sentence_transformers") is None:
+        raise BackendUnavailable(
+            "a cross-encoder needs the package sentence-transformers; install it with: pip install 'fairagent[dense]'"
+        )
+    try:
+        with without_progress():
+            library = importlib.import_module("sentence_transformers")
+            config = importlib.import_module("transformers").AutoConfig.from_pretrained(name, local_files_only=True)
+            _check_head(config, name)
+            return library.CrossEncoder(name, device=device, local_files_only=True)
+    except (OSError, ValueError) as error:
+        raise BackendUnavailable(
+            f"no cross-encoder {name!r} on this machine; name a model's folder, or download it beforehand"
+        ) from error
+
+
+def _check_head(config: Any, name: str) -> None:
+    """Of a model without a head that scores the library would make one of random weights."""
+    kinds = ", ".join(config.architectures or ["unknown"])
+    if not kinds.endswith("ForSequenceClassification"):
+        raise BackendUnavailable(f"the model {name!r} ({kinds}) is no cross-encoder: it has no head that scores pairs")
+    if config.num_labels != 1:
+        raise BackendUnavailable(f"the cross-encoder {name!r} gives {config.num_labels} numbers a pair, not one score")
+
+
+def _load_t5(name: str, device: str) -> tuple[Any, Any]:
+    if importlib.util.find_spec("transformers") is None:
+        raise BackendUnavailable("MonoT5 needs the package transformers; install it with: pip install transformers")
+    try:
+        with without_progress():
+            library = importlib.import_module("transformers")
+            tokenizer = library.AutoTokenizer.from_pretrained(name, local_files_only=True)
+            model = library.T5ForConditionalGeneration.from_pretrained(name, local_files_only=True)
+    except (OSError, ValueError) as error:
+        raise BackendUnavailable(
+            f"no MonoT5 model {name!r} on this machine; name a model's folder, or download one beforehand, "
+            f"such as {PUBLISHED}-base-msmarco"
+        ) from error
+    return tokenizer, model.to(device).eval()
+
+
+def _only_token(tokenizer: Any, word: str, name: str) -> int:
+    found = tokenizer(word, add_special_tokens=False).input_ids
+    if len(found) != 1 or found[0] == tokenizer.unk_token_id:
+        raise BackendUnavailable(f"the model {name!r} is no MonoT5: its vocabulary does not have {word!r} as one token")
+    return int(found[0])

@@ -1,0 +1,92 @@
+"""Sparse search: exact inner products of SPLADE weights over an inverted index."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+
+from fairagent.errors import UsageError
+from fairagent.retrieve.clock import engine_time
+from fairagent.retrieve.encoded import PROBE, opened
+from fairagent.retrieve.lucene.index import Indexable
+from fairagent.retrieve.lucene.strings import IdTable
+from fairagent.retrieve.splade_encoder import SparseTextEncoder
+from fairagent.retrieve.splade_index import InvertedWeights, SpladeManifest, probe_vector
+from fairagent.types import FloatArray, Query, Ranking
+
+
+class SpladeRetriever:
+    """Every document by the inner product of its weights and the query's; ties are ordered by document id.
+
+    A query is weighed as its text and its keywords in one line, without their weights. A document that shares no
+    vocabulary entry with the query is not found; a blank query finds nothing.
+    """
+
+    def __init__(self, folder: Path, encoder: SparseTextEncoder, collection: Indexable | None = None) -> None:
+        """Open the index in `folder`; with `collection`, only if the index was built from it as it is now.
+
+        Raises BackendUnavailable where there is no index, IndexMismatch where it is damaged, or was built from
+        something else or with another model.
+        """
+        self.manifest = SpladeManifest.read(folder)
+        self.manifest.check(collection, folder)
+        probe = opened(SpladeManifest, folder, lambda: np.load(folder / PROBE))
+        self.manifest.check_model(folder, encoder.name, probe, probe_vector(encoder))
+        self._ids, self._weights = opened(
+            SpladeManifest, folder, lambda: (IdTable.load(folder), InvertedWeights.load(folder))
+        )
+        self._encoder = encoder
+        # The query of a search is often scored against a pool afterwards.
+        self._query = lru_cache(maxsize=64)(self._weighed)
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    @property
+    def ids(self) -> IdTable:
+        """The documents' ids by number."""
+        return self._ids
+
+    def search(self, query: Query, n: int) -> Ranking:
+        """The `n` documents with the largest inner products above 0, exactly."""
+        if n < 1:
+            raise UsageError(f"n is the number of documents to retrieve and must be at least 1, not {n}")
+        scores = np.zeros(len(self))
+        with engine_time():
+            for entry, weight in self._query(str(query)):
+                documents, weights = self._weights.of(entry)
+                scores[documents] += weight * weights.astype(np.float64)
+            found = np.flatnonzero(scores > 0)
+            if len(found) > n:
+                found = found[scores[found] >= np.partition(scores[found], -n)[-n]]
+        ids = self._ids.names(found)
+        order = np.lexsort((ids, -scores[found]))[:n]
+        return Ranking(tuple(id.decode() for id in ids[order].tolist()), scores[found][order])
+
+    def score(self, query: Query, ids: Sequence[str]) -> FloatArray:
+        """The inner products of the given documents, (n,), equal to those of `search`; 0 for a blank query.
+
+        Raises DataError naming ids that are not in the index.
+        """
+        numbers = self._ids.known(ids)
+        scores = np.zeros(len(ids))
+        with engine_time():
+            # In the order of `search`, so that every sum is rounded alike.
+            for entry, weight in self._query(str(query)):
+                documents, weights = self._weights.of(entry)
+                if not len(documents):
+                    continue
+                at = np.minimum(np.searchsorted(documents, numbers), len(documents) - 1)
+                hit = np.flatnonzero(documents[at] == numbers)
+                scores[hit] += weight * weights[at[hit]].astype(np.float64)
+        return scores
+
+    def _weighed(self, text: str) -> list[tuple[int, float]]:
+        """The query's vocabulary entries in rising order, with their weights."""
+        if not text.strip():
+            return []
+        row = self._encoder.queries([text])
+        return sorted(zip(row.indices.tolist(), row.data.tolist(), strict=True))

@@ -1,0 +1,96 @@
+"""The avoid library: its file with every fault, what is near a query in it, and libraries made by a model."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fairagent.debias.avoid import AvoidIndex, AvoidPassage, read_avoid, write_avoid
+from fairagent.debias.diagnosis import diagnose
+from fairagent.errors import DataError, ReplyInvalid
+from fairagent.llm import ModelRequest
+from fairagent.prompts import Prompts
+from fairagent.testing import ScriptedModel
+from fairagent.types import Document
+
+from .parts import LIBRARY, WordEncoder, lexicon, written
+
+
+def test_a_library_is_read_as_it_was_written(tmp_path: Path) -> None:
+    write_avoid(tmp_path / "avoid.jsonl", LIBRARY)
+    assert read_avoid(tmp_path / "avoid.jsonl") == LIBRARY
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('{"id": "a", "text": "again"}', "a second passage 'a'; the first is in line 1"),
+        ('{"id": "b"}', "no field 'text'"),
+        ('{"id": "b", "text": " "}', "has no text"),
+        ('{"id": "b c", "text": "x"}', "white space"),
+        ('{"id": "b", "text": "x", "kind": "gender"}', "unknown key 'kind'"),
+        ('{"id": "b", "text": "x", "class": 1.5}', "expected text"),
+        ("no json", "not JSON"),
+    ],
+)
+def test_faults_have_file_and_line(tmp_path: Path, line: str, said: str) -> None:
+    file = written(tmp_path / "avoid.jsonl", f'{{"id": "a", "text": "x"}}\n{line}\n')
+    with pytest.raises(DataError) as raised:
+        read_avoid(file)
+    assert (raised.value.faults[0].path, raised.value.faults[0].line) == (file, 2)
+    assert said in str(raised.value)
+
+
+def test_an_empty_library(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="holds no passage"):
+        read_avoid(written(tmp_path / "avoid.jsonl", "\n"))
+    with pytest.raises(DataError, match="the avoid library is empty"):
+        AvoidIndex((), lexicon(tmp_path), WordEncoder())
+    with pytest.raises(DataError, match="no such file"):
+        read_avoid(tmp_path / "none.jsonl")
+
+
+def test_the_nearest_passages_of_all_or_of_a_class(tmp_path: Path) -> None:
+    index = AvoidIndex(LIBRARY, lexicon(tmp_path), WordEncoder())
+    (query,) = WordEncoder().queries(["late mosque nurse late"])
+    ids = [[one.id for one in index.nearest(query, k, kind)[0]] for k, kind in ((9, ""), (2, ""), (9, "gender"))]
+    assert ids == [["a3", "a2", "a1"], ["a3", "a2"], ["a2", "a1"]]
+    found, vectors = index.nearest(query, 3, "religion")
+    # Its class is the lexicon's word for it.
+    assert [(one.id, one.kind) for one in found] == [("a3", "religion")]
+    assert (vectors**2).sum(axis=1) == pytest.approx([1])
+    found, vectors = index.nearest(query, 3, "age")
+    assert (found, vectors.shape) == ((), (0, 8))
+
+
+def diagnosing(request: ModelRequest) -> str:
+    """Passages with "all" are biased, against gender where "women" are in them, else against what there is no name for."""
+    line = next(line for line in request.messages[1][1].splitlines() if line.startswith('[{"id"'))
+    found = [
+        {
+            "id": one["id"],
+            "biased": "all" in one["text"],
+            "kind": "gender" if "women" in one["text"] else "planet",
+        }
+        for one in json.loads(line)
+    ]
+    return json.dumps({"diagnoses": found})
+
+
+def test_a_model_diagnoses_itself() -> None:
+    texts = ["all women are late", "a woman was late", "all martians are green"]
+    passages = [Document(f"p{number}", text) for number, text in enumerate(texts)]
+    model = ScriptedModel(diagnosing)
+    found = diagnose(model, Prompts(), passages, ["gender", "religion"], batch=2)
+    assert found.passages == (AvoidPassage("p0", texts[0], "gender"), AvoidPassage("p2", texts[2], ""))
+    assert (found.seen, found.usage.calls, len(model.requests)) == (3, 2, 2)
+
+
+def test_a_diagnosis_of_other_passages_is_refused() -> None:
+    reply = json.dumps({"diagnoses": [{"id": "other", "biased": True, "kind": ""}]})
+    model = ScriptedModel([reply] * 3)
+    with pytest.raises(ReplyInvalid) as raised:
+        diagnose(model, Prompts(), [Document("p", "all")], ["gender"])
+    assert raised.value.usage.calls == 3

@@ -1,0 +1,99 @@
+"""Words that name groups: what is swapped, what a text's class is, and every fault of a file with its line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fairagent.debias.lexicon import load_lexicon
+from fairagent.errors import DataError
+
+from .parts import lexicon, written
+
+
+@pytest.mark.parametrize(
+    ("text", "swapped"),
+    [
+        ("he saw He and HE", "she saw She and SHE"),
+        ("the he-man, sheer, other; (he)", "the he-man, sheer, other; (she)"),
+        ("he's late -- he\u2019s not", "she's late -- she\u2019s not"),
+        ("MOSQUE, Mosque", "CHURCH, Church"),
+        ("he and she", "she and he"),
+        ("", ""),
+        ("nobody was there", "nobody was there"),
+    ],
+)
+def test_whole_words_are_swapped_with_their_case(tmp_path: Path, text: str, swapped: str) -> None:
+    assert lexicon(tmp_path).swap(text) == swapped
+    assert lexicon(tmp_path).swap(swapped) == text
+
+
+def test_the_longest_entry_wins_and_white_space_may_be_any(tmp_path: Path) -> None:
+    words = lexicon(tmp_path, "r: [black <-> white, black belt -> blue belt, belt -> strap, Native American -> Dane]\n")
+    assert words.swap("A Black\n belt, a black hat, a belt") == "A Blue belt, a white hat, a strap"
+    assert words.swap("Native American, native american, NATIVE AMERICAN, native") == "Dane, dane, DANE, native"
+
+
+def test_a_chain_is_followed_one_step(tmp_path: Path) -> None:
+    assert lexicon(tmp_path, "c: [a -> b, b -> c]\n").swap("a b c") == "b c c"
+
+
+def test_letters_that_are_alike_without_case_are_left_alone(tmp_path: Path) -> None:
+    assert lexicon(tmp_path, "c: [she -> he]\n").swap("\u017fhe") == "\u017fhe"
+
+
+def test_the_class_is_that_of_most_words_and_of_the_first_on_a_tie(tmp_path: Path) -> None:
+    words = lexicon(tmp_path, "gender: [he <-> she, pregnant]\nreligion: [mosque <-> church, imam -> pastor]\n")
+    assert words.tag("Is she pregnant in church?") == "gender"
+    assert words.tag("She is in the mosque, the imam too.") == "religion"
+    assert words.tag("She is in church.") == "gender"
+    assert words.tag("The pastor") == ""
+    assert words.tag("") == ""
+
+
+def test_the_shipped_lexicon() -> None:
+    words = load_lexicon()
+    assert words.order[:4] == ("gender", "race", "nationality", "religion")
+    assert len(words.swaps) > 300
+    assert words.swap("The African American priest told his wife.") == "The European American priestess told her husband."
+    assert words.swap("She hurt him and HIS father-in-law.") == "He hurt her and HER mother-in-law."
+    assert {words.kinds[word] for word in ("he", "black", "ethiopia", "muslim", "elderly", "poor")} == {
+        *("gender", "race", "nationality", "religion", "age", "class"),
+    }
+    # What one word becomes is never a second entry by accident.
+    assert all(word != other.lower() for word, other in words.swaps.items())
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "said"),
+    [
+        ("g:\n  - he <-> she\n  - him <-> she\n", 3, "'she' is replaced by 'he' already"),
+        ("g:\n  - he -> she\n  - he -> they\n", 3, "'he' is replaced by 'she' already"),
+        ("g:\n  - he <-> He\n", 2, "'he' stands on both sides"),
+        ("g: [he <-> she]\nr:\n  - he -> it\n", 3, "'he' is of class 'g' already (line 1)"),
+        ("g:\n  - he <-> she <-> it\n", 2, "expected `word <-> other`"),
+        ("g:\n  - he ->\n", 2, "expected `word <-> other`"),
+        ("g:\n  - {he: she}\n", 2, "expected `word <-> other`"),
+        ("g: he\n", 1, "g: expected a list of entries"),
+        ("- he\n", 1, "expected bias classes"),
+        ("g: [\n", 2, "not YAML"),
+        ("", None, "holds no entry"),
+        ("g: []\n", None, "holds no entry"),
+    ],
+)
+def test_faults_have_their_line(tmp_path: Path, text: str, line: int | None, said: str) -> None:
+    file = written(tmp_path / "faulty.yaml", text)
+    with pytest.raises(DataError) as raised:
+        load_lexicon(file)
+    assert raised.value.faults[0].line == line
+    assert said in raised.value.faults[0].message
+
+
+def test_the_same_pair_twice_is_no_fault(tmp_path: Path) -> None:
+    assert lexicon(tmp_path, "g: [he <-> she, she <-> he]\n").swaps == {"he": "she", "she": "he"}
+
+
+def test_no_file(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no such file"):
+        load_lexicon(tmp_path / "none.yaml")

@@ -1,0 +1,76 @@
+"""Counterfactual contexts: swapped, rewritten by a model, the most fluent taken; and what happens where it fails."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fairagent.debias.avoid import AvoidPassage
+from fairagent.debias.synthesis import Rewriter, synthesize
+from fairagent.errors import FatalModelError, ReplyRefused
+from fairagent.prompts import Prompts
+from fairagent.testing import ScriptedModel
+from fairagent.types import FloatArray
+
+from .parts import LIBRARY, lexicon
+
+PASSAGES = (*LIBRARY[:2], AvoidPassage("a9", "Nobody was late."))
+
+
+class Fluent:
+    """Finds a text the likelier the shorter its words are."""
+
+    name = "fluent"
+
+    def score(self, pairs: Sequence[tuple[str, str]]) -> list[FloatArray]:
+        return [np.array([-float(len(word)) for word in text.split()]) for _, text in pairs]
+
+
+def rewrites(*texts: str) -> str:
+    return json.dumps({"rewrites": texts})
+
+
+def test_without_a_model_words_are_swapped_and_nothing_is_made_of_a_passage_without_them(tmp_path: Path) -> None:
+    made = synthesize("q", PASSAGES, lexicon(tmp_path))
+    assert [(one.id, one.text) for one in made.documents] == [("fair:a1", "He is a nurse."), ("fair:a2", "He is late.")]
+    assert all("not from the collection" in one.title for one in made.documents)
+    assert (made.notes, made.usage.calls) == ((), 0)
+
+
+def test_the_most_fluent_rewrite_is_taken(tmp_path: Path) -> None:
+    model = ScriptedModel([rewrites("Considerably longer words", "It is so"), rewrites("Same", "Same")])
+    rewriter = Rewriter(model, Prompts(), 2, Fluent())
+    made = synthesize("who is late?", PASSAGES, lexicon(tmp_path), rewriter)
+    assert [one.text for one in made.documents] == ["It is so", "Same"]
+    assert made.usage.calls == 2
+    asked = model.requests[0].messages[1][1]
+    assert '"He is a nurse."' in asked
+    assert '"who is late?"' in asked
+    assert "Write 2 different" in asked
+
+
+def test_without_a_scorer_the_first_is_taken(tmp_path: Path) -> None:
+    rewriter = Rewriter(ScriptedModel([rewrites("One\u200b  two", "Another")]), Prompts(), 2)
+    (only,) = synthesize("q", PASSAGES[:1], lexicon(tmp_path), rewriter).documents
+    assert only.text == "One two"
+
+
+@pytest.mark.parametrize("reply", [rewrites("one"), rewrites("one", " "), "no JSON"])
+def test_what_is_no_set_of_rewrites_is_asked_for_again_and_then_done_without(tmp_path: Path, reply: str) -> None:
+    model = ScriptedModel([reply, reply, reply, ReplyRefused("no such texts")])
+    made = synthesize("q", PASSAGES, lexicon(tmp_path), Rewriter(model, Prompts(), 2))
+    assert [one.text for one in made.documents] == ["He is a nurse.", "He is late."]
+    assert len(made.notes) == 2
+    assert "no such texts" in made.notes[1]
+    assert made.usage.calls == 3
+
+
+def test_what_no_call_can_mend_ends_it_with_what_was_spent(tmp_path: Path) -> None:
+    model = ScriptedModel([rewrites("one"), FatalModelError("no key")])
+    with pytest.raises(FatalModelError) as raised:
+        synthesize("q", PASSAGES, lexicon(tmp_path), Rewriter(model, Prompts(), 1))
+    assert raised.value.usage.calls == 1

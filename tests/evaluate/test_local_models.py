@@ -1,0 +1,131 @@
+"""Systems with models of this machine, on tiny ones: Contriever, SPLADE, a cross-encoder and MonoT5, end to end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tiny_models import save_bert, save_cross_encoder, save_masked, save_t5
+
+from fairagent.errors import BackendUnavailable, IndexMismatch, SettingsError
+from fairagent.evaluate.check import check_experiment
+from fairagent.evaluate.crew import threads
+from fairagent.evaluate.engines import Engines, splade_folder
+from fairagent.evaluate.experiment import build_indexes, run_experiment
+from fairagent.evaluate.run import Run
+from fairagent.rerank.pair_scorer import open_pair_scorer
+from fairagent.retrieve.dense import EmbeddingSource
+from fairagent.retrieve.splade import SpladeRetriever
+from fairagent.retrieve.splade_encoder import SpladeEncoder
+from fairagent.types import Query
+
+from . import words
+
+VOCABULARY = (*words.SUBJECTS, "he", "she", "the", "met", "a", "query", "document", "relevant", ":", "true", "false")
+SYSTEMS = """\
+name: local models
+collection: collection.yaml
+seed: 3
+measures: [nDCG@8, AWRF(unknown=ignore)@8]
+topics: 8
+settings: {index: FOLDER/index, depth: 20}
+systems:
+  BM25: {system: bm25}
+  Contriever: {system: dense, options: {model: 'contriever:FOLDER/bert'}}
+  SPLADE: {system: splade, options: {model: FOLDER/masked}}
+  agent, SPLADE: {options: {retriever: splade, model: FOLDER/masked}}
+  cross-encoder: {system: cross-encoder, options: {scorer: FOLDER/cross}}
+  cross-encoder, nothing read: {system: cross-encoder, options: {scorer: FOLDER/cross, depth: 1}}
+  MonoT5 on SPLADE:
+    {system: cross-encoder, options: {scorer: 'monot5:FOLDER/t5', retriever: splade, model: FOLDER/masked}}
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pytest.importorskip("sentence_transformers")
+    folder = tmp_path_factory.mktemp("local")
+    for save, name in ((save_bert, "bert"), (save_masked, "masked"), (save_cross_encoder, "cross"), (save_t5, "t5")):
+        save(folder / name, VOCABULARY)
+    words.write(folder, SYSTEMS.replace("FOLDER", str(folder)))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def run(folder: Path) -> Run:
+    checked = check_experiment(folder / "experiment.yaml", environ={})
+    told: list[tuple[str, int]] = []
+    build_indexes(checked, lambda what, done: told.append((what, done)))
+    assert {("indexing words", 40), ("embedding words", 40), ("weighing words", 40)} <= set(told)
+    build_indexes(checked, lambda what, done: pytest.fail("it is there already"))
+    with threads(2) as crew:
+        return run_experiment(checked, folder / "run", crew, environ={})
+
+
+def found(run: Run, system: str) -> dict[str, list[str]]:
+    return {outcome.topic: [hit.id for hit in outcome.hits] for outcome in run.outcomes if outcome.system == system}
+
+
+def test_all_of_them_rank(run: Run) -> None:
+    for system in run.systems:
+        assert len(found(run, system)) == 8
+        outcomes = [outcome for outcome in run.outcomes if outcome.system == system]
+        assert all(outcome.failed is None and 0 < len(outcome.hits) <= 8 for outcome in outcomes)
+        assert all(hit.title for outcome in outcomes for hit in outcome.hits)
+    rankings = [found(run, system) for system in ("BM25", "Contriever", "SPLADE", "cross-encoder", "MonoT5 on SPLADE")]
+    assert all(one != other for i, one in enumerate(rankings) for other in rankings[:i])
+    assert found(run, "cross-encoder, nothing read") == found(run, "BM25")
+
+
+def test_splade_is_the_order_of_its_products(run: Run, folder: Path) -> None:
+    collection = check_experiment(folder / "experiment.yaml", environ={}).collection
+    encoder = SpladeEncoder(str(folder / "masked"))
+    engine = SpladeRetriever(splade_folder(str(folder / "index"), str(folder / "masked")), encoder, collection)
+    ids = [text["id"] for text in words.documents()]
+    texts = [f"{text['title']} {text['text']}" for text in words.documents()]
+    for topic, ranked in found(run, "SPLADE").items():
+        query = collection.topics[topic].query
+        products = encoder.documents(texts).toarray() @ encoder.queries([query]).toarray()[0]
+        of = dict(zip(ids, products.tolist(), strict=True))
+        assert engine.score(Query(query), ranked).tolist() == pytest.approx([of[id] for id in ranked], rel=1e-4)
+        assert min(of[id] for id in ranked) >= np.sort(products)[-8] - 1e-3
+
+
+def test_the_cross_encoder_reads_the_first_list(run: Run, folder: Path) -> None:
+    checked = check_experiment(folder / "experiment.yaml", environ={})
+    engines = Engines(checked.collection)
+    settings = checked.plan.systems["BM25"].settings
+    lucene = engines.lucene(str(folder / "index"), settings)
+    scorer = open_pair_scorer(str(folder / "cross"))
+    assert not isinstance(engines.splade(str(folder / "index"), settings, str(folder / "masked")), EmbeddingSource)
+    for topic, ranked in found(run, "cross-encoder").items():
+        query = Query(checked.collection.topics[topic].query)
+        pool = lucene.search(query, 20).ids
+        texts = [f"{document.title} {document.text}" for document in map(lucene.document, pool)]
+        of = dict(zip(pool, scorer.score(query.text, texts).tolist(), strict=True))
+        assert [of[id] for id in ranked] == pytest.approx(sorted(of.values(), reverse=True)[:8], abs=1e-4)
+    engines.close()
+
+
+def test_everything_that_is_missing_is_named_before_anything_runs(folder: Path, tmp_path: Path) -> None:
+    text = SYSTEMS.replace("FOLDER", str(folder))
+    for name in ("bert", "masked", "cross", "t5"):
+        text = text.replace(f"{folder}/{name}", str(tmp_path / f"no-{name}"))
+    with pytest.raises(BackendUnavailable) as caught:
+        check_experiment(words.write(tmp_path, text), environ={})
+    for model in ("embedding model", "SPLADE model", "cross-encoder", "MonoT5 model"):
+        assert f"no {model} '{tmp_path}" in str(caught.value)
+
+
+def test_splade_has_to_be_named_and_read_what_it_was_built_from(folder: Path, tmp_path: Path, run: Run) -> None:
+    with pytest.raises(SettingsError, match="retriever splade needs `model: NAME`"):
+        check_experiment(words.write(tmp_path, words.EXPERIMENT + "  a: {system: splade}\n"), environ={})
+    for options in ("{system: mmr, options: {retriever: splade, model: m}}", "{system: cross-encoder}"):
+        with pytest.raises(SettingsError, match=r"systems\.a\.options"):
+            check_experiment(words.write(tmp_path, words.EXPERIMENT + f"  a: {options}\n"), environ={})
+    file = words.write(tmp_path, SYSTEMS.replace("FOLDER", str(folder)))
+    with (tmp_path / "docs.jsonl").open("a", encoding="utf-8") as documents:
+        documents.write('{"id": "d40", "title": "", "text": "one more"}\n')
+    with pytest.raises(IndexMismatch, match=r"the SPLADE weights at .* do not belong to collection 'words'"):
+        check_experiment(file, environ={})

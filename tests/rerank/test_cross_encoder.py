@@ -1,0 +1,181 @@
+"""Re-ranking by models that read pairs: the order, what is beyond the depth, and the scores of tiny models by hand."""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tiny_models import WORDS, save_bert, save_causal, save_cross_encoder, save_t5
+
+from fairagent.errors import BackendUnavailable, DataError, UsageError
+from fairagent.rerank.base import Pool
+from fairagent.rerank.cross_encoder import CrossEncoderReranker
+from fairagent.rerank.pair_scorer import CrossEncoderScorer, MonoT5Scorer, open_pair_scorer
+from fairagent.types import Document, FloatArray, Query, Ranking
+
+MONOT5 = (*WORDS, "query", "document", "relevant", ":", "true", "false")
+TEXTS = ["the judge wrote a good book", "nurse", "she is a doctor . he was a judge in the city , he wrote"]
+
+
+class Texts:
+    """An engine that knows the text of each document."""
+
+    def search(self, query: Query, n: int) -> Ranking:
+        raise NotImplementedError
+
+    def score(self, query: Query, ids: Sequence[str]) -> FloatArray:
+        raise NotImplementedError
+
+    def document(self, id: str) -> Document:
+        return Document(id, f"text of {id}", f"title of {id}")
+
+
+@dataclass
+class Numbers:
+    """Scores each document as written down."""
+
+    scores: dict[str, float]
+    name: str = "numbers"
+    asked: list[tuple[str, list[str]]] = field(default_factory=list)
+
+    def score(self, query: str, texts: Sequence[str]) -> FloatArray:
+        self.asked.append((query, list(texts)))
+        return np.array([self.scores[text.split()[-1]] for text in texts], dtype=np.float64)
+
+
+def pool(n: int, ids: str = "abcd") -> Pool:
+    return Pool(Query("who?"), Ranking(tuple(ids), np.arange(len(ids), 0, -1.0)), (), (), n)
+
+
+def test_the_best_are_ordered_by_the_scorer_with_ties_by_id() -> None:
+    scorer = Numbers({"a": 0, "b": 2, "c": 2, "d": 1})
+    found = CrossEncoderReranker(Texts(), scorer).rerank(pool(3, "acbd"))
+    assert (found.ids, found.scores.tolist()) == (("b", "c", "d"), [2.0, 2.0, 1.0])
+    assert scorer.asked == [("who?", [f"title of {id} text of {id}" for id in "acbd"])]
+
+
+def test_what_is_beyond_the_depth_is_not_read_and_follows_in_its_order() -> None:
+    scorer = Numbers({"a": -3, "b": 5})
+    found = CrossEncoderReranker(Texts(), scorer, depth=2).rerank(pool(4))
+    assert (found.ids, found.scores.tolist()) == (("b", "a", "c", "d"), [5.0, -3.0, -4.0, -5.0])
+    assert CrossEncoderReranker(Texts(), scorer, depth=2).rerank(pool(1)).ids == ("b",)
+    assert CrossEncoderReranker(Texts(), scorer, depth=2).rerank(pool(3)).ids == ("b", "a", "c")
+
+
+def test_bad_input() -> None:
+    assert CrossEncoderReranker(Texts(), Numbers({})).rerank(pool(3, "")).ids == ()
+    with pytest.raises(UsageError, match="at least 1"):
+        CrossEncoderReranker(Texts(), Numbers({}), depth=0)
+    with pytest.raises(DataError, match="'b' is nan"):
+        CrossEncoderReranker(Texts(), Numbers({"a": 1, "b": math.nan})).rerank(pool(2, "ab"))
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pytest.importorskip("sentence_transformers")
+    folder = tmp_path_factory.mktemp("pairs")
+    save_cross_encoder(folder / "cross")
+    save_t5(folder / "t5", MONOT5)
+    save_bert(folder / "headless")
+    save_causal(folder / "other")
+    return folder
+
+
+def test_a_cross_encoder_gives_the_output_of_its_head(models: Path) -> None:
+    import torch
+    from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(models / "cross")
+    model = AutoModelForSequenceClassification.from_pretrained(models / "cross")
+    found = CrossEncoderScorer(str(models / "cross")).score("a judge", TEXTS)
+    for score, text in zip(found.tolist(), TEXTS, strict=True):
+        with torch.inference_mode():
+            assert score == pytest.approx(float(model(**tokenizer("a judge", text, return_tensors="pt")).logits), 1e-4)
+    # No sigmoid.
+    assert np.abs(found).max() > 1
+    assert CrossEncoderScorer(str(models / "cross")).score("a judge", []).tolist() == []
+
+
+def chance(folder: Path, prompt: str) -> float:
+    """p(true) against p(false) at the first place that is decoded."""
+    import torch
+    from transformers import AutoTokenizer, T5ForConditionalGeneration
+
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    model = T5ForConditionalGeneration.from_pretrained(folder)
+    with torch.inference_mode():
+        inputs = tokenizer(prompt, return_tensors="pt")
+        logits = model(input_ids=inputs["input_ids"], decoder_input_ids=torch.tensor([[0]])).logits[0, 0]
+    true, false = (float(logits[tokenizer.convert_tokens_to_ids(word)]) for word in ("true", "false"))
+    return math.exp(true) / (math.exp(true) + math.exp(false))
+
+
+def test_monot5_is_the_softmax_of_true_and_false(models: Path) -> None:
+    found = MonoT5Scorer(str(models / "t5")).score("a judge", TEXTS)
+    by_hand = [chance(models / "t5", f"Query: a judge Document: {text} Relevant:") for text in TEXTS]
+    assert np.exp(found) == pytest.approx(by_hand, rel=1e-4)
+    assert max(by_hand) - min(by_hand) > 0.1
+    assert MonoT5Scorer(str(models / "t5")).score("a judge", []).tolist() == []
+
+
+def test_monot5_reads_as_much_of_a_text_as_leaves_the_question_whole(models: Path) -> None:
+    # 128 tokens: 2 + 2 + 2 + 2 of the prompt, and 120 of the text.
+    words = [MONOT5[number * 7 % 25] for number in range(200)]
+    found = MonoT5Scorer(str(models / "t5")).score("a judge", [" ".join(words), " ".join(words[:120]), "nurse"])
+    by_hand = chance(models / "t5", f"Query: a judge Document: {' '.join(words[:120])} Relevant:")
+    assert math.exp(found[0]) == pytest.approx(by_hand, rel=1e-4)
+    assert found[0] == pytest.approx(found[1])
+    assert abs(found[0] - found[2]) > 0.01
+    # Not even the query fits.
+    assert np.isfinite(MonoT5Scorer(str(models / "t5")).score("judge " * 200, TEXTS)).all()
+
+
+def test_names(models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert isinstance(open_pair_scorer(str(models / "cross")), CrossEncoderScorer)
+    assert isinstance(open_pair_scorer(f"monot5:{models / 't5'}"), MonoT5Scorer)
+    made: list[str] = []
+    monkeypatch.setattr(MonoT5Scorer, "__init__", lambda self, name, device: made.append(name))
+    open_pair_scorer("castorini/monot5-base-msmarco")
+    assert made == ["castorini/monot5-base-msmarco"]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("nowhere", r"no cross-encoder '.*nowhere' on this machine.*download"),
+        ("headless", r"\(BertModel\) is no cross-encoder: it has no head that scores pairs"),
+        ("monot5:nowhere", r"no MonoT5 model '.*nowhere' on this machine.*castorini/monot5-base-msmarco"),
+        ("monot5:t5-untaught", "does not have 'true' as one token"),
+    ],
+)
+def test_models_that_are_missing(name: str, message: str, models: Path) -> None:
+    if name.endswith("untaught"):
+        save_t5(models / "t5-untaught")
+    how, _, rest = name.rpartition(":")
+    with pytest.raises(BackendUnavailable, match=message):
+        open_pair_scorer(f"{how}{':' if how else ''}{models / rest}")
+
+
+def test_a_classifier_is_no_cross_encoder(models: Path, tmp_path: Path) -> None:
+    from transformers import AutoModelForSequenceClassification, AutoTokenizer
+
+    model = AutoModelForSequenceClassification.from_pretrained(
+        models / "cross", num_labels=3, ignore_mismatched_sizes=True
+    )
+    model.save_pretrained(tmp_path / "nli")
+    AutoTokenizer.from_pretrained(models / "cross").save_pretrained(tmp_path / "nli")
+    with pytest.raises(BackendUnavailable, match="gives 3 numbers a pair"):
+        CrossEncoderScorer(str(tmp_path / "nli"))
+
+
+def test_missing_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(BackendUnavailable, match=r"sentence-transformers.*pip install 'fairagent\[dense\]'"):
+        CrossEncoderScorer("any")
+    with pytest.raises(BackendUnavailable, match="pip install transformers"):
+        MonoT5Scorer("any")

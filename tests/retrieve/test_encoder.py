@@ -1,0 +1,119 @@
+"""Text encoders by name: Contriever's mean of tokens, computed by hand for a tiny model of random weights."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tiny_models import save_bert, save_masked
+
+from fairagent.errors import BackendUnavailable
+from fairagent.retrieve.encoder import MeanPooledEncoder, SentenceEncoder, open_encoder
+from fairagent.types import FloatArray
+
+TEXTS = ["the judge wrote a good book", "nurse", "she is a doctor . he was a judge in the city , he wrote"]
+
+pytest.importorskip("sentence_transformers")
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_bert(tmp_path_factory.mktemp("contriever") / "bert")
+
+
+def by_hand(folder: Path, text: str, limit: int = 512) -> FloatArray:
+    """The mean of the last layer over the text's tokens, [CLS] and [SEP] among them, alone in its batch."""
+    import torch
+    from transformers import AutoModel, AutoTokenizer
+
+    tokens = AutoTokenizer.from_pretrained(folder)(text, truncation=True, max_length=limit, return_tensors="pt")
+    with torch.inference_mode():
+        states = AutoModel.from_pretrained(folder)(**tokens).last_hidden_state[0]
+    mask = tokens["attention_mask"][0].unsqueeze(-1)
+    return np.asarray((states * mask).sum(dim=0) / mask.sum(), dtype=np.float64)
+
+
+def test_the_mean_of_the_tokens_as_long_as_it_is(model: Path) -> None:
+    # Together they are padded to the longest: the padding counts for nothing.
+    vectors = MeanPooledEncoder(str(model)).documents(TEXTS)
+    for vector, text in zip(vectors, TEXTS, strict=True):
+        assert vector == pytest.approx(by_hand(model, text), abs=1e-5)
+    assert np.abs(np.linalg.norm(vectors, axis=1) - 1).min() > 0.1
+
+
+def test_cosine_is_the_same_with_length_one(model: Path) -> None:
+    plain, unit = (MeanPooledEncoder(str(model), unit=unit).queries(TEXTS) for unit in (False, True))
+    assert unit == pytest.approx(plain / np.linalg.norm(plain, axis=1, keepdims=True), abs=1e-6)
+
+
+def test_queries_and_documents_are_cut_at_their_own_lengths(model: Path) -> None:
+    encoder = MeanPooledEncoder(str(model), query_tokens=5, document_tokens=9)
+    for _ in range(2):
+        assert encoder.queries(TEXTS[2:])[0] == pytest.approx(by_hand(model, TEXTS[2], 5), abs=1e-5)
+        assert encoder.documents(TEXTS[2:])[0] == pytest.approx(by_hand(model, TEXTS[2], 9), abs=1e-5)
+    # The tiny model has 128 positions, fewer than the 512 tokens of a document.
+    long = "judge " * 300
+    assert MeanPooledEncoder(str(model)).documents([long])[0] == pytest.approx(by_hand(model, long, 128), abs=1e-5)
+
+
+def test_names(model: Path) -> None:
+    dot, cosine, plain = (open_encoder(f"{how}{model}") for how in ("contriever:", "contriever-cosine:", ""))
+    assert [type(encoder) for encoder in (dot, cosine, plain)] == [
+        MeanPooledEncoder,
+        MeanPooledEncoder,
+        SentenceEncoder,
+    ]
+    assert [encoder.name for encoder in (dot, cosine)] == [f"contriever:{model}", f"contriever-cosine:{model}"]
+    assert dot.documents(TEXTS)[0] == pytest.approx(by_hand(model, TEXTS[0]), abs=1e-5)
+    lengths = [np.linalg.norm(encoder.documents(TEXTS), axis=1) for encoder in (cosine, plain)]
+    assert lengths == [pytest.approx(1, abs=1e-5)] * 2
+
+
+def test_the_published_names_are_contriever(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[str] = []
+    monkeypatch.setattr(MeanPooledEncoder, "__init__", lambda self, name, device: made.append(name))
+    for name in ("facebook/contriever", "facebook/contriever-msmarco", "contriever:facebook/mcontriever"):
+        open_encoder(name)
+    assert made == ["facebook/contriever", "facebook/contriever-msmarco", "facebook/mcontriever"]
+
+
+def test_a_model_that_ends_otherwise_is_refused(model: Path, tmp_path: Path) -> None:
+    from sentence_transformers import SentenceTransformer
+
+    trained = SentenceTransformer(str(model), device="cpu")
+    trained.save(str(tmp_path / "mean"))
+    assert MeanPooledEncoder(str(tmp_path / "mean")).documents(TEXTS)[0] == pytest.approx(
+        by_hand(model, TEXTS[0]), abs=1e-5
+    )
+    settings = tmp_path / "mean" / "1_Pooling" / "config.json"
+    settings.write_text(settings.read_text().replace('"mean"', '"cls"'))
+    with pytest.raises(BackendUnavailable, match=r"does not end in the mean.*name it without 'contriever:'"):
+        MeanPooledEncoder(str(tmp_path / "mean"))
+
+
+@pytest.mark.parametrize("how", ["contriever:", "contriever-cosine:", ""])
+def test_a_model_that_is_not_there(how: str, tmp_path: Path) -> None:
+    with pytest.raises(BackendUnavailable, match=r"no embedding model '.*nowhere' on this machine"):
+        open_encoder(f"{how}{tmp_path / 'nowhere'}")
+    with pytest.raises(BackendUnavailable, match="no embedding model"):
+        open_encoder("facebook/contriever")
+
+
+def test_two_spellings_do_not_share_an_index(model: Path, tmp_path: Path) -> None:
+    from fairagent.errors import IndexMismatch
+    from fairagent.retrieve.dense import DenseRetriever
+    from fairagent.retrieve.dense_index import build_dense_index
+
+    from .test_dense import MADE, Made
+
+    index = tmp_path / "index"
+    build_dense_index(Made(MADE.made[:3]), index, open_encoder(f"contriever:{model}"))
+    with pytest.raises(IndexMismatch, match=r"contriever-cosine:.* makes others"):
+        DenseRetriever(index, open_encoder(f"contriever-cosine:{model}"))
+
+
+def test_a_masked_model_without_its_head_is_pooled_as_well(tmp_path: Path) -> None:
+    masked = save_masked(tmp_path / "masked")
+    found = MeanPooledEncoder(str(masked)).documents(TEXTS[:1])[0]
+    assert found == pytest.approx(by_hand(masked, TEXTS[0]), abs=1e-5)

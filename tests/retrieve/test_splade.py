@@ -1,0 +1,205 @@
+"""SPLADE: weights as the paper's equation says, exact search with ties by id, an index that goes on after a break."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+from tiny_models import save_bert, save_masked
+
+from fairagent.errors import BackendUnavailable, DataError, IndexMismatch, UsageError
+from fairagent.retrieve import encoded, splade_index
+from fairagent.retrieve.encoder import Embeddings
+from fairagent.retrieve.passages import PassageRetriever
+from fairagent.retrieve.splade import SpladeRetriever
+from fairagent.retrieve.splade_encoder import SpladeEncoder
+from fairagent.retrieve.splade_index import build_splade_index
+from fairagent.types import Document, Query, Term
+
+from .test_dense import MADE, Made
+from .test_dense import Words as DenseWords
+
+
+@dataclass
+class Words:
+    """An encoder without a model: a weight for each of the words that a text has, of which queries know more."""
+
+    name: str = "words"
+    scale: float = 1.0
+    fail_after: int = sys.maxsize
+    encoded: list[str] = field(default_factory=list)
+
+    def documents(self, texts: Sequence[str]) -> csr_array:
+        if len(self.encoded) + len(texts) > self.fail_after:
+            raise KeyboardInterrupt
+        self.encoded += texts
+        return csr_array(np.float32(self.scale) * DenseWords().documents(texts) * np.float32(0.7))
+
+    def queries(self, texts: Sequence[str]) -> csr_array:
+        return csr_array(DenseWords(salt="").queries(texts) * np.float32(1.3))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("splade") / "index"
+    build_splade_index(MADE, folder, Words())
+    return folder
+
+
+def expected(query: str) -> list[tuple[str, float]]:
+    """Every product above 0 in double precision, best first, ties by id."""
+    texts = [f"{document.title} {document.text}" for document in MADE.made]
+    weights, wanted = Words().documents(texts).toarray(), Words().queries([query]).toarray()[0]
+    scores = [0.0] * len(texts)
+    for entry in np.flatnonzero(wanted).tolist():
+        for number in range(len(texts)):
+            scores[number] += float(wanted[entry]) * float(weights[number, entry])
+    found = [(document.id, score) for document, score in zip(MADE.made, scores, strict=True) if score > 0]
+    return sorted(found, key=lambda x: (-x[1], x[0]))
+
+
+@pytest.mark.parametrize("n", [1, 7, 33, 99, 100, 1000])
+def test_search_is_exact_with_ties_by_id(folder: Path, n: int) -> None:
+    retriever = SpladeRetriever(folder, Words(), MADE)
+    every = expected("judge river law")
+    assert 50 < len(every) < 100
+    found = retriever.search(Query("judge river law"), n)
+    assert list(zip(found.ids, found.scores.tolist(), strict=True)) == every[:n]
+    assert len(retriever) == 100
+
+
+def test_scores_are_those_of_the_search_and_0_where_nothing_is_shared(folder: Path) -> None:
+    retriever, query = SpladeRetriever(folder, Words()), Query("judge river law")
+    found = retriever.search(query, 100)
+    assert retriever.score(query, found.ids[::-1]).tolist() == found.scores[::-1].tolist()
+    others = sorted({document.id for document in MADE.made} - set(found.ids))
+    assert retriever.score(query, others).tolist() == [0.0] * len(others)
+    assert retriever.score(query, ()).tolist() == []
+    assert retriever.score(query, [found.ids[0]] * 2).tolist() == [found.scores[0]] * 2
+
+
+def test_queries(folder: Path) -> None:
+    retriever = SpladeRetriever(folder, Words())
+    found = retriever.search(Query("judge", terms=(Term("river", 0.5), Term("law"))), 20)
+    assert found.ids == retriever.search(Query("judge river law"), 20).ids
+    for text in ("", " \n"):
+        assert retriever.search(Query(text), 5).ids == ()
+        assert retriever.score(Query(text), ["d01"]).tolist() == [0.0]
+    assert retriever.search(Query("nothing-like-it-here"), 5).ids == ()
+    with pytest.raises(DataError, match="'nobody'"):
+        retriever.score(Query("law"), ["d01", "nobody"])
+    with pytest.raises(UsageError, match="at least 1"):
+        retriever.search(Query("law"), 0)
+
+
+def test_what_does_not_belong_is_refused(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(IndexMismatch, match=r"fingerprint: SPLADE weights as made, now changed"):
+        SpladeRetriever(folder, Words(), Made(MADE.made, "changed"))
+    with pytest.raises(IndexMismatch, match="makes others"):
+        SpladeRetriever(folder, Words(scale=2))
+    with pytest.raises(BackendUnavailable, match=r"no SPLADE weights at .*build_splade_index"):
+        SpladeRetriever(tmp_path / "none", Words())
+
+
+@pytest.mark.parametrize("name", ["starts.npy", "documents.npy", "weights.npy", "ids.npy", "probe.npy", "done.txt"])
+def test_a_damaged_index(tmp_path: Path, name: str) -> None:
+    build_splade_index(MADE, tmp_path / "index", Words())
+    (tmp_path / "index" / name).write_bytes(b"")
+    with pytest.raises(IndexMismatch, match="damaged"):
+        SpladeRetriever(tmp_path / "index", Words())
+
+
+def test_a_broken_off_build_goes_on(tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(splade_index, "CHUNK", 10)
+    index, done = tmp_path / "index", []
+    with pytest.raises(KeyboardInterrupt):
+        build_splade_index(MADE, index, Words(fail_after=35), done.append)
+    assert done == [10, 20, 30]
+    assert not index.exists()
+    with pytest.raises(BackendUnavailable, match="not finished"):
+        SpladeRetriever(tmp_path / "index.partial", Words())
+    # Written before the mark was: it is made again.
+    (tmp_path / "index.partial" / "parts" / "000000000030.npz").write_bytes(b"half")
+
+    encoder = Words()
+    build_splade_index(MADE, index, encoder, done.append)
+    assert done == [10, 20, 30, *range(40, 101, 10)]
+    assert len(encoder.encoded) == 70 + 1
+    for name in ("starts.npy", "documents.npy", "weights.npy"):
+        assert (index / name).read_bytes() == (folder / name).read_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["index"]
+    assert not (index / "parts").exists()
+
+
+def test_a_build_broken_off_at_its_end(tmp_path: Path, folder: Path) -> None:
+    index, encoder = tmp_path / "index", Words()
+    build_splade_index(MADE, index, Words())
+    index.rename(tmp_path / "index.partial")
+    build_splade_index(MADE, index, encoder)
+    assert encoder.encoded == [encoded.PROBE_TEXT]
+    assert SpladeRetriever(index, Words()).search(Query("law"), 3).ids == tuple(id for id, _ in expected("law")[:3])
+
+
+def test_documents_by_their_best_passage(tmp_path: Path) -> None:
+    parts = [Document("a#1", "judge river"), Document("a#2", "judge"), Document("b#1", "tree"), Document("b#2", "law")]
+    build_splade_index(Made(parts), tmp_path / "index", Words())
+    engine = SpladeRetriever(tmp_path / "index", Words())
+    found = PassageRetriever(engine).search(Query("judge"), 5)
+    assert (found.ids, found.scores.tolist()) == (("a",), engine.score(Query("judge"), ["a#2"]).tolist())
+
+
+TEXTS = ["the judge wrote a good book", "nurse", "she is a doctor . he was a judge in the city , he wrote"]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pytest.importorskip("sentence_transformers")
+    return save_masked(tmp_path_factory.mktemp("models") / "masked")
+
+
+def by_hand(folder: Path, text: str) -> Embeddings:
+    """SPLADE v2, equation 6: the maximum over the tokens of log(1 + relu(logit))."""
+    import torch
+    from transformers import AutoModelForMaskedLM, AutoTokenizer
+
+    tokens = AutoTokenizer.from_pretrained(folder)(text, return_tensors="pt")
+    with torch.inference_mode():
+        logits = AutoModelForMaskedLM.from_pretrained(folder)(**tokens).logits[0]
+    return np.asarray(torch.log(1 + torch.relu(logits)).max(dim=0).values, dtype=np.float32)
+
+
+def test_the_weights_of_a_plain_masked_language_model(model: Path) -> None:
+    encoder = SpladeEncoder(str(model))
+    for found in (encoder.documents(TEXTS), encoder.queries(TEXTS)):
+        assert found.shape == (3, len(by_hand(model, "nurse")))
+        for row, text in zip(found.toarray(), TEXTS, strict=True):
+            assert row == pytest.approx(by_hand(model, text), abs=1e-5)
+            assert 0 < np.count_nonzero(row) < len(row)
+
+
+def test_a_model_searches(model: Path, tmp_path: Path) -> None:
+    encoder = SpladeEncoder(str(model))
+    documents = [Document(f"d{number}", text) for number, text in enumerate(TEXTS)]
+    build_splade_index(Made(documents), tmp_path / "index", encoder)
+    retriever = SpladeRetriever(tmp_path / "index", encoder)
+    found = retriever.search(Query("judge"), 3)
+    products = {document.id: float(by_hand(model, document.text) @ by_hand(model, "judge")) for document in documents}
+    assert dict(zip(found.ids, found.scores.tolist(), strict=True)) == pytest.approx(products, rel=1e-4)
+    assert found.ids == tuple(sorted(products, key=lambda id: -products[id]))
+
+
+def test_models_that_are_missing(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(BackendUnavailable, match=r"no SPLADE model '.*nowhere' on this machine.*download one"):
+        SpladeEncoder(str(tmp_path / "nowhere"))
+    # The library would put random weights on top of it.
+    with pytest.raises(BackendUnavailable, match="no head that fills in masks"):
+        SpladeEncoder(str(save_bert(tmp_path / "headless")))
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(BackendUnavailable, match=r"pip install 'fairagent\[dense\]'"):
+        SpladeEncoder(str(model))
