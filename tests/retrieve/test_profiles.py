@@ -8,6 +8,7 @@ from pathlib import Path
 import lamp_files
 import numpy as np
 import pytest
+import tiny_models
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,6 +16,7 @@ from fairagent.errors import DataError
 from fairagent.retrieve.encoder import Embeddings
 from fairagent.retrieve.okapi import okapi_scores
 from fairagent.retrieve.profiles import score_items
+from fairagent.retrieve.splade_encoder import SpladeEncoder
 
 TEXTS = st.lists(st.text(alphabet="ab B", max_size=12), max_size=6)
 
@@ -68,3 +70,12 @@ def test_items_are_scored_by_vectors(tmp_path: Path) -> None:
 def test_without_items_there_are_no_scores(tmp_path: Path) -> None:
     (question,) = lamp_files.load(tmp_path, "LaMP-7", count=1, items=0).questions
     assert score_items(question, "okapi").shape == score_items(question, Letters()).shape == (0,)
+
+
+def test_items_are_scored_by_sparse_weights(tmp_path: Path) -> None:
+    pytest.importorskip("sentence_transformers")
+    (question,) = lamp_files.load(tmp_path, "LaMP-7", count=1).questions
+    encoder = SpladeEncoder(str(tiny_models.save_masked(tmp_path / "splade", ("court", "rain", "what", "day"))))
+    documents = encoder.documents([item.text for item in question.items]).toarray()
+    expected = documents @ encoder.queries([question.query]).toarray()[0]
+    np.testing.assert_allclose(score_items(question, encoder), expected, rtol=1e-6)

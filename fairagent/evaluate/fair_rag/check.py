@@ -37,7 +37,7 @@ def check_fair_rag(described: ExperimentFile, section: FairRag, problems: Proble
         )
 
 
-LAMP_KINDS = ("okapi", "dense")
+LAMP_KINDS = ("okapi", "dense", "splade")
 """What can score a question's own items."""
 
 

@@ -30,6 +30,7 @@ from fairagent.llm import Model
 from fairagent.llm.models import Models
 from fairagent.prompts import Prompts
 from fairagent.retrieve.profiles import score_items
+from fairagent.retrieve.splade_encoder import SpladeEncoder
 from fairagent.types import Document, FloatArray, Topic, Usage
 
 
@@ -72,7 +73,8 @@ class LampTrial:
             prompts, model = Prompts(settings.prompts), models.open(settings.model)
             engine: Any = "okapi"
             if system.kind != "okapi":
-                engine = made.get(system.options["model"], partial(encoder, system.options["model"]))
+                open_model = SpladeEncoder if system.kind == "splade" else encoder
+                engine = made.get(system.options["model"], partial(open_model, system.options["model"]))
             opened = partial(models.open, settings.model)
             attributor = made.get((system.draws.system, ""), partial(make_attributor, settings, opened, prompts))
             rows[name] = Row(engine, system.draws, model, prompts, attributor, useful[generator(system)])

@@ -129,7 +129,7 @@ def test_a_question_with_too_few_useful_items_is_left_out_and_named(tmp_path: Pa
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (("system: okapi", "system: bm25"), "LaMP's items are scored by okapi, dense, not by 'bm25'"),
+        (("system: okapi", "system: bm25"), "LaMP's items are scored by okapi, dense, splade, not by 'bm25'"),
         (("ATTRIBUTION", "citations"), "LaMP's answers cite nothing"),
         (("dev_outputs.json", "none.json"), "none.json"),
         (("LaMP-2,", "LaMP-9,"), "LaMP-9"),
