@@ -15,9 +15,10 @@ from fairagent.attribute import CitationAttributor
 from fairagent.errors import FatalModelError, ReplyInvalid, UsageError
 from fairagent.generate import ExtractiveGenerator, LlmGenerator, OnText
 from fairagent.prompts import Prompts
+from fairagent.report.record import answer_record, to_json
 from fairagent.settings import Settings
 from fairagent.testing import ScriptedModel
-from fairagent.types import Answer, Document, Filtered, Group, Query, Removal, Topic, Usage, Verdict
+from fairagent.types import Answer, Debiased, Document, Filtered, Group, Query, Removal, Topic, Usage, Verdict
 
 SKEWED = {"q": "m1 m2 m3 f1 f2"}
 NOTHING = Usage()
@@ -144,6 +145,55 @@ def test_usage_is_that_of_all_parts() -> None:
 
 def test_a_topic_is_answered_as_its_query() -> None:
     assert answering(Writer()).answer(Topic("T1", "q")).query == Query("q", "T1")
+
+
+# --- debiasing --------------------------------------------------------------------------------------------------
+
+
+class Debias:
+    """Keeps the last document and puts a context that it makes before it."""
+
+    def apply(self, query: str, documents: Sequence[Document]) -> Debiased:
+        made = Document("fair:a", "Made.", "made")
+        dropped = tuple(one.id for one in documents[:-1])
+        return Debiased("gender", ("a",), ("fair:a",), (made, *documents[-1:]), (1.0, 0.5), dropped, usage=Usage(1, 2, 3))
+
+
+def test_debiasing_comes_after_the_filter_and_before_the_generator() -> None:
+    writer = Writer(1, 2)
+    result = answering(writer, filter=Without("f1"), debiasing=Debias(), documents=4).answer("q")
+    assert [document.id for document in writer.given[0][1]] == ["fair:a", "m3"]
+    assert [(hit.rank, hit.id) for hit in result.context] == [(0, "fair:a"), (3, "m3")]
+    assert result.debiased is not None
+    assert result.debiased.dropped == ("m1", "m2")
+    assert result.usage == Usage(1, 2, 3)
+
+
+def test_a_context_that_was_made_has_no_group_and_is_told_where_it_is_cited() -> None:
+    result = answering(Writer(1, 2), debiasing=Debias(), documents=4).answer("q")
+    assert result.context[0].groups == {"gender": {"@UNKNOWN": 1.0}}
+    assert result.attribution is not None
+    (retrieved,) = result.attribution.retrieved
+    assert (retrieved.unknown, retrieved.shares.round(3).tolist()) == (0.5, [1, 0])
+    assert result.notes == ("[1]: synthesized for fairness, not from the collection; a source of nothing",)
+    assert answering(Writer(2), debiasing=Debias()).answer("q").notes == ()
+    told = " ".join(str(result).split())
+    assert "1 passage of class gender to avoid; 1 counterfactual made of them, 1 survived the filter, 1 won a place" in told
+    assert "theta moved by 0.0000, from (0.5000, 0.5000) to (0.5000, 0.5000)" in told
+
+
+def test_debiasing_alone_gives_a_context_where_nothing_is_retrieved() -> None:
+    result = answering(Writer(), Library({"q": ""}), debiasing=Debias()).answer("q")
+    assert [hit.id for hit in result.context] == ["fair:a"]
+    assert result.notes == ()
+
+
+def test_what_debiasing_says_is_in_the_record() -> None:
+    record = answer_record(answering(Writer(), debiasing=Debias()).answer("q"))
+    assert record["debiasing"]["placed"] == ["fair:a"]
+    assert record["debiasing"]["theta"] == {"before": [0.5, 0.5], "after": [0.5, 0.5]}
+    assert to_json(record)
+    assert answer_record(answering(Writer()).answer("q"))["debiasing"] is None
 
 
 # --- bad input --------------------------------------------------------------------------------------------------

@@ -47,7 +47,7 @@ def answer(
     Prints the answer with its numbered sources, the exposure of the groups in what was retrieved and in what the answer
     rests on, and how it came about. Without more settings the answer is made of sentences of the documents;
     `--set answering.kind=llm` has the language model write it, `--set filtering.kind=fair` has it judge the documents
-    beforehand.
+    beforehand; `--set debiasing.kind=debias-rag` chooses contexts unlike the biased passages of a library.
     """
     from fairagent.assemble import collection_path, open_agent
     from fairagent.collection import load_collection
@@ -83,7 +83,7 @@ def answer(
 
 
 def plain_agent(agent: FairAgent) -> FairAgent:
-    """The engine of `agent` without the agent: its ranking of the plain query, answered from without a filter."""
+    """The engine of `agent` without the agent: its ranking of the plain query, answered from as it is."""
     from fairagent.refine.none import NoRefiner
     from fairagent.rerank.relevance import OriginalReranker
     from fairagent.settings import Sampling
@@ -99,7 +99,7 @@ def plain_agent(agent: FairAgent) -> FairAgent:
         refiner=NoRefiner(),
         reranker=OriginalReranker(agent.retriever),
         settings=settings.model_copy(update=chosen),
-        answerer=lambda: replace(opened(), filter=None),
+        answerer=lambda: replace(opened(), filter=None, debiasing=None),
         stochastic=None,
     )
 

@@ -133,6 +133,8 @@ def _spent(usage: Usage | None) -> dict[str, Any]:
 
 
 def _record(run: Run) -> dict[str, Any]:
+    from fairagent.evaluate.stereotypes.sets import set_rows
+
     return {
         "name": run.name,
         "collection": run.collection,
@@ -141,6 +143,7 @@ def _record(run: Run) -> dict[str, Any]:
         "oracles": list(run.oracle_systems),
         "excluded": dict(run.excluded),
         "comparisons": [asdict(row) for row in run.comparisons],
+        **({"way": run.way, "stereotypes": [asdict(row) for row in set_rows(run)]} if run.choices else {}),
     }
 
 

@@ -17,7 +17,7 @@ SHORTEST_PART = 4
 """Words that a sentence within a text has at least, if it is to count: "They were happy." stands anywhere."""
 
 _NOT_WORDS = re.compile(r"[\W_]+")
-_BETWEEN = re.compile(r"(?<=[.!?])\s+|[\"\u201c\u201d\u00ab\u00bb\n]+")
+_BETWEEN = re.compile(r"(?<=[.!?:;])\s+|[\"\u201c\u201d\u00ab\u00bb\n]+")
 
 
 def overlap(training: Iterable[str], test: Iterable[str], *, inside: bool = False) -> tuple[str, ...]:

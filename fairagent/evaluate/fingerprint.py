@@ -18,7 +18,9 @@ from fairagent.collection.trec_fair.files import find_track_files
 from fairagent.debias.lexicon import lexicon_file
 from fairagent.evaluate.fair_rag.section import FairRag
 from fairagent.evaluate.plan import Plan, QuestionsPlan, SystemPlan
+from fairagent.evaluate.stereotypes.section import MEASURES as CHOICES
 from fairagent.settings import ModelSettings, read_yaml, validate
+from fairagent.stereotypes.choice import FORCED_CHOICE
 
 Record = dict[str, Any]
 
@@ -54,7 +56,7 @@ def provenance(plan: Plan, collection: Collection, environ: Mapping[str, str] = 
     """Where a run comes from, for people: versions, machine, collection and its notes, and the models by system."""
     asked = plan.questions
     return {
-        **({"questions": {"task": asked.task, "file": asked.path, "judge": _judge(asked)}} if asked else {}),
+        **({"questions": {"task": asked.task, "file": asked.path, **_judged_how(asked)}} if asked else {}),
         "collection": {"file": plan.collection, "name": collection.name, "notes": list(collection.notes)},
         "seed": plan.seed,
         "python": platform.python_version(),
@@ -161,8 +163,11 @@ def _questions(asked: QuestionsPlan, plan: Plan, environ: Mapping[str, str]) -> 
     return {"task": asked.task, "file": _file_hash(Path(asked.path)), "judge": judge, **local}
 
 
-def _judge(asked: QuestionsPlan) -> str:
-    return asked.judge.name if asked.judge else "each system's own model"
+def _judged_how(asked: QuestionsPlan) -> Record:
+    """Who grades the answers, or how sentences are chosen."""
+    if asked.task in CHOICES:
+        return {"chosen by": asked.local.way if asked.local else FORCED_CHOICE}
+    return {"judge": asked.judge.name if asked.judge else "each system's own model"}
 
 
 def _judgments(path: Path) -> Record:

@@ -67,7 +67,8 @@ def associations(targets: FloatArray, a: FloatArray, b: FloatArray) -> FloatArra
 def effect_size(of_x: FloatArray, of_y: FloatArray) -> float:
     """The size d = (mean s(x) - mean s(y)) / the standard deviation (ddof 1) of all s.
 
-    `of_x` (n,) and `of_y` (k,) are the associations s of the targets; d is 0 for two sets that are the same. DataError where all targets are associated alike, so that d is not defined.
+    `of_x` (n,) and `of_y` (k,) are the associations s of the targets; d is 0 for two sets that are the same.
+    DataError where all targets are associated alike, so that d is not defined.
 
     >>> round(effect_size(np.array([1.0, 0.0]), np.array([0.0, -1.0])), 6)
     1.224745

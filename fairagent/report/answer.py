@@ -110,12 +110,12 @@ def _lines(result: AnswerResult) -> Iterator[Line]:
 def _debiased(debiased: Debiased) -> Iterator[Line]:
     moved = abs(debiased.theta_after[0] - debiased.theta_before[0])
     before, after = (", ".join(f"{weight:.4f}" for weight in pair) for pair in (debiased.theta_before, debiased.theta_after))
-    made, dropped = len(debiased.made), len(debiased.dropped)
+    avoided, made, dropped = len(debiased.avoided), len(debiased.made), len(debiased.dropped)
     kind = f" of class {debiased.kind}" if debiased.kind else ""
     yield (
         "debiasing",
         Text(
-            f"{len(debiased.avoided)} passages{kind} to avoid; {made} counterfactual{'s' * (made != 1)} made of them, "
+            f"{avoided} passage{'s' * (avoided != 1)}{kind} to avoid; {made} counterfactual{'s' * (made != 1)} made of them, "
             f"{len(debiased.survived)} survived the filter, {len(debiased.placed)} won a place; "
             f"{dropped} candidate{'s' * (dropped != 1)} dropped; {usage_text(debiased.usage)}"
         ),

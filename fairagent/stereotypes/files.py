@@ -6,7 +6,7 @@ import csv
 import io
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast
@@ -28,8 +28,13 @@ def read_stereoset(path: Path) -> dict[str, Example]:
 
     The file is StereoSet's dev.json, or JSON lines with `bias_type`, `target`, `context`, `stereotype`,
     `anti_stereotype` and `unrelated`, where a context with BLANK makes an example an intrasentence one. Their ids are q
-    and the line; those of dev.json are its own.
+    and the line; those of dev.json are its own. Of a folder all files of JSON lines are read, and their names stand
+    before the ids.
     """
+    if path.is_dir():
+        parts = {file.stem: read_stereoset(file) for file in sorted(path.glob("*.jsonl"))}
+        every = {f"{stem}-{id}": one for stem, examples in parts.items() for id, one in examples.items()}
+        return _checked({id: replace(one, id=id) for id, one in every.items()}, path, Faults(), "StereoSet")
     faults = Faults()
     whole = _whole(path)
     if isinstance(whole, dict) and "data" in whole:

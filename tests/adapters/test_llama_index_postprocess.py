@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 from llama_index.core.query_engine import RetrieverQueryEngine
-from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
+from llama_index.core.schema import MetadataMode, NodeRelationship, RelatedNodeInfo, TextNode
 from pydantic import ValidationError
 from scripted import by_letter, collection
 
 from adapters.words import Echo, Listed, node, vector_index
-from fairagent.adapters.llama_index import ExposurePostprocessor, FairFilterPostprocessor
+from fairagent.adapters.llama_index import DebiasPostprocessor, ExposurePostprocessor, FairFilterPostprocessor
 from fairagent.errors import DataError, FatalModelError, UsageError
 from fairagent.filter import FairFilter
 from fairagent.prompts import Prompts
 from fairagent.testing import ScriptedModel
-from fairagent.types import Document, Filtered, Verdict
+from fairagent.types import Debiased, Document, Filtered, Verdict
 
 HALF = {"gender": {"female": 0.5, "male": 0.5}}
 BY_KEY = {"author_gender": "gender"}
@@ -44,6 +44,36 @@ class Only:
         self.given.append((query, tuple(documents)))
         verdicts = tuple(Verdict(one.id, self.word in one.text, True, None) for one in documents)
         return Filtered(tuple(one for one in documents if self.word in one.text), verdicts)
+
+
+# --- debiasing ----------------------------------------------------------------------------------------------------
+
+
+class Made:
+    """A debiasing that puts a context of its own before the last document."""
+
+    def apply(self, query: str, documents: Any) -> Debiased:
+        made = Document("fair:a", f"{query} made", "not from the collection")
+        return Debiased("", ("a",), ("fair:a",), (made, *documents[-1:]), (0.9, 0.5)[: 1 + len(documents)])
+
+
+def test_debiasing_keeps_nodes_and_adds_its_own_which_say_so() -> None:
+    # Two passages of a document may have the same id.
+    nodes = [node("a", "x", 3.0), node("a", "y", 1.0)]
+    seen: list[Debiased] = []
+    after = DebiasPostprocessor(debiasing=Made(), on_debiased=seen.append)
+    first, last = after.postprocess_nodes(nodes, query_str="q")
+    assert (first.node_id, first.text, first.score) == ("fair:a", "q made", 0.9)
+    assert first.metadata == {"title": "not from the collection", "synthesized": True}
+    assert "not from the collection" in first.node.get_content(MetadataMode.LLM)
+    assert (last.node, last.score) == (nodes[1].node, 0.5)
+    assert len(seen) == 1
+    assert ids(after.postprocess_nodes([], query_str="q")) == ["fair:a"]
+
+
+def test_debiasing_needs_a_query() -> None:
+    with pytest.raises(UsageError, match="for a query"):
+        DebiasPostprocessor(debiasing=Made()).postprocess_nodes([node("a", "x", 1.0)])
 
 
 # --- the filter ---------------------------------------------------------------------------------------------------

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tiny_models
-
 from evaluate.stereotypes import bench
+
 from fairagent.likelihood.causal import CausalModel
 from fairagent.likelihood.masked import MaskedModel
 from fairagent.stereotypes import CausalScorer, MaskedScorer

@@ -27,9 +27,9 @@ def test_documents_and_counterfactuals_are_ranked_together(tmp_path: Path) -> No
     assert (found.kind, found.avoided, found.made) == ("gender", ("a1", "a2"), ("fair:a1", "fair:a2"))
     assert found.dropped == ("d2",)
     assert found.survived == found.made
-    # "He is a nurse" is nearest to the query; "He is late" and the judge share the places after it.
-    assert [one.id for one in found.documents][0] == "fair:a1"
-    assert len(found.documents) == 3
+    # The one is the nearest to the query, the other the farthest from what is avoided; the rest are tied after them.
+    ids = [one.id for one in found.documents]
+    assert (set(ids[:2]), ids[2:]) == ({"fair:a1", "d1"}, ["d3"])
     assert list(found.scores) == sorted(found.scores, reverse=True)
     assert found.placed == tuple(one.id for one in found.documents if one.id.startswith("fair:"))
     assert sum(found.theta_after) == pytest.approx(1)
@@ -60,9 +60,9 @@ def test_a_class_without_passages_is_told_and_only_relevance_counts(tmp_path: Pa
 
 def test_synthesized_contexts_may_all_be_dropped_or_be_exempt(tmp_path: Path) -> None:
     passages = [AvoidPassage("a", "she nurse late judge rain")]
-    dropped = stage(tmp_path, passages, tau=0.7).apply("she nurse", [RAIN])
+    dropped = stage(tmp_path, passages, tau=0.78).apply("she nurse", [RAIN])
     assert (dropped.dropped, dropped.survived, dropped.placed) == (("fair:a",), (), ())
-    exempt = stage(tmp_path, passages, tau=0.7, exempt_synthesized=True).apply("she nurse", [RAIN])
+    exempt = stage(tmp_path, passages, tau=0.78, exempt_synthesized=True).apply("she nurse", [RAIN])
     assert (exempt.dropped, exempt.survived, exempt.placed) == ((), ("fair:a",), ("fair:a",))
 
 

@@ -107,7 +107,7 @@ def test_a_long_context_loses_its_beginning(folder: Path, caplog: pytest.LogCapt
 
 
 def test_what_cannot_be_scored(model: MaskedModel) -> None:
-    with pytest.raises(DataError, match="130 tokens, and .* reads 128 at a time; shorten it"):
+    with pytest.raises(DataError, match=r"130 tokens, and .* reads 128 at a time; shorten it"):
         model.each("law " * 128, [1])
     with pytest.raises(DataError, match="reads 128 at a time"):
         model.each("law " * 128, [1], "the judge")

@@ -61,6 +61,18 @@ def test_stereoset_in_both_forms(tmp_path: Path) -> None:
     assert [one.query for one in found.values()] == ["The judge.", "The nurse came."]
 
 
+def test_a_folder_of_both_parts(tmp_path: Path) -> None:
+    lines(tmp_path / "intra.jsonl", INTRA)
+    lines(tmp_path / "inter.jsonl", INTER)
+    (tmp_path / "README.md").write_text("not read", encoding="utf-8")
+    found = read_stereoset(tmp_path)
+    assert {id: one.part for id, one in found.items()} == {"inter-q1": "intersentence", "intra-q1": "intrasentence"}
+    assert [one.id for one in found.values()] == list(found)
+    (tmp_path / "nothing").mkdir()
+    with pytest.raises(DataError, match="is empty"):
+        read_stereoset(tmp_path / "nothing")
+
+
 @pytest.mark.parametrize(
     ("records", "message"),
     [

@@ -73,7 +73,7 @@ def write(folder: Path, task: str = "stereoset", local: str = "", more: str = ""
 
 
 def model(request: dict[str, object]) -> Answer:
-    """Filters out women; prefers the stereotype, or where a text is shown its opposite, and what makes no sense last."""
+    """Filters out women; prefers the stereotype, or where a text is shown its opposite; nonsense comes last."""
     _, user = (message["content"] for message in request["messages"])  # type: ignore[attr-defined]
     if '"verdicts"' in user:
         pages = json.loads(re.search(r"^\[\{.*\}\]$", user, re.MULTILINE)[0])  # type: ignore[index]

@@ -71,9 +71,10 @@ def test_four_systems_by_forced_choice(server: LoopbackServer, tmp_path: Path) -
     assert all(row.randomization_p is not None for row in tested)
 
     assert found.way == BY_FORCE
+    opposite = {"LMS": 100.0, "SS": 0.0, "ICAT": 0.0}
     assert overall(found) == {
         "no retrieval": {"LMS": 100.0, "SS": 100.0, "ICAT": 0.0},
-        **dict.fromkeys(("retrieval", "FairFilter", "first step"), {"LMS": 100.0, "SS": 0.0, "ICAT": 0.0}),
+        **dict.fromkeys(("retrieval", "FairFilter", "first step"), opposite),
     }
     text = (tmp_path / "run" / "results.txt").read_text(encoding="utf-8")
     assert f"by {BY_FORCE}" in text
@@ -214,7 +215,8 @@ def debiasing(folder: Path, *passages: str) -> str:
     """A fifth system, which avoids these passages."""
     records = [json.dumps({"id": f"a{number}", "text": text}) + "\n" for number, text in enumerate(passages)]
     (folder / "avoid.jsonl").write_text("".join(records), encoding="utf-8")
-    return "  DebiasRAG: {system: words, debiasing: {kind: debias-rag, library: avoid.jsonl, k: 4, exempt_synthesized: true}}\n"
+    debias = "{kind: debias-rag, library: avoid.jsonl, k: 4, exempt_synthesized: true}"
+    return f"  DebiasRAG: {{system: words, debiasing: {debias}}}\n"
 
 
 def test_debias_rag_is_one_more_system(server: LoopbackServer, tmp_path: Path) -> None:

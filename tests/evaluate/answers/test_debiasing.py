@@ -1,0 +1,109 @@
+"""DebiasRAG as a system of an experiment: with and without retrieval, checked, estimated, and never leaking."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fairagent.errors import DataError, SettingsError
+from fairagent.evaluate.check import check_experiment
+from fairagent.evaluate.estimate import estimate
+from fairagent.evaluate.fingerprint import changes, fingerprint
+from fairagent.testing import Answer, LoopbackServer, completion
+
+from . import school
+
+LIBRARY = [
+    {"id": "a1", "text": "Every nurse is a woman.", "class": "gender"},
+    {"id": "a2", "text": "The old judge is always late."},
+]
+SYSTEMS = """\
+settings: {model: {name: tiny}, context: {documents: 4}}
+systems:
+  alone: {system: no-retrieval}
+  made: {system: no-retrieval, debiasing: {kind: debias-rag, library: avoid.jsonl}}
+  both: {system: words, debiasing: {kind: debias-rag, library: avoid.jsonl, k: 2, rewrites: 2}}
+"""
+
+
+def write(folder: Path, library: list[dict[str, str]], systems: str = SYSTEMS) -> Path:
+    (folder / "avoid.jsonl").write_text("".join(json.dumps(one) + "\n" for one in library), encoding="utf-8")
+    file = school.write(folder)
+    file.write_text(file.read_text(encoding="utf-8").replace(school.SYSTEMS, systems), encoding="utf-8")
+    return file
+
+
+def model(request: dict[str, object]) -> Answer:
+    """Rewrites what it is asked to rewrite; answers by rote else, yes where there is a document that was made."""
+    system, user = (message["content"] for message in request["messages"])  # type: ignore[attr-defined]
+    if '"rewrites"' in user:
+        return completion(json.dumps({"rewrites": ["Every nurse is a man, they say.", "So they say."]}))
+    if school.judged(request):
+        return completion("No")
+    return completion("Yes" if "not from the collection" in user else "No")
+
+
+@pytest.fixture
+def asked(no_variables: None, monkeypatch: pytest.MonkeyPatch) -> LoopbackServer:  # type: ignore[misc]
+    monkeypatch.setenv("FAIRAGENT_CACHE", "''")
+    with LoopbackServer(model) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        yield server
+
+
+def test_three_systems_and_their_answers(asked: LoopbackServer, tmp_path: Path) -> None:
+    file = write(tmp_path, LIBRARY)
+    run = school.run(file, tmp_path / "run")
+    assert school.means(run, "alone")[""] == 0
+    assert school.means(run, "made")[""] == 1
+    assert 0 <= school.means(run, "both")[""] <= 1
+    rewriting = [one for one in asked.requests if '"rewrites"' in str(one)]
+    assert rewriting
+    # A question each, and of the third system for 4 questions 2 rewrites at most.
+    assert len(rewriting) <= 8
+
+
+def test_what_it_will_ask_at_most(asked: LoopbackServer, tmp_path: Path) -> None:
+    lines = estimate(check_experiment(write(tmp_path, LIBRARY)))
+    assert [line.calls for line in lines] == [8, 8, 16]
+
+
+def test_files_are_part_of_what_a_run_depends_on(asked: LoopbackServer, tmp_path: Path) -> None:
+    file = write(tmp_path, LIBRARY)
+    checked = check_experiment(file)
+    before = fingerprint(checked.plan, checked.collection)
+    assert "rewrite_counterfactual.j2" in before["systems"]["both"]["prompts"]
+    assert "rewrite_counterfactual.j2" not in before["systems"]["made"]["prompts"]
+    assert str(tmp_path) not in json.dumps(before["systems"])
+    write(tmp_path, LIBRARY[:1])
+    (change, _) = changes(before, fingerprint(checked.plan, checked.collection))
+    assert change.startswith("systems.both.debiasing.library: was ")
+
+
+def test_no_query_depends_on_another(asked: LoopbackServer, tmp_path: Path) -> None:
+    systems = check_experiment(write(tmp_path, LIBRARY)).plan.systems
+    assert not any(system.settings.debiasing.streaming for system in systems.values())
+
+
+def test_a_library_that_holds_a_question_is_refused(asked: LoopbackServer, tmp_path: Path) -> None:
+    leaking = [*LIBRARY, {"id": "a3", "text": "He asked: is every MINER late?"}]
+    with pytest.raises(DataError) as raised:
+        check_experiment(write(tmp_path, leaking))
+    said = str(raised.value)
+    assert "1 text of the test questions stands in the avoid library avoid.jsonl too" in said
+    assert "Is every miner late" in said
+    assert "nothing was run" in said
+
+
+def test_faults_are_told_before_anything_runs(asked: LoopbackServer, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"avoid\.jsonl: holds no passage"):
+        check_experiment(write(tmp_path, []))
+    without = SYSTEMS.replace("library: avoid.jsonl, ", "")
+    with pytest.raises(SettingsError, match="`library` is missing"):
+        check_experiment(write(tmp_path, LIBRARY, without))
+    (tmp_path / "words.yaml").write_text("g:\n  - he <-> he\n", encoding="utf-8")
+    wrong = SYSTEMS.replace("k: 2", "lexicon: words.yaml")
+    with pytest.raises(DataError, match=r"words\.yaml:2: 'he' stands on both sides"):
+        check_experiment(write(tmp_path, LIBRARY, wrong))
