@@ -40,8 +40,8 @@ class SystemPlan(Section):
     @property
     def prompts(self) -> tuple[str, ...]:
         """The ids of the templates that it asks its model with."""
-        from fairagent.evaluate.answers.asking import PROMPT
         from fairagent.debias.synthesis import PROMPT as REWRITING
+        from fairagent.evaluate.answers.asking import PROMPT
         from fairagent.evaluate.answers.grading import PROMPTS as JUDGES
         from fairagent.evaluate.utility.writing import PROMPT as WRITING
         from fairagent.filter.fair import steps

@@ -21,7 +21,8 @@ from fairagent.files import write_whole
 
 PAGE = "report.html"
 ANSWERS = "answers.csv"
-RESULTS = ("results.txt", "results.csv", "results.tex", "details.tex", "topics.csv", "timings.csv", ANSWERS, ANALYSIS, UTILITY, SETS, PAGE)
+TABLES = ("results.txt", "results.csv", "results.tex", "details.tex", "topics.csv", "timings.csv")
+RESULTS = (*TABLES, ANSWERS, ANALYSIS, UTILITY, SETS, PAGE)
 """What is made from the journal, besides the runs."""
 
 

