@@ -6,7 +6,6 @@ Source: Kim & Diaz, Towards Fair RAG, ICTIR 2025 (there with roberta-large-mnli)
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import threading
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -16,7 +15,7 @@ import numpy as np
 from fairagent.attribute.base import nothing_to_ask, statement
 from fairagent.errors import BackendUnavailable
 from fairagent.filter.pages import page_of
-from fairagent.retrieve.encoder import without_progress
+from fairagent.likelihood.loading import load
 from fairagent.types import Answer, Attribution, Document
 
 BATCH = 8
@@ -39,7 +38,9 @@ class NliAttributor:
 
     def __init__(self, name: str, device: str = "cpu") -> None:
         self.name = name
-        self._tokenizer, self._model = _load(name, device)
+        self._tokenizer, self._model = load(
+            "AutoModelForSequenceClassification", name, device, what="classifier of text pairs"
+        )
         self._entailment = entailment_label(self._model.config.id2label, name)
         self._limit = _longest_pair(self._tokenizer, self._model)
         self._lock = threading.Lock()
@@ -100,23 +101,6 @@ def entailment_label(id2label: Mapping[int, str], name: str) -> int:
             'inference is needed, one of whose labels is "entailment"'
         )
     return numbers[0]
-
-
-def _load(name: str, device: str) -> tuple[Any, Any]:
-    if importlib.util.find_spec("transformers") is None:
-        raise BackendUnavailable(
-            "attribution by entailment needs the package transformers; install it with: pip install transformers"
-        )
-    try:
-        with without_progress():
-            library = importlib.import_module("transformers")
-            tokenizer = library.AutoTokenizer.from_pretrained(name, local_files_only=True)
-            model = library.AutoModelForSequenceClassification.from_pretrained(name, local_files_only=True)
-    except (OSError, ValueError) as error:
-        raise BackendUnavailable(
-            f"no classifier of text pairs {name!r} on this machine; name a model's folder, or download it beforehand"
-        ) from error
-    return tokenizer, model.to(device).eval()
 
 
 def _longest_pair(tokenizer: Any, model: Any) -> int:

@@ -14,17 +14,19 @@ from fairagent.retrieve.encoder import without_progress
 DTYPES = ("float32", "bfloat16", "float16")
 
 
-def load(kind: str, name: str, device: str = "", dtype: str = "") -> tuple[Any, Any]:
+def load(
+    kind: str, name: str, device: str = "", dtype: str = "", what: str = "language model", such_as: str = ""
+) -> tuple[Any, Any]:
     """The tokenizer and the model, ready to be asked, of a folder or of a name in the Hugging Face cache.
 
     `kind` is the class of transformers that opens it, e.g. AutoModelForCausalLM. `device` is torch's, "" a GPU where
-    there is one; `dtype` float32, bfloat16 or float16, "" the one that the model was saved in. Nothing is downloaded:
-    BackendUnavailable says what is missing. Only tokenizers of the fast kind will do, since these say where in a text
-    a token stands.
+    there is one; `dtype` float32, bfloat16 or float16, "" the one that the model was saved in. `what` names the model
+    in messages, `such_as` one that would do. Nothing is downloaded: BackendUnavailable says what is missing. Only
+    tokenizers of the fast kind will do, since these say where in a text a token stands.
     """
     if importlib.util.find_spec("transformers") is None:
         raise BackendUnavailable(
-            "local language models need the package transformers; install it with: pip install 'fairagent[dense]'"
+            f"a local {what} needs the package transformers; install it with: pip install 'fairagent[dense]'"
         )
     torch = importlib.import_module("torch")
     if dtype and dtype not in DTYPES:
@@ -42,7 +44,8 @@ def load(kind: str, name: str, device: str = "", dtype: str = "") -> tuple[Any, 
             )
     except OSError as error:
         raise BackendUnavailable(
-            f"no language model {name!r} on this machine; name a model's folder, or download it beforehand"
+            f"no {what} {name!r} on this machine; name a model's folder, or download it beforehand"
+            + (f", such as {such_as}" if such_as else "")
         ) from error
     except (ValueError, KeyError) as error:
         raise BackendUnavailable(f"{name!r} cannot be opened as {kind}: {str(error).splitlines()[0]}") from error

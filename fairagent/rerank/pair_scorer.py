@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from fairagent.errors import BackendUnavailable
+from fairagent.likelihood.loading import load
 from fairagent.retrieve.encoder import without_progress
 from fairagent.types import FloatArray
 
@@ -72,7 +73,10 @@ class MonoT5Scorer:
 
     def __init__(self, name: str, device: str = "cpu") -> None:
         self.name = name
-        self._tokenizer, self._model = _load_t5(name, device)
+        published = f"{PUBLISHED}-base-msmarco"
+        self._tokenizer, self._model = load(
+            "T5ForConditionalGeneration", name, device, what="MonoT5 model", such_as=published
+        )
         self._words = [_only_token(self._tokenizer, word, name) for word in ("true", "false")]
         self._limit = min(TOKENS, int(self._tokenizer.model_max_length))
         self._lock = threading.Lock()
@@ -142,22 +146,6 @@ def _check_head(config: Any, name: str) -> None:
         raise BackendUnavailable(f"the model {name!r} ({kinds}) is no cross-encoder: it has no head that scores pairs")
     if config.num_labels != 1:
         raise BackendUnavailable(f"the cross-encoder {name!r} gives {config.num_labels} numbers a pair, not one score")
-
-
-def _load_t5(name: str, device: str) -> tuple[Any, Any]:
-    if importlib.util.find_spec("transformers") is None:
-        raise BackendUnavailable("MonoT5 needs the package transformers; install it with: pip install transformers")
-    try:
-        with without_progress():
-            library = importlib.import_module("transformers")
-            tokenizer = library.AutoTokenizer.from_pretrained(name, local_files_only=True)
-            model = library.T5ForConditionalGeneration.from_pretrained(name, local_files_only=True)
-    except (OSError, ValueError) as error:
-        raise BackendUnavailable(
-            f"no MonoT5 model {name!r} on this machine; name a model's folder, or download one beforehand, "
-            f"such as {PUBLISHED}-base-msmarco"
-        ) from error
-    return tokenizer, model.to(device).eval()
 
 
 def _only_token(tokenizer: Any, word: str, name: str) -> int:

@@ -177,5 +177,5 @@ def test_missing_packages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(BackendUnavailable, match=r"sentence-transformers.*pip install 'fairagent\[dense\]'"):
         CrossEncoderScorer("any")
-    with pytest.raises(BackendUnavailable, match="pip install transformers"):
+    with pytest.raises(BackendUnavailable, match=r"transformers; install it with: pip install 'fairagent\[dense\]'"):
         MonoT5Scorer("any")
