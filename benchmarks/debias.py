@@ -2,9 +2,9 @@
 
     python benchmarks/debias.py [--seconds 1.0] [--pool 100] [--dimensions 384]
 
-Prints milliseconds (the median of repeated runs within the given seconds) for one query, embeddings given: avoid filter,
-signals, one step of theta, the best K; then how many times as long plain Python without arrays takes. Both are compared
-before either is timed.
+Prints milliseconds (the median of repeated runs within the given seconds) for one query, embeddings given: avoid
+filter, signals, one step of theta, the best K; then how many times as long plain Python without arrays takes. Both are
+compared before either is timed.
 """
 
 from __future__ import annotations

@@ -14,7 +14,6 @@ from fairagent.filter import Filter, removal_warnings, removals
 from fairagent.generate import Generator, OnText, fit
 from fairagent.retrieve.base import Retriever, texts_for
 from fairagent.types import (
-    UNKNOWN,
     Answer,
     AnswerResult,
     Attribution,
@@ -101,7 +100,7 @@ def _removed(filtered: Filtered, meter: ExposureMeter) -> tuple[Removal, ...]:
 def _context(chosen: Sequence[Document], found: SearchResult, meter: ExposureMeter) -> tuple[Hit, ...]:
     """The lines of the documents that were chosen; one that was made has rank 0, and nobody knows its groups."""
     hits = {hit.id: hit for hit in found.hits}
-    unknown = {target.dimension: {UNKNOWN: 1.0} for target in meter.targets}
+    unknown: dict[str, dict[str, float]] = {target.dimension: {} for target in meter.targets}
     return tuple(hits.get(one.id) or Hit(0, one.id, 0.0, one.title, unknown) for one in chosen)
 
 

@@ -206,7 +206,8 @@ def make_debiasing(settings: Settings, model: Callable[[], Model], prompts: Prom
 
     if not chosen.library:
         raise SettingsError(
-            "debiasing.kind is debias-rag, which needs passages to avoid: name their file as `debiasing: {library: ...}`"
+            "debiasing.kind is debias-rag, which needs passages to avoid: name their file as "
+            "`debiasing: {library: ...}`"
         )
     theta = Theta(chosen.theta, chosen.rate, chosen.streaming)
     lexicon, passages = load_lexicon(chosen.lexicon), read_avoid(chosen.library)

@@ -156,7 +156,8 @@ class Debias:
     def apply(self, query: str, documents: Sequence[Document]) -> Debiased:
         made = Document("fair:a", "Made.", "made")
         dropped = tuple(one.id for one in documents[:-1])
-        return Debiased("gender", ("a",), ("fair:a",), (made, *documents[-1:]), (1.0, 0.5), dropped, usage=Usage(1, 2, 3))
+        chosen = (made, *documents[-1:])
+        return Debiased("gender", ("a",), ("fair:a",), chosen, (1.0, 0.5), dropped, usage=Usage(1, 2, 3))
 
 
 def test_debiasing_comes_after_the_filter_and_before_the_generator() -> None:
@@ -171,14 +172,15 @@ def test_debiasing_comes_after_the_filter_and_before_the_generator() -> None:
 
 def test_a_context_that_was_made_has_no_group_and_is_told_where_it_is_cited() -> None:
     result = answering(Writer(1, 2), debiasing=Debias(), documents=4).answer("q")
-    assert result.context[0].groups == {"gender": {"@UNKNOWN": 1.0}}
+    assert result.context[0].groups == {"gender": {}}
     assert result.attribution is not None
     (retrieved,) = result.attribution.retrieved
     assert (retrieved.unknown, retrieved.shares.round(3).tolist()) == (0.5, [1, 0])
     assert result.notes == ("[1]: synthesized for fairness, not from the collection; a source of nothing",)
     assert answering(Writer(2), debiasing=Debias()).answer("q").notes == ()
     told = " ".join(str(result).split())
-    assert "1 passage of class gender to avoid; 1 counterfactual made of them, 1 survived the filter, 1 won a place" in told
+    assert "1 passage of class gender to avoid; 1 counterfactual made of them, 1 survived the filter" in told
+    assert "1 won a place; 3 candidates dropped" in told
     assert "theta moved by 0.0000, from (0.5000, 0.5000) to (0.5000, 0.5000)" in told
 
 

@@ -1,4 +1,4 @@
-"""What DebiasRAG does on StereoSet's sentences with MiniLM, without any language model: how theta moves, who wins places.
+"""What DebiasRAG does on StereoSet's sentences with MiniLM, without a language model: theta's moves, who wins places.
 
     python evaluations/debias/split.py STEREOSET_FOLDER FOLDER
     python evaluations/debias/rankings.py FOLDER [-c COLLECTION.yaml -i INDEX] [--queries 300] [--seed 1]
@@ -39,11 +39,13 @@ class Remembered:
         self.name, self._encoder, self._known = encoder.name, encoder, dict[str, Embeddings]()
 
     def documents(self, texts: Sequence[str]) -> Embeddings:
+        """See `Encoder`."""
         new = [text for text in dict.fromkeys(texts) if text not in self._known]
         self._known |= dict(zip(new, self._encoder.documents(new), strict=True)) if new else {}
         return np.stack([self._known[text] for text in texts])
 
     def queries(self, texts: Sequence[str]) -> Embeddings:
+        """See `Encoder`."""
         return self._encoder.queries(texts)
 
 
@@ -60,7 +62,9 @@ def found_documents(options: argparse.Namespace, queries: Sequence[str]) -> list
 
 def line(name: str, results: Sequence[Debiased]) -> str:
     """One setting's numbers over all queries."""
-    made, survived, placed = (sum(len(getattr(one, part)) for one in results) for part in ("made", "survived", "placed"))
+    made, survived, placed = (
+        sum(len(getattr(one, part)) for one in results) for part in ("made", "survived", "placed")
+    )
     moved = [abs(one.theta_after[0] - one.theta_before[0]) for one in results]
     none = np.mean([not one.survived for one in results if one.made])
     emptied = sum(len(one.dropped) > 0 and not one.survived and bool(one.placed) for one in results)
@@ -73,6 +77,7 @@ def line(name: str, results: Sequence[Debiased]) -> str:
 
 
 def main() -> None:
+    """Print a line for each setting."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("-c", "--collection", type=Path)

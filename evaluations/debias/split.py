@@ -30,6 +30,7 @@ def passage(example: Example) -> str:
 
 
 def main() -> None:
+    """Write both halves."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("stereoset", type=Path)
     parser.add_argument("out", type=Path)

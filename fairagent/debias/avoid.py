@@ -68,9 +68,7 @@ def read_avoid(path: Path | str) -> tuple[AvoidPassage, ...]:
 
 def write_avoid(path: Path, passages: Iterable[AvoidPassage]) -> None:
     """Write a library, whole or not at all."""
-    records = [
-        {"id": one.id, "text": one.text, **({"class": one.kind} if one.kind else {})} for one in passages
-    ]
+    records = [{"id": one.id, "text": one.text, **({"class": one.kind} if one.kind else {})} for one in passages]
     write_whole(path, "".join(f"{json.dumps(record, ensure_ascii=False)}\n" for record in records))
 
 
@@ -85,9 +83,7 @@ class AvoidIndex:
         if not passages:
             raise DataError("the avoid library is empty, so there is nothing to avoid; give it at least one passage")
         self._faiss = _faiss()
-        self.passages = tuple(
-            AvoidPassage(one.id, one.text, one.kind or lexicon.tag(one.text)) for one in passages
-        )
+        self.passages = tuple(AvoidPassage(one.id, one.text, one.kind or lexicon.tag(one.text)) for one in passages)
         self._vectors = unit(encoder.documents([one.text for one in self.passages]))
         self._parts: dict[str, tuple[Any, NDArray[np.intp]]] = {}
         self._lock = threading.Lock()

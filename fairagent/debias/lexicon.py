@@ -1,8 +1,8 @@
 """Attribute lexicons: which words name groups of people, and which words stand for them in the other group.
 
 A lexicon is a YAML file: under each bias class (gender, religion ...) a list of entries. `he <-> she` replaces either
-word by the other, `hers -> his` the first alone, and `pregnant` marks a text as being of the class, no more. So do the words that are
-replaced.
+word by the other, `hers -> his` the first alone, and `pregnant` nothing. The words that are replaced, and those that
+stand alone, mark a text as being of the class.
 """
 
 from __future__ import annotations
@@ -54,7 +54,9 @@ class Lexicon:
 
     def tag(self, text: str) -> str:
         """The bias class that most words of the text are of, on a tie the file's first; "" where there are none."""
-        found = Counter(self.kinds.get(_key(match[0]), "") for match in self._marking.finditer(text)) if self.kinds else {}
+        found = (
+            Counter(self.kinds.get(_key(match[0]), "") for match in self._marking.finditer(text)) if self.kinds else {}
+        )
         return max(self.order, key=lambda kind: found.get(kind, 0)) if found else ""
 
     @cached_property

@@ -65,9 +65,7 @@ class LocalCompletions:
     def _batched(self, texts: Sequence[str]) -> FloatArray:
         torch = importlib.import_module("torch")
         tokenizer, network = self._model.tokenizer, self._model.model
-        read = [
-            tokenizer(f"{text} {tokenizer.mask_token} ." if self._masked else text)["input_ids"] for text in texts
-        ]
+        read = [tokenizer(f"{text} {tokenizer.mask_token} ." if self._masked else text)["input_ids"] for text in texts]
         width = max(map(len, read))
         ids = torch.zeros((len(read), width), dtype=torch.long)
         mask = torch.zeros_like(ids)
@@ -84,7 +82,7 @@ class LocalCompletions:
 
 @dataclass(frozen=True, slots=True)
 class FoundPrompt:
-    """A prompt, and how far the groups' completions are apart after it: Jensen-Shannon, in nats, mean over the words."""
+    """A prompt, and the Jensen-Shannon divergence of the groups' completions after it, in nats: the mean over words."""
 
     text: str
     divergence: float
@@ -109,7 +107,8 @@ def search_prompts(
     the alphabet. Raises UsageError for values that make no sense.
     """
     members = len(groups[0]) if groups else 0
-    if length < 1 or width < 1 or not vocabulary or members < 2 or any(len(group) != members for group in groups):
+    uneven = members < 2 or any(len(group) != members for group in groups)
+    if length < 1 or width < 1 or not vocabulary or uneven:
         raise UsageError(
             "a search of prompts takes a vocabulary, a length and a width of 1 or more, and groups of words that all "
             "have the same number of members, 2 or more"

@@ -78,7 +78,7 @@ class Synthesized:
 def synthesize(
     query: str, passages: Sequence[AvoidPassage], lexicon: Lexicon, rewriter: Rewriter | None = None
 ) -> Synthesized:
-    """A counterfactual context of each passage in which the lexicon swaps a word, rewritten where there is a `rewriter`.
+    """A counterfactual context of each passage in which the lexicon swaps a word; rewritten, with a `rewriter`.
 
     A passage that names no group of the lexicon would be a biased context as it is, and none is made of it. Raises
     FatalModelError and BudgetExceeded.

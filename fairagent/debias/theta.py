@@ -1,4 +1,4 @@
-"""The weights of the two signals: a listwise loss, projected gradient steps on the simplex, carried from query to query.
+"""The weights of the two signals: a listwise loss and projected gradient steps, carried from query to query.
 
 Source: DebiasRAG (arXiv 2605.16113), Eq. 4 to 8 and Algorithm 2, whose call of the optimizer is read as once a query.
 """
@@ -119,7 +119,9 @@ class Theta:
             return found, taken
 
 
-def search_theta(objective: Callable[[tuple[float, float]], float], points: int = 21) -> tuple[tuple[float, float], float]:
+def search_theta(
+    objective: Callable[[tuple[float, float]], float], points: int = 21
+) -> tuple[tuple[float, float], float]:
     """The weights with the highest `objective`, and its value: the paper's other way (its section 4.2.3).
 
     The objective, such as ICAT on some optimization questions, is asked at `points` (>= 2) evenly spaced weights; ties

@@ -65,6 +65,9 @@ def read_systems(
         if options and (only := KINDS[kind].only) and not getattr(described, only):
             there = "to answer `questions`" if only == "questions" else f"for `{only}`"
             problems.add(SettingsError, f"{where}.system: {kind!r} ranks nothing; it is there {there}")
+        if settings and settings.debiasing.kind != "none" and not described.questions:
+            chooses = "it chooses what `questions` are answered from"
+            problems.add(SettingsError, f"{where}.debiasing cannot be set: {chooses}")
         if settings and options:
             options = options.beside(folder)
             # Each query from the same weights: an outcome depends on no other.

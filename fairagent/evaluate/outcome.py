@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from fairagent.types import Usage
+from fairagent.types import Debiased, Usage
 
 NOTHING = Usage()
 
@@ -58,15 +58,38 @@ class HitRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class DebiasRecord:
+    """What DebiasRAG did for one answer: how many counterfactual contexts were made, survived and won a place.
+
+    `moved` is by how much the weight of relevance changed, to 6 places.
+    """
+
+    made: int
+    survived: int
+    placed: int
+    moved: float
+
+    @classmethod
+    def of(cls, debiased: Debiased | None) -> DebiasRecord | None:
+        """That of a context; None where nothing was debiased."""
+        if debiased is None:
+            return None
+        moved = round(debiased.theta_after[0] - debiased.theta_before[0], 6)
+        return cls(len(debiased.made), len(debiased.survived), len(debiased.placed), moved)
+
+
+@dataclass(frozen=True, slots=True)
 class AnswerRecord:
     """An answer, who graded it, and the ids of the documents that the filter kept from it.
 
-    `graded_by` is "rule" or "model", or "preference" where the answer is the sentence that a model chose.
+    `graded_by` is "rule" or "model", or "preference" where the answer is the sentence that a model chose. `debiased` is
+    there where its context was.
     """
 
     text: str
     graded_by: str
     removed: tuple[str, ...] = ()
+    debiased: DebiasRecord | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +193,11 @@ def from_line(line: str | bytes) -> Outcome:
 
 
 def _answer(record: dict[str, Any] | None) -> AnswerRecord | None:
-    return AnswerRecord(**{**record, "removed": tuple(record["removed"])}) if record else None
+    if not record:
+        return None
+    debiased = record.get("debiased")
+    made = DebiasRecord(**debiased) if debiased else None
+    return AnswerRecord(**{**record, "removed": tuple(record["removed"]), "debiased": made})
 
 
 def _choice(record: dict[str, Any] | None) -> ChoiceRecord | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Sequence
-from dataclasses import fields
+from dataclasses import astuple, fields
 
 from fairagent.evaluate.comparison import Comparison
 from fairagent.evaluate.cost import costs
@@ -52,13 +52,21 @@ def topics_csv(run: Run) -> str:
 
 
 def answers_csv(run: Run) -> str:
-    """One line for each question and system: what was asked and answered, the grade, and who gave it."""
-    header = ("topic", "system", "kind", *run.measures, "graded_by", "removed", "question", "answer")
+    """One line for each question and system: what was asked and answered, the grade, and who gave it.
+
+    Where a context was debiased, also how many counterfactuals were made, survived and won a place, and how far theta
+    moved.
+    """
+    debiased = any(outcome.answer and outcome.answer.debiased for outcome in answered(run))
+    more = ("made", "survived", "placed", "theta_moved") if debiased else ()
+    header = ("topic", "system", "kind", *run.measures, "graded_by", "removed", *more, "question", "answer")
     lines = [
         (
             *(outcome.topic, outcome.system, next(filter(None, outcome.values), "")),
             *(outcome.values[""][measure] for measure in run.measures),
-            *(outcome.answer.graded_by, " ".join(outcome.answer.removed), outcome.query, outcome.answer.text),
+            *(outcome.answer.graded_by, " ".join(outcome.answer.removed)),
+            *(astuple(outcome.answer.debiased) if outcome.answer.debiased else [None] * len(more)),
+            *(outcome.query, outcome.answer.text),
         )
         for outcome in answered(run)
         if outcome.answer

@@ -54,6 +54,14 @@ def check_nonnegative(values: FloatArray, name: str) -> None:
         raise DataError(f"{name}{list(place)} is {values[place]:g}, expected a finite number of 0 or more")
 
 
+def check_finite(values: FloatArray, name: str) -> None:
+    """Raise DataError, naming the first place, where a value is nan or infinite."""
+    fit = np.isfinite(values)
+    if not fit.all():
+        place = tuple(np.argwhere(~fit)[0].tolist())
+        raise DataError(f"{name}{list(place)} is {values[place]:g}, expected a finite number")
+
+
 def check_same_length(values: FloatArray, others: FloatArray, names: str) -> None:
     """Raise DataError where two vectors do not have one number a group each."""
     if values.shape != others.shape:

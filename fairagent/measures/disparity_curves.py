@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fairagent.errors import DataError
-from fairagent.measures.checks import as_vector
+from fairagent.measures.checks import as_vector, check_finite
 from fairagent.types import FloatArray
 
 EDGES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
@@ -36,15 +36,15 @@ def disparity_intervals(
 ) -> tuple[DisparityInterval, ...]:
     """The five intervals of `disparity` (v,), with the `utility` (v,) there, beside that of `deterministic` (q,).
 
-    Raises DataError for shapes that do not fit and a disparity outside [0, 1].
+    Raises DataError for shapes that do not fit, what is not finite and a disparity outside [0, 1].
 
     >>> [row.count for row in disparity_intervals([0.1, 0.15, 1.0], [0.5, 0.7, 0.9], [0.8, 0.8])]
     [2, 0, 0, 0, 1]
     """
     where, values = _pair(disparity, utility)
     own = as_vector(deterministic, "deterministic")
-    if where.size and (where.min() < 0 or where.max() > 1):
-        raise DataError(f"disparities lie in [{where.min():g}, {where.max():g}], expected [0, 1]")
+    check_finite(own, "deterministic")
+    _check_shares(where)
     number = np.minimum(np.searchsorted(EDGES, where, side="right") - 1, len(EDGES) - 2)
     return tuple(
         _interval(EDGES[place], EDGES[place + 1], values[number == place], own) for place in range(len(EDGES) - 1)
@@ -52,15 +52,18 @@ def disparity_intervals(
 
 
 def slope(disparity: ArrayLike, relevance: ArrayLike) -> float:
-    """That of the least-squares line of EE-R on EE-D; DataError where all disparities are the same.
+    """That of the least-squares line of EE-R on EE-D.
+
+    Raises DataError where all disparities are the same, for shapes that do not fit and what is not finite.
 
     >>> round(slope([0.0, 0.5, 1.0], [0.1, 0.3, 0.5]), 6)
     0.4
     """
     x, y = _pair(disparity, relevance)
-    spread = x - x.mean()
-    if not (spread @ spread) > 0:
+    # Not by the spread: the mean of equal numbers may be off by rounding.
+    if x.min() == x.max():
         raise DataError("a line takes two different disparities")
+    spread = x - x.mean()
     return float(spread @ (y - y.mean()) / (spread @ spread))
 
 
@@ -68,11 +71,13 @@ def area_under_curve(disparity: ArrayLike, relevance: ArrayLike) -> float:
     """The area under EE-R over EE-D in [0, 1], by trapezoids between the points in the order of EE-D.
 
     Left of the first and right of the last point the curve goes on level; of equal disparities the mean counts.
+    Raises DataError for shapes that do not fit, what is not finite and a disparity outside [0, 1].
 
     >>> area_under_curve([0.5, 0.0, 1.0], [0.5, 0.0, 1.0])
     0.5
     """
     x, y = _pair(disparity, relevance)
+    _check_shares(x)
     at, which = np.unique(x, return_inverse=True)
     height = np.bincount(which, y) / np.bincount(which)
     return float(np.trapezoid([height[0], *height, height[-1]], [0.0, *at, 1.0]))
@@ -103,4 +108,11 @@ def _pair(first: ArrayLike, second: ArrayLike) -> tuple[FloatArray, FloatArray]:
     x, y = as_vector(first, "the first values"), as_vector(second, "the second values")
     if x.shape != y.shape:
         raise DataError(f"{len(x)} and {len(y)} values do not go together")
+    check_finite(x, "the first values")
+    check_finite(y, "the second values")
     return x, y
+
+
+def _check_shares(disparity: FloatArray) -> None:
+    if disparity.min() < 0 or disparity.max() > 1:
+        raise DataError(f"disparities lie in [{disparity.min():g}, {disparity.max():g}], expected [0, 1]")

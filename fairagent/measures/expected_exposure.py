@@ -98,7 +98,8 @@ def expected_exposure(exposure: ArrayLike, useful: ArrayLike, k: int, compat: Co
     `compat="authors"`: EE-D from 0 to k; EE-R counts useful items alone, though its upper bound counts all, from 0;
     EE-L likewise, from 0 to |e*|^2 + k; k stays k where n < k. For what their code cannot count (no useful item, or
     all n = m <= k) the paper's values stand.
-    Raises DataError for shapes that do not fit, values outside [0, 1] and k < 1.
+    Raises DataError for shapes that do not fit, values outside [0, 1], a sum above k' (rankings that were not cut at k)
+    and k < 1. Rankings of fewer than k' items leave a sum below k', and values that may be outside the bounds.
 
     >>> found = expected_exposure([1.0, 0.5, 0.5, 0.0], [True, False, False, False], k=2)
     >>> round(found.disparity.raw, 4), round(found.disparity.normalized, 4), found.relevance.normalized
@@ -108,6 +109,8 @@ def expected_exposure(exposure: ArrayLike, useful: ArrayLike, k: int, compat: Co
     if values.shape != mask.shape:
         raise DataError(f"exposure has shape {values.shape} and useful {mask.shape}, expected (n,) in both")
     n, m, shown = len(mask), int(mask.sum()), _as_shown(k, len(mask))
+    if values.sum() > shown * (1 + 1e-9):
+        raise DataError(f"exposure adds up to {values.sum():g}, expected {shown} or less: cut the rankings at k = {k}")
     target = target_exposure(mask, k)
     if compat == "authors" and m and not (n == m <= k):
         return _authors(values, mask, k)

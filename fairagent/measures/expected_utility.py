@@ -8,16 +8,20 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fairagent.errors import DataError
-from fairagent.measures.checks import as_vector
+from fairagent.measures.checks import as_vector, check_finite
 
 
 def expected_utility(utilities: ArrayLike) -> float:
     """EU: the mean utility of the answers to N sampled rankings, `utilities` (N,), N >= 1.
 
+    Raises DataError for another shape and for what is not finite.
+
     >>> expected_utility([1.0, 0.0, 1.0, 1.0])
     0.75
     """
-    return float(as_vector(utilities, "utilities").mean())
+    values = as_vector(utilities, "utilities")
+    check_finite(values, "utilities")
+    return float(values.mean())
 
 
 def normalized_expected_utility(expected: float, highest: float, worst: float | None = None) -> float:

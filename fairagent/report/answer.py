@@ -109,14 +109,16 @@ def _lines(result: AnswerResult) -> Iterator[Line]:
 
 def _debiased(debiased: Debiased) -> Iterator[Line]:
     moved = abs(debiased.theta_after[0] - debiased.theta_before[0])
-    before, after = (", ".join(f"{weight:.4f}" for weight in pair) for pair in (debiased.theta_before, debiased.theta_after))
+    both = debiased.theta_before, debiased.theta_after
+    before, after = (", ".join(f"{weight:.4f}" for weight in theta) for theta in both)
     avoided, made, dropped = len(debiased.avoided), len(debiased.made), len(debiased.dropped)
     kind = f" of class {debiased.kind}" if debiased.kind else ""
     yield (
         "debiasing",
         Text(
-            f"{avoided} passage{'s' * (avoided != 1)}{kind} to avoid; {made} counterfactual{'s' * (made != 1)} made of them, "
-            f"{len(debiased.survived)} survived the filter, {len(debiased.placed)} won a place; "
+            f"{avoided} passage{'s' * (avoided != 1)}{kind} to avoid; "
+            f"{made} counterfactual{'s' * (made != 1)} made of them, {len(debiased.survived)} survived the filter, "
+            f"{len(debiased.placed)} won a place; "
             f"{dropped} candidate{'s' * (dropped != 1)} dropped; {usage_text(debiased.usage)}"
         ),
     )

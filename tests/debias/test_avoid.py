@@ -66,7 +66,7 @@ def test_the_nearest_passages_of_all_or_of_a_class(tmp_path: Path) -> None:
 
 
 def diagnosing(request: ModelRequest) -> str:
-    """Passages with "all" are biased, against gender where "women" are in them, else against what there is no name for."""
+    """Passages with "all" are biased: against gender where "women" are in them, else against what has no name."""
     line = next(line for line in request.messages[1][1].splitlines() if line.startswith('[{"id"'))
     found = [
         {

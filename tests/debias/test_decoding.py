@@ -42,7 +42,5 @@ def test_generation_with_transformers(tmp_path: Path) -> None:
     options = {"max_new_tokens": 6, "do_sample": False, "pad_token_id": 0}
     written = model.model.generate(**inputs, **options)[0].tolist()
     words = tuple(set(written[-6:]))
-    other = model.model.generate(
-        **inputs, **options, logits_processor=[BiasedWordsProcessor(words, 1e-9)]
-    )[0].tolist()
+    other = model.model.generate(**inputs, **options, logits_processor=[BiasedWordsProcessor(words, 1e-9)])[0].tolist()
     assert not set(words) & set(other[-6:])

@@ -56,7 +56,9 @@ def test_the_shipped_lexicon() -> None:
     words = load_lexicon()
     assert words.order[:4] == ("gender", "race", "nationality", "religion")
     assert len(words.swaps) > 300
-    assert words.swap("The African American priest told his wife.") == "The European American priestess told her husband."
+    assert (
+        words.swap("The African American priest told his wife.") == "The European American priestess told her husband."
+    )
     assert words.swap("She hurt him and HIS father-in-law.") == "He hurt her and HER mother-in-law."
     assert {words.kinds[word] for word in ("he", "black", "ethiopia", "muslim", "elderly", "poor")} == {
         *("gender", "race", "nationality", "religion", "age", "class"),

@@ -48,7 +48,9 @@ def test_equal_groups_are_not_apart_and_three_may_be() -> None:
     assert divergence(np.eye(3)) == pytest.approx(np.log(3))
 
 
-@pytest.mark.parametrize("open_model", [lambda f: CausalModel(str(save_causal(f))), lambda f: MaskedModel(str(save_masked(f)))])
+@pytest.mark.parametrize(
+    "open_model", [lambda f: CausalModel(str(save_causal(f))), lambda f: MaskedModel(str(save_masked(f)))]
+)
 def test_local_models_beside_trying_all_prompts(tmp_path: Path, open_model: Callable[[Path], CausalModel]) -> None:
     completions = LocalCompletions(open_model(tmp_path), ["nurse", "doctor", "judge", "zebra"], batch=5)
     assert (completions.words, completions.left_out) == (("nurse", "doctor", "judge"), ("zebra",))

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 import pytest
 from scipy.stats import linregress, ttest_ind
@@ -48,7 +51,19 @@ def test_area_by_hand() -> None:
 def test_bad_input() -> None:
     with pytest.raises(DataError, match="two different"):
         slope([0.5, 0.5], [0.1, 0.2])
+    # The mean of these is not .1, by rounding.
+    with pytest.raises(DataError, match="two different"):
+        slope([0.1, 0.1, 0.1], [0.1, 0.2, 0.9])
     with pytest.raises(DataError, match="do not go together"):
         area_under_curve([0.5], [0.1, 0.2])
     with pytest.raises(DataError, match="expected \\[0, 1\\]"):
         disparity_intervals([1.2], [0.5], [0.5])
+    with pytest.raises(DataError, match="expected \\[0, 1\\]"):
+        area_under_curve([0.5, 1.5], [0.5, 0.5])
+
+
+@pytest.mark.parametrize("measure", [slope, area_under_curve, partial(disparity_intervals, deterministic=[0.5])])
+@pytest.mark.parametrize(("disparity", "other"), [([0.1, np.nan], [0.5, 0.5]), ([0.1, 0.2], [0.5, np.inf])])
+def test_what_is_not_finite(measure: Callable[..., object], disparity: list[float], other: list[float]) -> None:
+    with pytest.raises(DataError, match="expected a finite number"):
+        measure(disparity, other)

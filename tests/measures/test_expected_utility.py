@@ -15,6 +15,14 @@ def test_by_hand() -> None:
     assert normalized_expected_utility(1.5, 0.5, worst=4.0) == pytest.approx(2.5 / 3.5)
 
 
+@pytest.mark.parametrize(
+    ("utilities", "message"), [([], "shape"), ([[1.0]], "shape"), ([1.0, math.nan], r"utilities\[1\] is nan")]
+)
+def test_utilities_that_have_no_mean(utilities: list[float], message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        expected_utility(utilities)
+
+
 def test_where_nothing_was_ever_worth_anything() -> None:
     assert normalized_expected_utility(0.0, 0.0) == 1.0
     assert normalized_expected_utility(4.0, 4.0, worst=4.0) == 1.0

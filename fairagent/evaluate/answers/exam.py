@@ -17,12 +17,12 @@ from fairagent.evaluate.answers.asking import Asker
 from fairagent.evaluate.answers.grading import Grade, Grader
 from fairagent.evaluate.answers.questions import Graded, Question, read_questions
 from fairagent.evaluate.judge import step_record
-from fairagent.evaluate.outcome import AnswerRecord, HitRecord, Outcome, took
+from fairagent.evaluate.outcome import AnswerRecord, DebiasRecord, HitRecord, Outcome, took
 from fairagent.evaluate.plan import Plan, QuestionsPlan, SystemPlan
 from fairagent.evaluate.systems import System
 from fairagent.llm.models import Models
 from fairagent.prompts import Prompts
-from fairagent.types import Answer, AnswerResult, Topic, Usage
+from fairagent.types import Answer, AnswerResult, Debiased, Topic, Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Examinee:
     sees_groups: bool = False
     debiasing: DebiasRAG | None = None
 
-    def answer(self, question: Question) -> tuple[Answer, Usage, AnswerResult | None]:
+    def answer(self, question: Question) -> tuple[Answer, Usage, AnswerResult | None, Debiased | None]:
         """The answer to a question, what all of it took, and what it came from."""
         if self.agent is None:
             made = self.debiasing.apply(question.query, ()) if self.debiasing else None
@@ -47,9 +47,9 @@ class Examinee:
             except (ModelError, BudgetExceeded) as error:
                 error.usage = (made.usage if made else Usage()) + error.usage
                 raise
-            return answer, (made.usage if made else Usage()) + answer.usage, None
+            return answer, (made.usage if made else Usage()) + answer.usage, None, made
         found = self.agent.answer(Topic(question.id, question.query))
-        return found.answer, found.usage, found
+        return found.answer, found.usage, found, found.debiased
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,7 +73,7 @@ class Exam:
         """What one question comes to under one system; raises what asking and judging models raises."""
         started = perf_counter()
         question, examinee = self.questions[id], self.systems[system]
-        answer, usage, found = examinee.answer(question)
+        answer, usage, found, debiased = examinee.answer(question)
         try:
             grade = examinee.grader.grade(question, answer.text)
         except (ModelError, BudgetExceeded) as error:
@@ -94,7 +94,7 @@ class Exam:
             oracle=bool(trace and trace.oracle and examinee.sees_groups),
             seconds=perf_counter() - started,
             failed=None,
-            answer=_record(answer, grade, found),
+            answer=_record(answer, grade, found, debiased),
         )
 
 
@@ -117,8 +117,9 @@ def found_hits(found: AnswerResult | None) -> tuple[HitRecord, ...]:
     return tuple(HitRecord(hit.id, hit.title, hit.score, False, hit.groups) for hit in hits)
 
 
-def _record(answer: Answer, grade: Grade, found: AnswerResult | None) -> AnswerRecord:
-    return AnswerRecord(answer.text, "model" if grade.judged else "rule", removed_ids(found))
+def _record(answer: Answer, grade: Grade, found: AnswerResult | None, debiased: Debiased | None) -> AnswerRecord:
+    grader = "model" if grade.judged else "rule"
+    return AnswerRecord(answer.text, grader, removed_ids(found), DebiasRecord.of(debiased))
 
 
 def removed_ids(found: AnswerResult | None) -> tuple[str, ...]:

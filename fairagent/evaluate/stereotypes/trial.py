@@ -17,7 +17,7 @@ from fairagent.errors import BudgetExceeded, DataError, ModelError
 from fairagent.evaluate.answers.exam import found_hits, removed_ids
 from fairagent.evaluate.answers.questions import Question, read_questions
 from fairagent.evaluate.judge import step_record
-from fairagent.evaluate.outcome import AnswerRecord, ChoiceRecord, Outcome, took
+from fairagent.evaluate.outcome import AnswerRecord, ChoiceRecord, DebiasRecord, Outcome, took
 from fairagent.evaluate.plan import Plan, QuestionsPlan
 from fairagent.evaluate.stereotypes.section import LocalModel
 from fairagent.evaluate.systems import System
@@ -29,7 +29,7 @@ from fairagent.stereotypes.choice import ChoiceScorer
 from fairagent.stereotypes.items import Example, Item
 from fairagent.stereotypes.local import local_scorer
 from fairagent.stereotypes.scorers import BETWEEN, Scored, Scorer
-from fairagent.types import Answer, AnswerResult, Document, Query, Topic, Usage
+from fairagent.types import Answer, AnswerResult, Debiased, Document, Query, Topic, Usage
 
 PREFERRED = "preference"
 """Who grades an answer that is a preferred sentence."""
@@ -67,7 +67,7 @@ class Participant:
     order: Order
     debiasing: DebiasRAG | None = None
 
-    def score(self, question: Question, item: Item) -> tuple[Scored, Usage, AnswerResult | None]:
+    def score(self, question: Question, item: Item) -> tuple[Scored, Usage, AnswerResult | None, Debiased | None]:
         """The scores of the item's sentences, what all of it took, and what the context came from."""
         choosing = Choosing(self.scorer, item, self.order)
         if self.system is None or self.answerer is None:
@@ -78,10 +78,10 @@ class Participant:
             except (ModelError, BudgetExceeded) as error:
                 error.usage = spent + error.usage
                 raise
-            return choosing.scored, spent + answer.usage, None
+            return choosing.scored, spent + answer.usage, None, made
         answerer = replace(self.answerer, generator=choosing)
         found = replace(self.system.agent, answerer=lambda: answerer).answer(Topic(question.id, question.query))
-        return choosing.scored, found.usage, found
+        return choosing.scored, found.usage, found, found.debiased
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -120,7 +120,7 @@ class ChoiceTrial:
         question, participant = self.questions[id], self.participants[system]
         item = question.item
         assert item is not None
-        scored, usage, found = participant.score(question, item)
+        scored, usage, found, debiased = participant.score(question, item)
         if not np.isfinite(scored.scores).all():
             raise DataError(f"{participant.scorer.way}: a sentence's score is no finite number")
         values = item.values(scored.scores, participant.scorer.decimals)
@@ -139,7 +139,7 @@ class ChoiceTrial:
             oracle=bool(trace and trace.oracle and searching and searching.sees_groups),
             seconds=perf_counter() - started,
             failed=None,
-            answer=AnswerRecord(preferred(item, scored), PREFERRED, removed_ids(found)),
+            answer=AnswerRecord(preferred(item, scored), PREFERRED, removed_ids(found), DebiasRecord.of(debiased)),
             choice=choice_record(item, scored, participant.scorer.decimals),
         )
 

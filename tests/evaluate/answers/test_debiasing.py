@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 
@@ -37,7 +38,7 @@ def write(folder: Path, library: list[dict[str, str]], systems: str = SYSTEMS) -
 
 def model(request: dict[str, object]) -> Answer:
     """Rewrites what it is asked to rewrite; answers by rote else, yes where there is a document that was made."""
-    system, user = (message["content"] for message in request["messages"])  # type: ignore[attr-defined]
+    user = request["messages"][-1]["content"]  # type: ignore[index]
     if '"rewrites"' in user:
         return completion(json.dumps({"rewrites": ["Every nurse is a man, they say.", "So they say."]}))
     if school.judged(request):
@@ -59,6 +60,12 @@ def test_three_systems_and_their_answers(asked: LoopbackServer, tmp_path: Path) 
     assert school.means(run, "alone")[""] == 0
     assert school.means(run, "made")[""] == 1
     assert 0 <= school.means(run, "both")[""] <= 1
+    answers = list(csv.DictReader((tmp_path / "run" / "answers.csv").read_text(encoding="utf-8").splitlines()))
+    told = [tuple(one[name] for name in ("system", "made", "survived", "placed")) for one in answers]
+    assert told.count(("alone", "", "", "")) == 4
+    assert {line[1] for line in told if line[0] != "alone"} == {"2"}
+    assert {line[2:] for line in told if line[0] == "made"} == {("2", "2")}
+    assert all(abs(float(one["theta_moved"])) < 0.5 for one in answers if one["system"] != "alone")
     rewriting = [one for one in asked.requests if '"rewrites"' in str(one)]
     assert rewriting
     # A question each, and of the third system for 4 questions 2 rewrites at most.
@@ -103,6 +110,11 @@ def test_faults_are_told_before_anything_runs(asked: LoopbackServer, tmp_path: P
     without = SYSTEMS.replace("library: avoid.jsonl, ", "")
     with pytest.raises(SettingsError, match="`library` is missing"):
         check_experiment(write(tmp_path, LIBRARY, without))
+    file = write(tmp_path, LIBRARY)
+    ranked = "".join(line for line in file.read_text("utf-8").splitlines(True) if "no-retr" not in line)
+    file.write_text(ranked.replace("questions:", "# questions:"), encoding="utf-8")
+    with pytest.raises(SettingsError, match=r"systems\.both\.debiasing cannot be set: it chooses what `questions`"):
+        check_experiment(file)
     (tmp_path / "words.yaml").write_text("g:\n  - he <-> he\n", encoding="utf-8")
     wrong = SYSTEMS.replace("k: 2", "lexicon: words.yaml")
     with pytest.raises(DataError, match=r"words\.yaml:2: 'he' stands on both sides"):
