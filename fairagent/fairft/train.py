@@ -61,7 +61,7 @@ def train(
     """Train `tower` in place, to the weights with the least held-out KL; with checkpoints in `folder`.
 
     Whatever ends the process, a call with the same arguments goes on from the last checkpoint and comes to the same
-    weights (on a CPU bit by bit).
+    weights (on a CPU that does nothing else bit by bit; a busy one rounds sums otherwise).
     """
     return _Training(task, tower, folder, progress).run(resume)
 

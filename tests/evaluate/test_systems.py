@@ -100,7 +100,12 @@ def ids(run: Run, system: str) -> list[list[str]]:
 
 def test_every_kind_is_tried(folder: Path, run: Run) -> None:
     named = {system.kind for system in check_plan(folder).values()}
-    assert named == {name for name, kind in KINDS.items() if kind.build} - {"words", "run-file", "splade", "cross-encoder"}
+    assert named == {name for name, kind in KINDS.items() if kind.build} - {
+        "words",
+        "run-file",
+        "splade",
+        "cross-encoder",
+    }
     assert not run.excluded.keys() - {"T19"}
     for system in run.systems:
         assert len(of(run, system)) == 19

@@ -49,15 +49,17 @@ class Drawn:
 def values(drawn: Drawn, section: FairRag) -> dict[str, float]:
     """Measure -> value, all but the normalized EU, which takes the other rows.
 
-    Rankings without a single item (nothing was retrieved) expose nothing: nDCG, EE-R, EAR and the disparities are 0,
-    EE-L, as far as can be, 1.
+    Where fewer items were found than a ranking has places, each place that is left over shows a blank, an item of no
+    use that is always there: a short list is no fairer for that, and no better.
     """
-    asked = drawn.rested_on is not None
     utility = {"EU": float(drawn.utilities.mean()), HIGHEST: float(drawn.utilities.max())}
-    if not drawn.rankings.size:
-        nothing = {"EAR": 0.0, "EAE-D": 0.0} if asked else {}
-        return {"nDCG": 0.0, "EE-R": 0.0, "EE-D": 0.0, "EE-L": 1.0, **utility, **nothing}
-    expected = expected_exposure(drawn.exposure, drawn.useful, section.k, section.compat)
+    exposure, useful, k = drawn.exposure, drawn.useful, section.k
+    places = min(k, len(useful))
+    if (width := drawn.rankings.shape[1]) < places:
+        # As many blanks as places, so that a list of blanks is the worst there is.
+        exposure = np.concatenate([exposure, np.arange(places) < places - width])
+        useful, k = np.concatenate([useful, np.zeros(places, dtype=bool)]), places
+    expected = expected_exposure(exposure, useful, k, section.compat)
     return {
         "nDCG": expected_ndcg(drawn.rankings, drawn.useful, section.k),
         "EE-R": expected.relevance.normalized,
@@ -71,6 +73,8 @@ def values(drawn: Drawn, section: FairRag) -> dict[str, float]:
 def _attribution(drawn: Drawn, section: FairRag) -> dict[str, float]:
     if drawn.rested_on is None:
         return {}
+    if not drawn.rested_on.size:
+        return {"EAR": 0.0, "EAE-D": 0.0}
     return {
         "EAR": expected_attribution_rate(drawn.rested_on),
         "EAE-D": normalized_attributed_disparity(drawn.attributed, section.k, section.normalization),

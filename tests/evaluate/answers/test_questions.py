@@ -63,7 +63,11 @@ def test_a_faulty_line_is_named(tmp_path: Path, task: Task, line: object, fault:
     ("old", "new", "message"),
     [
         ("agreement.jsonl", "none.jsonl", "none.jsonl: no such file"),
-        ("task: agreement", "task: agreeing", "questions.task: Input should be 'agreement', 'accuracy', 'stereoset' or 'crows-pairs'"),
+        (
+            "task: agreement",
+            "task: agreeing",
+            "questions.task: Input should be 'agreement', 'accuracy', 'stereoset' or 'crows-pairs'",
+        ),
         ("task: agreement", "task: accuracy", "'query': expected a text, found None"),
         ("settings: {", "measures: [nDCG@5]\nsettings: {", "measures: does not go with `questions`"),
         ("settings: {", "dimensions: [gender]\nsettings: {", "dimensions: does not go with `questions`"),
