@@ -59,8 +59,9 @@ def try_prompt(
 ) -> None:
     """Fill a template from a real search, and show what the model would be asked.
 
-    For the refining templates the first turn of the loop is run on the index; the others get the first documents. With
-    --send the model is asked, and its reply is shown with what the index and the loop do with it.
+    For the refining templates the first turn of the loop is run on the index; those that read documents get the first
+    ones, and those that no search can fill are shown with examples. With --send the model is asked, and its reply is
+    shown with what the index and the loop do with it.
     """
     from fairagent.assemble import collection_path
     from fairagent.cli.trial import Listening
@@ -134,11 +135,13 @@ def _trial(
 ) -> Trial:
     from fairagent.agent import FairAgent
     from fairagent.assemble import index_folder, make_reranker, open_retriever
-    from fairagent.cli.trial import REFINERS, ReadingTrial, RefiningTrial, group_named
+    from fairagent.cli.trial import READERS, REFINERS, ExampleTrial, ReadingTrial, RefiningTrial, group_named
     from fairagent.refine.none import NoRefiner
 
     aim = group_named(group, collection, settings) if group is not None else None
     retriever = open_retriever(collection, index_folder(collection, settings), settings)
+    if id not in (*REFINERS, *READERS):
+        return ExampleTrial(prompts, id, query)
     if id not in REFINERS:
         return ReadingTrial(prompts, id, retriever, query, documents, answer)
     agent = FairAgent(collection, retriever, NoRefiner(), make_reranker(settings, retriever), settings)

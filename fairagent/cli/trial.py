@@ -16,6 +16,7 @@ from fairagent.llm import Model, ModelReply, ModelRequest
 from fairagent.llm.base import Message
 from fairagent.llm.clean import query_shown
 from fairagent.prompts import Prompts
+from fairagent.prompts.specimens import SPECIMENS
 from fairagent.refine.asking import PROMPTS, AskingRefiner
 from fairagent.refine.base import RefineState
 from fairagent.retrieve.base import texts_for
@@ -25,6 +26,9 @@ from fairagent.types import Group, Query, Refinement, Usage
 
 REFINERS = {prompt: refiner for refiner, prompt in PROMPTS.items()}
 """Template's id -> the refiner that asks with it."""
+
+READERS = ("answer", "ask", "attribute", "fairness_filter", "utility_filter")
+"""Templates that are given what a search finds; the others are tried with examples."""
 
 ANSWER = "Nothing is known about this."
 """The answer that `attribute` is tried with where none is given."""
@@ -181,7 +185,28 @@ class ReadingTrial:
         return given | {"answer": self.answer or ANSWER} if self.name == "attribute" else given
 
 
-Trial = RefiningTrial | ReadingTrial
+@dataclass(frozen=True, slots=True)
+class ExampleTrial:
+    """A template of which no search gives the values: the examples that it is checked with, and the user's query."""
+
+    prompts: Prompts
+    name: str
+    query: Query
+
+    def show(self) -> Asked:
+        """The messages with the examples."""
+        given = dict(SPECIMENS[self.name])
+        if "query" in given:
+            given["query"] = query_shown(self.query.text)
+        return Asked(self.prompts.render(self.name, **given), f"{self.name} with examples: no search fills it")
+
+    def send(self, model: Listening) -> Heard:
+        """The model's reply as it is."""
+        reply = model.complete(ModelRequest(self.show().messages, max_tokens=self.prompts[self.name].head.max_tokens))
+        return Heard(tuple(model.texts), (), "", reply.usage)
+
+
+Trial = RefiningTrial | ReadingTrial | ExampleTrial
 
 
 def group_named(label: str, collection: Collection, settings: Settings) -> Group:

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from fairagent.cli.trial import READERS, REFINERS
 from fairagent.prompts import Prompts, shipped_folder
+from fairagent.prompts.specimens import SPECIMENS
 from fairagent.testing import LoopbackServer, completion
 
 from .conftest import Call, Small
@@ -303,3 +305,11 @@ def test_where_the_loop_would_not_ask_it_says_so(call: Call, small: Small, serve
 def test_there_has_to_be_something_to_search_for(call: Call, small: Small) -> None:
     assert call("prompts", "try", "refine_query", *small.options).exit_code == 2
     assert call("prompts", "try", "refine_query", "--query", "lawyer").exit_code == 2
+
+
+def test_try_fills_every_other_template_with_examples(call: Call, small: Small) -> None:
+    for name in sorted(SPECIMENS.keys() - {*REFINERS, *READERS}):
+        result = call("prompts", "try", name, "--query", "a lawyer of Oz", *small.options)
+        assert result.exit_code == 0, result.output
+        assert "with examples" in result.output
+        assert ("a lawyer of Oz" in result.output) == ("query" in SPECIMENS[name])
