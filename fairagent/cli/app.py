@@ -12,6 +12,7 @@ from typer.core import TyperGroup
 
 from fairagent.cli import (
     answer,
+    avoid,
     cache,
     config,
     demo,
@@ -70,6 +71,7 @@ app.command("estimate")(estimate.estimate)
 app.command("report")(report.report)
 app.command("doctor")(doctor.doctor)
 app.command("config")(config.config)
+app.add_typer(avoid.avoid, name="avoid")
 app.add_typer(prompts.prompts, name="prompts")
 app.add_typer(cache.cache, name="cache")
 app.add_typer(stereotypes.stereotypes, name="stereotypes")

@@ -1,0 +1,113 @@
+"""`fairagent avoid`: make an avoid library for DebiasRAG, from passages or from what a local model completes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fairagent.cli.options import Assignments, LogPrompts, SettingsFile, logged, settings_of
+from fairagent.errors import UsageError
+
+if TYPE_CHECKING:
+    from fairagent.likelihood.causal import CausalModel
+    from fairagent.likelihood.masked import MaskedModel
+
+avoid = typer.Typer(no_args_is_help=True, help="Make an avoid library, the passages that DebiasRAG keeps away from.")
+
+Out = Annotated[Path, typer.Option("--out", metavar="FILE", help="The library (JSON lines).", show_default=False)]
+
+
+@avoid.command("diagnose")
+def diagnose(
+    data: Annotated[
+        Path, typer.Option("--data", metavar="FILE", help="Passages (JSON lines with id and text).", show_default=False)
+    ],
+    out: Out,
+    classes: Annotated[
+        list[str] | None,
+        typer.Option("--class", metavar="NAME", help="A bias class; may be repeated. (default: the lexicon's)"),
+    ] = None,
+    batch: Annotated[int, typer.Option("--batch", metavar="N", min=1, help="Passages in one call.")] = 10,
+    settings: SettingsFile = None,
+    assignments: Assignments = None,
+    log_prompts: LogPrompts = False,
+) -> None:
+    """Let the settings' model say which of your passages are biased, and against whom; those are the library.
+
+    Replies are kept: whatever ends the work, repeat the command, and nothing is paid for twice.
+    """
+    from fairagent.debias.avoid import read_avoid, write_avoid
+    from fairagent.debias.diagnosis import diagnose as diagnosed
+    from fairagent.debias.lexicon import load_lexicon
+    from fairagent.llm.models import Models
+    from fairagent.prompts import Prompts
+    from fairagent.types import Document
+
+    chosen = settings_of(settings, assignments, model=logged(log_prompts))
+    passages = [Document(one.id, one.text) for one in read_avoid(data)]
+    kinds = classes or list(load_lexicon(chosen.debiasing.lexicon).order)
+    models = Models.of(chosen)
+    try:
+        found = diagnosed(models.open(chosen.model), Prompts(chosen.prompts), passages, kinds, batch)
+    finally:
+        models.close()
+    if not found.passages:
+        raise UsageError(f"the model finds none of {found.seen} passages biased, so there is no library to write")
+    write_avoid(out, found.passages)
+    typer.echo(f"{out}: {len(found.passages):,} of {found.seen:,} passages, in {found.usage.calls:,} calls")
+
+
+@avoid.command("search")
+def search(
+    model: Annotated[
+        str, typer.Option("--model", metavar="NAME", help="A local model: folder or name.", show_default=False)
+    ],
+    groups: Annotated[
+        list[str],
+        typer.Option(
+            "--group", metavar="A/B", help="Words that differ in the group alone, e.g. he/she.", show_default=False
+        ),
+    ],
+    words: Annotated[
+        Path, typer.Option("--words", metavar="FILE", help="What may complete a sentence, a word a line.")
+    ],
+    vocabulary: Annotated[
+        Path, typer.Option("--vocabulary", metavar="FILE", help="What prompts are made of, a word a line.")
+    ],
+    out: Out,
+    masked: Annotated[bool, typer.Option("--masked", help="The model fills in masks; else it goes on.")] = False,
+    length: Annotated[int, typer.Option("--length", metavar="N", min=1, help="Words of a prompt at most.")] = 5,
+    width: Annotated[int, typer.Option("--width", metavar="N", min=1, help="Prompts that are kept.")] = 10,
+    kind: Annotated[str, typer.Option("--class", metavar="NAME", help="The bias class of what is found.")] = "",
+    device: Annotated[str, typer.Option("--device", metavar="NAME", help="torch's. (default: a GPU if any)")] = "",
+) -> None:
+    """Search for prompts after which a local model goes on differently for each group (Auto-Debias)."""
+    from fairagent.debias.avoid import write_avoid
+    from fairagent.debias.prompt_search import LocalCompletions, passages_of, search_prompts
+    from fairagent.likelihood.causal import CausalModel
+    from fairagent.likelihood.masked import MaskedModel
+
+    members = [tuple(word.strip() for word in group.split("/")) for group in groups]
+    opened: CausalModel | MaskedModel = MaskedModel(model, device) if masked else CausalModel(model, device)
+    completions = LocalCompletions(opened, _lines(words))
+    found = search_prompts(completions, members, _lines(vocabulary), length, width)
+    passages = passages_of(found, completions, members, kind)
+    write_avoid(out, passages)
+    for prompt in found:
+        typer.echo(f"{prompt.divergence:.4f}  {prompt.text}")
+    if completions.left_out:
+        typer.echo(f"left out, more than one token of the model's: {', '.join(completions.left_out)}")
+    typer.echo(f"{out}: {len(passages):,} passages from {len(found):,} prompts")
+
+
+def _lines(path: Path) -> list[str]:
+    """The words of a file, a word a line; UsageError where there are none."""
+    try:
+        found = [line.strip() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path}: cannot be read ({error})") from None
+    if not found:
+        raise UsageError(f"{path}: holds no word")
+    return found

@@ -1,0 +1,67 @@
+"""`fairagent avoid`: libraries by a model's diagnosis and by a search over prompts."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tiny_models
+
+from fairagent.debias.avoid import AvoidPassage, read_avoid, write_avoid
+from fairagent.testing import Answer, LoopbackServer, completion
+
+from .conftest import Call
+
+
+def says(request: dict[str, Any]) -> Answer:
+    """Whatever speaks of all nurses is biased against a gender."""
+    told = request["messages"][-1]["content"]
+    found = re.findall(r'"id": "(\w+)".*?"text": "(.*?)"', told, flags=re.DOTALL)
+    diagnoses = [{"id": id, "biased": "All" in text, "kind": "gender" if "All" in text else ""} for id, text in found]
+    return completion(json.dumps({"diagnoses": diagnoses}))
+
+
+def test_diagnose(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data, out = tmp_path / "passages.jsonl", tmp_path / "avoid.jsonl"
+    write_avoid(data, [AvoidPassage("a", "All nurses are women."), AvoidPassage("b", "A nurse works in a hospital.")])
+    arguments = ("avoid", "diagnose", "--data", str(data), "--out", str(out), "--set", "model.name=tiny")
+    with LoopbackServer(says) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        done = call(*arguments)
+        assert done.exit_code == 0, done.output
+        assert read_avoid(out) == (AvoidPassage("a", "All nurses are women.", "gender"),)
+        assert "1 of 2 passages, in 1 calls" in done.stdout
+        write_avoid(data, [AvoidPassage("b", "A nurse works in a hospital.")])
+        none = call(*arguments)
+    assert none.exit_code == 2
+    assert "none of 1 passages biased" in none.output
+    assert len(read_avoid(out)) == 1
+
+
+def test_search(call: Call, tmp_path: Path) -> None:
+    model = tiny_models.save_causal(tmp_path / "causal")
+    words, vocabulary, out = tmp_path / "words.txt", tmp_path / "vocabulary.txt", tmp_path / "avoid.jsonl"
+    words.write_text("nurse\njudge\ndoctor\nunheardof\n")
+    vocabulary.write_text("is\na\nthe\n")
+    files = ("--words", str(words), "--vocabulary", str(vocabulary), "--out", str(out))
+    done = call(
+        *("avoid", "search", "--model", str(model), "--group", "he/she", *files),
+        *("--length", "2", "--width", "3", "--class", "gender"),
+    )
+    assert done.exit_code == 0, done.output
+    found = read_avoid(out)
+    assert len(found) == 3 * 2
+    assert {one.kind for one in found} == {"gender"}
+    assert all(re.fullmatch(r"(he|she)( (is|a|the)){1,2} (nurse|judge|doctor)", one.text) for one in found)
+    assert "left out, more than one token of the model's: unheardof" in done.stdout
+    divergences = [float(line.split()[0]) for line in done.stdout.splitlines()[:3]]
+    assert divergences == sorted(divergences, reverse=True)
+    words.write_text("\n")
+    empty = call("avoid", "search", "--model", str(model), "--group", "he/she", *files)
+    assert empty.exit_code == 2
+    assert "holds no word" in empty.output
+    uneven = call("avoid", "search", "--model", str(model), "--group", "he", *files)
+    assert uneven.exit_code == 2
