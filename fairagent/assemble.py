@@ -202,7 +202,7 @@ def make_debiasing(settings: Settings, model: Callable[[], Model], prompts: Prom
     from fairagent.debias.synthesis import Rewriter
     from fairagent.debias.theta import Theta
     from fairagent.likelihood.causal import CausalModel
-    from fairagent.retrieve.encoder import BUNDLED, SentenceEncoder
+    from fairagent.retrieve.encoder import BUNDLED, open_encoder
 
     if not chosen.library:
         raise SettingsError(
@@ -211,7 +211,7 @@ def make_debiasing(settings: Settings, model: Callable[[], Model], prompts: Prom
         )
     theta = Theta(chosen.theta, chosen.rate, chosen.streaming)
     lexicon, passages = load_lexicon(chosen.lexicon), read_avoid(chosen.library)
-    encoder = SentenceEncoder(chosen.encoder or BUNDLED)
+    encoder = open_encoder(chosen.encoder or BUNDLED)
     scorer = CausalModel(chosen.scorer) if chosen.scorer and chosen.rewrites else None
     rewriter = Rewriter(model(), prompts, chosen.rewrites, scorer) if chosen.rewrites else None
     index, exempt = AvoidIndex(passages, lexicon, encoder), chosen.exempt_synthesized
@@ -233,7 +233,7 @@ def _generator(settings: Settings, retriever: Retriever, model: Callable[[], Mod
 def make_attributor(settings: Settings, model: Callable[[], Model], prompts: Prompts) -> Attributor | None:
     """The attributor that the settings name, if any; it asks what `model` opens."""
     from fairagent.attribute import CitationAttributor, EmbeddingAttributor, JudgeAttributor, NliAttributor
-    from fairagent.retrieve.encoder import BUNDLED, SentenceEncoder
+    from fairagent.retrieve.encoder import BUNDLED, open_encoder
 
     chosen = settings.attribution
     if chosen.kind == "none":
@@ -243,7 +243,7 @@ def make_attributor(settings: Settings, model: Callable[[], Model], prompts: Pro
     if chosen.kind == "judge":
         return JudgeAttributor(model(), prompts)
     if chosen.kind == "embeddings":
-        return EmbeddingAttributor(SentenceEncoder(chosen.encoder or BUNDLED), chosen.threshold)
+        return EmbeddingAttributor(open_encoder(chosen.encoder or BUNDLED), chosen.threshold)
     if not chosen.encoder:
         raise SettingsError(
             "attribution.kind is nli, which needs a local model for natural language inference: give its folder, or "

@@ -149,7 +149,7 @@ def seat(
 ) -> None:
     """Measure by SEAT (or WEAT) how unlike two sets of texts are in what an encoder puts them close to."""
     from fairagent.report.record import to_json
-    from fairagent.retrieve.encoder import BUNDLED, SentenceEncoder
+    from fairagent.retrieve.encoder import BUNDLED, open_encoder
     from fairagent.stereotypes.files import read_seat
     from fairagent.stereotypes.seat import GENDER, mean_effect
     from fairagent.stereotypes.seat import seat as run
@@ -158,7 +158,7 @@ def seat(
     names = list(there) if tests and ALL in tests else tests or list(GENDER)
     if missing := [name for name in names if name not in there]:
         raise UsageError(f"{data} has no test {missing[0]!r}; there are: {', '.join(there)}")
-    encoder = SentenceEncoder(model or BUNDLED, device)
+    encoder = open_encoder(model or BUNDLED, device)
     with progress_bar() as bar:
         task = bar.add_task("SEAT", total=len(names))
         results = run(
