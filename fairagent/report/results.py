@@ -142,7 +142,7 @@ def _finding(run: Run, dimension: str) -> Finding | None:
     best = max((compared[system, measure] for system in others), key=_worth)
     beside = [
         (rows[best.system, m], rows[run.baseline, m])
-        for rows in (comparisons_of(run, RELEVANCE), compared)
+        for rows in ((comparisons_of(run, RELEVANCE), compared) if dimension else (compared,))
         for m in run.measures
         if m != measure and {(best.system, m), (run.baseline, m)} <= rows.keys()
     ]
