@@ -45,6 +45,9 @@ def check_rows(systems: Mapping[str, SystemPlan], section: FairRag, problems: Pr
     """Add what is wrong with the systems that rankings are drawn from."""
     for name, system in systems.items():
         attribution = system.settings.attribution.kind
+        if system.settings.debiasing.kind != "none":
+            message = f"systems.{name}.debiasing: cannot be set: it is about what is drawn, and adds nothing to that"
+            problems.add(SettingsError, message)
         if not section.lamp:
             if attribution == "none":
                 message = f"systems.{name}: attribution.kind is none, and EAR and EAE-D are about what answers rest on"

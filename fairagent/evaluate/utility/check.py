@@ -29,8 +29,9 @@ def check_section(
     for key in DECIDED:
         if key in described.model_fields_set:
             problems.add(SettingsError, f"{key}: does not go with `utility`, which says itself what is measured")
-    if any(system.settings.filtering.kind != "none" for system in systems.values()):
-        problems.add(SettingsError, "filtering: cannot be set: here a generator is given all k documents")
+    for stage in ("filtering", "debiasing"):
+        if any(getattr(system.settings, stage).kind != "none" for system in systems.values()):
+            problems.add(SettingsError, f"{stage}: cannot be set: here a generator is given all k documents")
     problems.attempt("utility.similarity", check_similarity, section.similarity)
     if len({generator(system) for system in systems.values()}) > 1:
         problems.add(

@@ -175,6 +175,7 @@ def test_a_run_goes_on_where_it_was_and_refuses_other_draws(run: Run, folder: Pa
         (("seed: 7", "measures: [nDCG@20]"), "measures: does not go with `fair_rag`"),
         (("{sentences: 1}", "{sentences: 1}, attribution: {kind: none}"), "attribution.kind is none"),
         (("seed: 7", "baseline: plain α=3"), "no system 'plain α=3'"),
+        (("{sentences: 1}", "{sentences: 1}, debiasing: {kind: debias-rag}"), "systems.plain.debiasing: cannot be set"),
     ],
 )
 def test_bad_input(tmp_path: Path, change: tuple[str, str], message: str) -> None:

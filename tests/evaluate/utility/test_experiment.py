@@ -218,6 +218,7 @@ def test_grades_that_run_the_other_way(same_words: None, tmp_path: Path) -> None
         ("seed: 5", "measures: [nDCG@5]", "measures: does not go with `utility`"),
         ("seed: 5", "dimensions: [gender]", "dimensions: does not go with `utility`"),
         ("seed: 5", "settings: {filtering: {kind: fair}}", "filtering: cannot be set"),
+        ("seed: 5", "settings: {debiasing: {kind: debias-rag}}", "debiasing: cannot be set"),
         ("{system: words}", "{system: words, answering: {sentences: 2}}", "are one for all in a utility experiment"),
         ("  NRel:", "  words reversed: {system: words}\n  NRel:", "a name is that of another's row"),
         (
