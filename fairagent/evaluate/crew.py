@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager
@@ -36,27 +38,48 @@ class Crew:
         running: set[Future[T]] = set()
         error: BaseException | None = None
         while True:
-            for work, arguments in islice(rest, self.width - len(running) if error is None else 0):
-                running.add(self.executor.submit(work, *arguments))
-            if not running:
-                break
             try:
-                done, running = wait(running, return_when=FIRST_COMPLETED)
+                with undisturbed():
+                    for work, arguments in islice(rest, self.width - len(running) if error is None else 0):
+                        running.add(self.executor.submit(work, *arguments))
+                if not running:
+                    break
+                # What is done stays among the running until it is kept: Ctrl-C may come in between.
+                done = wait(running, return_when=FIRST_COMPLETED).done
+                with undisturbed():
+                    for future in done:
+                        running.discard(future)
+                        if future.cancelled():
+                            continue
+                        if (raised := future.exception()) is None:
+                            keep(future.result())
+                        else:
+                            error = error or raised
             except KeyboardInterrupt as interrupt:
                 if error is not None:
                     raise
-                error, done = interrupt, set()
-            for future in done:
-                if future.cancelled():
-                    continue
-                if (raised := future.exception()) is None:
-                    keep(future.result())
-                else:
-                    error = error or raised
+                error = interrupt
             if error is not None:
                 running = {future for future in running if not future.cancel()}
         if error is not None:
             raise error
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Let Ctrl-C wait for the end of the block. It reaches the main thread alone, so others need no such block."""
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or before in (signal.SIG_IGN, None):
+        yield
+        return
+    pressed: list[int] = []
+    signal.signal(signal.SIGINT, lambda number, frame: pressed.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if pressed:
+        raise KeyboardInterrupt
 
 
 @contextmanager

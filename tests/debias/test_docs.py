@@ -68,3 +68,8 @@ def test_the_split_and_the_experiment(shared: Path, tmp_path: Path, monkeypatch:
     checked = check_experiment(file)
     assert len(checked.plan.topics) == 2086
     assert [system.debiases for system in checked.plan.systems.values()] == [False] * 3 + [True] * 4
+    # TrustLLM's questions beside it, found from wherever the file lies.
+    text = (source / "agreement.yaml").read_text(encoding="utf-8")
+    checked = check_experiment(written(made / "agreement.yaml", text.replace("../../../shared", str(shared))))
+    assert len(checked.plan.topics) == 1000
+    assert [system.debiases for system in checked.plan.systems.values()] == [False] * 3 + [True] * 3

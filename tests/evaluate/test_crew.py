@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import os
+import signal
 import threading
 import time
 from pathlib import Path
@@ -57,6 +59,53 @@ def test_the_first_error_ends_it_and_what_runs_is_kept() -> None:
         crew.for_each(((work, (name,)) for name in names), kept.append)
     assert "slow" in kept
     assert len(kept) < 10
+
+
+def test_ctrl_c_while_something_is_kept_waits_for_what_runs() -> None:
+    begun: list[int] = []
+    kept: list[int] = []
+
+    def work(number: int) -> int:
+        begun.append(number)
+        time.sleep(0.05 * number)
+        return number
+
+    def keep(number: int) -> None:
+        if not kept:
+            signal.raise_signal(signal.SIGINT)
+        kept.append(number)
+
+    before = signal.getsignal(signal.SIGINT)
+    with threads(3) as crew, pytest.raises(KeyboardInterrupt):
+        crew.for_each(((work, (number,)) for number in range(20)), keep)
+    assert sorted(kept) == sorted(begun)
+    assert 3 <= len(kept) < 20
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_a_second_ctrl_c_does_not_wait() -> None:
+    started, hold = threading.Event(), threading.Event()
+    kept: list[int] = []
+
+    def work(number: int) -> int:
+        started.set()
+        assert number == 0 or hold.wait(10)
+        return number
+
+    def keep(number: int) -> None:
+        kept.append(number)
+        signal.raise_signal(signal.SIGINT)
+        # The second comes while what runs is waited for.
+        threading.Timer(0.2, os.kill, [os.getpid(), signal.SIGINT]).start()
+
+    try:
+        with threads(2) as crew:
+            with pytest.raises(KeyboardInterrupt):
+                crew.for_each(((work, (number,)) for number in range(3)), keep)
+            assert kept == [0]
+            hold.set()
+    finally:
+        hold.set()
 
 
 @pytest.mark.parametrize("workers", [0, -1])
