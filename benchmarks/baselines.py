@@ -12,11 +12,10 @@ from __future__ import annotations
 
 import argparse
 import math
-import time
-from collections.abc import Callable
 
 import numpy as np
 from scipy.stats import binom
+from timing import Way, milliseconds
 
 from fairagent.rerank.deltr import fit_deltr
 from fairagent.rerank.deltr_loss import Batch, JudgedQuery, deltr_gradient
@@ -24,19 +23,6 @@ from fairagent.rerank.dlf_loss import exposure_loss
 from fairagent.rerank.fa_star_ir_tables import adjusted, fail_probability
 from fairagent.rerank.mmr import mmr
 from fairagent.retrieve.plackett_luce import placement_log_probabilities, sample_rankings
-
-Way = Callable[[], object]
-
-
-def milliseconds(way: Way, seconds: float) -> float:
-    """The median time of a call; at least three calls."""
-    times: list[float] = []
-    end = time.perf_counter() + seconds
-    while len(times) < 3 or time.perf_counter() < end:
-        start = time.perf_counter()
-        way()
-        times.append(time.perf_counter() - start)
-    return 1000 * float(np.median(times))
 
 
 def line(name: str, ours: Way, naive: Way, seconds: float, authors: tuple[float, float] | None = None) -> None:

@@ -11,27 +11,15 @@ from __future__ import annotations
 
 import argparse
 import math
-import time
-from collections.abc import Callable
 
 import numpy as np
+from timing import milliseconds
 
 from fairagent.debias.avoid import unit
 from fairagent.debias.pool import rerank
 from fairagent.debias.theta import Theta
 
 K, TAU = 3, 0.9
-
-
-def milliseconds(way: Callable[[], object], seconds: float) -> float:
-    """The median time of a call; at least three calls."""
-    times: list[float] = []
-    end = time.perf_counter() + seconds
-    while len(times) < 3 or time.perf_counter() < end:
-        start = time.perf_counter()
-        way()
-        times.append(time.perf_counter() - start)
-    return 1000 * float(np.median(times))
 
 
 def naive(vectors: list[list[float]], query: list[float], avoided: list[list[float]]) -> list[int]:

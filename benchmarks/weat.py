@@ -12,25 +12,13 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import time
-from collections.abc import Callable
 
 import numpy as np
+from timing import milliseconds
 
 from fairagent.measures.weat import association_test
 
 DIMENSIONS = 768
-
-
-def milliseconds(way: Callable[[], object], seconds: float) -> float:
-    """The median time of a call; at least three calls."""
-    times: list[float] = []
-    end = time.perf_counter() + seconds
-    while len(times) < 3 or time.perf_counter() < end:
-        start = time.perf_counter()
-        way()
-        times.append(time.perf_counter() - start)
-    return 1000 * float(np.median(times))
 
 
 def plain(

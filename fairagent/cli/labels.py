@@ -26,7 +26,7 @@ def labels(
     from fairagent.cli.evaluate import LOG_PROMPTS
     from fairagent.evaluate.check import check_experiment
     from fairagent.evaluate.crew import threads
-    from fairagent.evaluate.fair_rag.lamp import generators, read_lamp
+    from fairagent.evaluate.fair_rag.lamp import generators, lamp_of
     from fairagent.llm.models import Models
 
     chosen = {LOG_PROMPTS: "true"} if logged(log_prompts) else {}
@@ -35,7 +35,7 @@ def labels(
     if not (plan.fair_rag and plan.fair_rag.lamp):
         raise UsageError(f"{file}: has no `fair_rag: {{lamp: ...}}`, so there is nothing to label")
     models = Models(plan.cache, plan.budget, plan.prices)
-    lamp = read_lamp(plan.fair_rag.lamp)
+    lamp = lamp_of(checked.collection)
     try:
         with threads(workers) as crew:
             for one in generators(plan.systems, lamp, plan.fair_rag.lamp).values():

@@ -96,7 +96,7 @@ class Bench:
             exam = ChoiceTrial if plan.questions.task in CHOICES else Exam
             trial = exam.open(plan, plan.questions, systems, models)
         elif plan.fair_rag and plan.fair_rag.lamp:
-            trial = LampTrial.open(plan, plan.fair_rag, plan.fair_rag.lamp, models)
+            trial = LampTrial.open(plan, plan.fair_rag, plan.fair_rag.lamp, collection, models)
         elif plan.fair_rag:
             trial = FairRagTrial.open(plan, plan.fair_rag, Judge.of(plan, collection), systems, models)
         elif plan.utility:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fairagent.errors import DataError
-from fairagent.measures.checks import as_rankings, as_vector, check_nonnegative
+from fairagent.measures.checks import as_rankings, as_shares, as_shown, check_shares
 from fairagent.measures.exposure import group_exposure
 from fairagent.types import FloatArray
 
@@ -59,7 +59,7 @@ def attributed_disparity(exposure: ArrayLike) -> float:
     >>> attributed_disparity([1.0, 0.0, 0.5])
     1.25
     """
-    return float(np.square(_as_exposure(exposure)).sum())
+    return float(np.square(as_shares(exposure, "attributed exposure")).sum())
 
 
 def disparity_bounds(exposure: ArrayLike, k: int, given: Normalization = "conditional") -> tuple[float, float]:
@@ -76,8 +76,8 @@ def disparity_bounds(exposure: ArrayLike, k: int, given: Normalization = "condit
     >>> disparity_bounds([1.0, 0.0, 0.5], k=2)
     (0.75, 1.25)
     """
-    values = _as_exposure(exposure)
-    shown = _as_shown(k, len(values))
+    values = as_shares(exposure, "attributed exposure")
+    shown = as_shown(k, len(values))
     if given == "unconditional":
         return 0.0, float(shown)
     if given == "rescaled":
@@ -99,12 +99,12 @@ def normalized_attributed_disparity(exposure: ArrayLike, k: int, given: Normaliz
     >>> normalized_attributed_disparity([1.0, 0.0, 0.5], k=2)
     1.0
     """
-    values = _as_exposure(exposure)
+    values = as_shares(exposure, "attributed exposure")
     total = float(values.sum())
     least, most = disparity_bounds(values, k, given)
     if total <= 0.0 or most - least <= 1e-12 * most:
         return 0.0
-    scale = _as_shown(k, len(values)) / total if given == "rescaled" else 1.0
+    scale = as_shown(k, len(values)) / total if given == "rescaled" else 1.0
     return (attributed_disparity(values) * scale**2 - least) / (most - least)
 
 
@@ -125,7 +125,7 @@ def attributed_group_exposure(memberships: FloatArray, weights: FloatArray, attr
     weights = np.asarray(weights, dtype=np.float64)
     if shares.ndim != 1 or shares.shape != weights.shape:
         raise DataError(f"attributed has shape {shares.shape} and weights {weights.shape}, expected (k,) in both")
-    _check_shares(shares, "attributed")
+    check_shares(shares, "attributed")
     return group_exposure(memberships, weights * shares)
 
 
@@ -133,25 +133,5 @@ def _as_entailed(values: ArrayLike) -> FloatArray:
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 2 or not array.size:
         raise DataError(f"entailed has shape {array.shape}, expected (N, k): a row an answer, a column a place")
-    _check_shares(array, "entailed")
+    check_shares(array, "entailed")
     return array
-
-
-def _as_exposure(values: ArrayLike) -> FloatArray:
-    array = as_vector(values, "attributed exposure")
-    _check_shares(array, "attributed exposure")
-    return array
-
-
-def _as_shown(k: int, n: int) -> int:
-    if k < 1:
-        raise DataError(f"the context has k = {k} items, expected 1 or more")
-    return min(k, n)
-
-
-def _check_shares(values: FloatArray, name: str) -> None:
-    check_nonnegative(values, name)
-    # Sums of shares end in rounding.
-    if values.size and values.max() > 1.0 + 1e-9:
-        place = np.unravel_index(int(values.argmax()), values.shape)
-        raise DataError(f"{name}{[int(i) for i in place]} is {values.max():g}, expected a share in [0, 1]")

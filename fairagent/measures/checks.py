@@ -85,3 +85,26 @@ def as_rankings(values: ArrayLike, n: int) -> NDArray[np.int64]:
     if (ordered[:, 1:] == ordered[:, :-1]).any():
         raise DataError("a ranking names an item twice")
     return array.astype(np.int64)
+
+
+def check_shares(values: FloatArray, name: str) -> None:
+    """Raise DataError, naming the place, where a value is no share in [0, 1]."""
+    check_nonnegative(values, name)
+    # Sums of shares end in rounding.
+    if values.size and values.max() > 1.0 + 1e-9:
+        place = np.unravel_index(int(values.argmax()), values.shape)
+        raise DataError(f"{name}{[int(i) for i in place]} is {values.max():g}, expected a share in [0, 1]")
+
+
+def as_shares(values: ArrayLike, name: str) -> FloatArray:
+    """`values` as floats of shape (n,), n >= 1, each in [0, 1]; raises DataError for anything else."""
+    shares = as_vector(values, name)
+    check_shares(shares, name)
+    return shares
+
+
+def as_shown(k: int, n: int) -> int:
+    """How many of `n` items a ranking cut at `k` shows, min(k, n); raises DataError where k < 1."""
+    if k < 1:
+        raise DataError(f"k = {k} items are shown, expected 1 or more")
+    return min(k, n)

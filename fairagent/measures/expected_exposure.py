@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fairagent.errors import DataError
-from fairagent.measures.checks import as_rankings, as_vector, check_nonnegative
+from fairagent.measures.checks import as_rankings, as_shares, as_shown, as_vector
 from fairagent.measures.discounts import Discount
 from fairagent.measures.exposure import group_exposure
 from fairagent.types import FloatArray
@@ -77,7 +77,7 @@ def target_exposure(useful: ArrayLike, k: int) -> FloatArray:
     >>> target_exposure([True, False, False], k=2).tolist()
     [1.0, 0.5, 0.5]
     """
-    mask, shown = _as_useful(useful), _as_shown(k, np.size(useful))
+    mask, shown = _as_useful(useful), as_shown(k, np.size(useful))
     m, n = int(mask.sum()), len(mask)
     if m == 0:
         return np.full(n, shown / n)
@@ -105,10 +105,10 @@ def expected_exposure(exposure: ArrayLike, useful: ArrayLike, k: int, compat: Co
     >>> round(found.disparity.raw, 4), round(found.disparity.normalized, 4), found.relevance.normalized
     (1.5, 0.5, 1.0)
     """
-    mask, values = _as_useful(useful), _as_exposure(exposure)
+    mask, values = _as_useful(useful), as_shares(exposure, "exposure")
     if values.shape != mask.shape:
         raise DataError(f"exposure has shape {values.shape} and useful {mask.shape}, expected (n,) in both")
-    n, m, shown = len(mask), int(mask.sum()), _as_shown(k, len(mask))
+    n, m, shown = len(mask), int(mask.sum()), as_shown(k, len(mask))
     if values.sum() > shown * (1 + 1e-9):
         raise DataError(f"exposure adds up to {values.sum():g}, expected {shown} or less: cut the rankings at k = {k}")
     target = target_exposure(mask, k)
@@ -179,7 +179,7 @@ def weighted_bounds(useful: ArrayLike, browsing: Discount, k: int) -> tuple[Floa
     >>> target.tolist(), bounds[1]
     ([0.75, 0.75, 0.25], 1.3125)
     """
-    mask, shown = _as_useful(useful), _as_shown(k, np.size(useful))
+    mask, shown = _as_useful(useful), as_shown(k, np.size(useful))
     n, m = len(mask), int(mask.sum())
     weights = np.zeros(n)
     weights[:shown] = browsing(shown)
@@ -208,17 +208,3 @@ def _as_useful(useful: ArrayLike) -> NDArray[np.bool_]:
     if mask.ndim != 1 or not mask.size or mask.dtype != np.bool_:
         raise DataError(f"useful is {mask.dtype} of shape {mask.shape}, expected bool of shape (n,), n >= 1")
     return mask.astype(np.bool_)
-
-
-def _as_exposure(exposure: ArrayLike) -> FloatArray:
-    values = as_vector(exposure, "exposure")
-    check_nonnegative(values, "exposure")
-    if values.max() > 1 + 1e-9:
-        raise DataError(f"an exposure is {values.max():g}, expected a share in [0, 1]")
-    return values
-
-
-def _as_shown(k: int, n: int) -> int:
-    if k < 1:
-        raise DataError(f"rankings are cut at k = {k}, expected 1 or more")
-    return min(k, n)

@@ -3,44 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from samplers import DRAWS, Sampler, all_ways
 from scipy.stats import chisquare
 
 from fairagent.retrieve.plackett_luce import (
     oracle_log_scores,
     placement_log_probabilities,
     race,
-    sample_rankings,
     sampler_log_scores,
 )
-from fairagent.retrieve.races import WIDEST, arrivals, bounded, earliest, thinned
-from fairagent.types import FloatArray
 
 pytestmark = pytest.mark.shared
-
-DRAWS = 20_000
-
-Sampler = Callable[[FloatArray, int, np.random.Generator, int], np.ndarray]
-
-
-def by_stream(apart: int) -> Sampler:
-    """How many documents are drawn, here any number of them; what cannot be drawn so races."""
-
-    def sample(log_scores: FloatArray, k: int, rng: np.random.Generator, draws: int) -> np.ndarray:
-        levels = bounded(log_scores)
-        if len(levels) <= apart or len(levels) < k or np.ptp(levels) > WIDEST:
-            return earliest(arrivals(levels, rng, draws), k)
-        return thinned(levels, k, rng, draws, apart)
-
-    return sample
-
-
-all_ways = pytest.mark.parametrize("sample", [sample_rankings, by_stream(1), by_stream(2)], ids=["race", "1", "2"])
 
 
 def load(shared: Path, name: str) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import permutations
 
@@ -10,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from samplers import DRAWS, Sampler, all_ways, by_stream
 from scipy.stats import chisquare
 
 from fairagent.errors import DataError, UsageError
@@ -21,27 +21,8 @@ from fairagent.retrieve.plackett_luce import (
     sampler_log_scores,
     topic_rng,
 )
-from fairagent.retrieve.races import WIDEST, arrivals, bounded, earliest, thinned
+from fairagent.retrieve.races import arrivals, thinned
 from fairagent.types import FloatArray
-
-DRAWS = 20_000
-
-Sampler = Callable[[FloatArray, int, np.random.Generator, int], np.ndarray]
-
-
-def by_stream(apart: int) -> Sampler:
-    """How many documents are drawn, here any number of them; what cannot be drawn so races."""
-
-    def sample(log_scores: FloatArray, k: int, rng: np.random.Generator, draws: int) -> np.ndarray:
-        levels = bounded(log_scores)
-        if len(levels) <= apart or len(levels) < k or np.ptp(levels) > WIDEST:
-            return earliest(arrivals(levels, rng, draws), k)
-        return thinned(levels, k, rng, draws, apart)
-
-    return sample
-
-
-all_ways = pytest.mark.parametrize("sample", [sample_rankings, by_stream(1), by_stream(2)], ids=["race", "1", "2"])
 
 
 def counted(drawn: np.ndarray) -> dict[tuple[int, ...], int]:

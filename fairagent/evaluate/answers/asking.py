@@ -46,13 +46,20 @@ class Asker:
         return answer_to(self.model, self.prompts[PROMPT], messages)
 
 
-def answer_to(model: Model, prompt: Prompt, messages: tuple[Message, ...]) -> Answer:
+def answer_to(
+    model: Model,
+    prompt: Prompt,
+    messages: tuple[Message, ...],
+    temperature: float = TEMPERATURE,
+    seed: int | None = None,
+) -> Answer:
     """The model's answer to the `messages` that `prompt` was filled to; one that is cut off at its limit will do.
 
     Raises what `Model.complete` raises, and ReplyTruncated where a model had not finished thinking by then.
     """
     most = prompt.head.max_tokens
-    reply = model.complete(ModelRequest(messages, temperature=TEMPERATURE, max_tokens=most, whole=False))
+    request = ModelRequest(messages, temperature=temperature, max_tokens=most, seed=seed, whole=False)
+    reply = model.complete(request)
     text = said(reply.text)
     if not text:
         error = ReplyTruncated(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
@@ -22,7 +22,7 @@ from fairagent.evaluate.plan import Plan, QuestionsPlan, SystemPlan
 from fairagent.evaluate.systems import System
 from fairagent.llm.models import Models
 from fairagent.prompts import Prompts
-from fairagent.types import Answer, AnswerResult, Debiased, Topic, Usage
+from fairagent.types import Answer, AnswerResult, Debiased, Document, Topic, Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +41,7 @@ class Examinee:
     def answer(self, question: Question) -> tuple[Answer, Usage, AnswerResult | None, Debiased | None]:
         """The answer to a question, what all of it took, and what it came from."""
         if self.agent is None:
-            made = self.debiasing.apply(question.query, ()) if self.debiasing else None
-            try:
-                answer = self.asker.ask(question.query, made.documents if made else None)
-            except (ModelError, BudgetExceeded) as error:
-                error.usage = (made.usage if made else Usage()) + error.usage
-                raise
-            return answer, (made.usage if made else Usage()) + answer.usage, None, made
+            return answered_alone(question.query, self.debiasing, lambda made: self.asker.ask(question.query, made))
         found = self.agent.answer(Topic(question.id, question.query))
         return found.answer, found.usage, found, found.debiased
 
@@ -109,6 +103,23 @@ def _examinee(system: SystemPlan, asked: QuestionsPlan, searching: System | None
     filter = make_filter(settings, lambda: model, prompts)
     answerer = Answerer(asker, filter, None, settings.context.documents, settings.context.tokens, debiasing)
     return Examinee(replace(searching.agent, answerer=lambda: answerer), asker, grader, searching.sees_groups)
+
+
+def answered_alone(
+    query: str, debiasing: DebiasRAG | None, answer: Callable[[Sequence[Document] | None], Answer]
+) -> tuple[Answer, Usage, None, Debiased | None]:
+    """What `answer` says without a search: from the contexts that `debiasing` makes, or where there is none, from None.
+
+    And what both took, no result of a search, and how the contexts came about.
+    """
+    made = debiasing.apply(query, ()) if debiasing else None
+    spent = made.usage if made else Usage()
+    try:
+        answered = answer(made.documents if made else None)
+    except (ModelError, BudgetExceeded) as error:
+        error.usage = spent + error.usage
+        raise
+    return answered, spent + answered.usage, None, made
 
 
 def found_hits(found: AnswerResult | None) -> tuple[HitRecord, ...]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from fairagent.evaluate.answers.estimate import LETTER, Calls
 from fairagent.evaluate.check import Checked
 from fairagent.evaluate.fair_rag.asking import TOKENS
-from fairagent.evaluate.fair_rag.lamp import generators, read_lamp
+from fairagent.evaluate.fair_rag.lamp import generators, lamp_of
 from fairagent.evaluate.plan import SystemPlan
 from fairagent.filter.fair import steps
 from fairagent.filter.pages import LONGEST_TITLE
@@ -25,9 +25,9 @@ def drawing(system: SystemPlan, checked: Checked) -> Iterator[Calls]:
     if section is None or system.draws is None:
         return
     prompts, topics = Prompts(settings.prompts), len(checked.plan.topics)
-    pool = (
-        section.pool if not section.lamp else max((len(q.items) for q in read_lamp(section.lamp).questions), default=1)
-    )
+    pool = section.pool
+    if section.lamp:
+        pool = max((len(question.items) for question in lamp_of(checked.collection).questions), default=1)
     most = min(section.samples, math.perm(max(pool, section.k), section.k)) if system.draws.alpha is not None else 1
     read = TOKENS if section.lamp else settings.context.tokens + section.k * estimate_tokens(LETTER * LONGEST_TITLE)
     for id in system.draws.prompts:
@@ -42,7 +42,7 @@ def labeling(checked: Checked) -> Iterator[tuple[str, Calls]]:
     section = checked.plan.fair_rag
     if section is None or section.lamp is None:
         return
-    for one in generators(checked.plan.systems, read_lamp(section.lamp), section.lamp).values():
+    for one in generators(checked.plan.systems, lamp_of(checked.collection), section.lamp).values():
         calls = one.labeling.estimate(one.path, one.system.settings.model)
         if calls.calls:
             yield one.system.settings.model.name, calls

@@ -61,6 +61,12 @@ def lamp_collection(lamp: Lamp) -> Collection:
     return Collection(lamp.task.name, topics, {id: {} for id in topics}, JoinedGroups([]), {}, (), LampItems(lamp))
 
 
+def lamp_of(collection: Collection) -> Lamp:
+    """The questions that `lamp_collection` was made of; the files may be large, and are read once."""
+    assert isinstance(collection.source, LampItems)
+    return collection.source.lamp
+
+
 def absolute(files: LampFiles, folder: Path) -> LampFiles:
     """`files` with paths from anywhere, which are relative to `folder` (the experiment file's)."""
     paths = {name: str((folder / getattr(files, name)).absolute()) for name in ("questions", "outputs", "labels")}

@@ -14,16 +14,17 @@ from numpy.typing import NDArray
 
 from fairagent.assemble import make_attributor
 from fairagent.attribute import Attributor
+from fairagent.collection import Collection
 from fairagent.collection.lamp import LampQuestion
 from fairagent.errors import BudgetExceeded, ModelError
 from fairagent.evaluate.engines import encoder
 from fairagent.evaluate.fair_rag.asking import answer_from
 from fairagent.evaluate.fair_rag.drawing import most_exposed, rankings
-from fairagent.evaluate.fair_rag.lamp import generators, read_labels, read_lamp
-from fairagent.evaluate.fair_rag.once import Once
+from fairagent.evaluate.fair_rag.lamp import generators, lamp_of, read_labels
 from fairagent.evaluate.fair_rag.rows import generator
 from fairagent.evaluate.fair_rag.section import Draws, FairRag, LampFiles
 from fairagent.evaluate.fair_rag.values import Drawn, values
+from fairagent.evaluate.once import Once
 from fairagent.evaluate.outcome import HitRecord, Outcome, took
 from fairagent.evaluate.plan import Plan
 from fairagent.llm import Model
@@ -60,9 +61,9 @@ class LampTrial:
     _scored: Once[FloatArray] = field(default_factory=Once)
 
     @classmethod
-    def open(cls, plan: Plan, section: FairRag, files: LampFiles, models: Models) -> LampTrial:
+    def open(cls, plan: Plan, section: FairRag, files: LampFiles, collection: Collection, models: Models) -> LampTrial:
         """The trial of an experiment; DataError where labels are missing."""
-        lamp = read_lamp(files)
+        lamp = lamp_of(collection)
         labels = read_labels(generators(plan.systems, lamp, files, os.environ))
         useful = {key: {id: of.useful(id) for id in of.gains} for key, of in labels.items()}
         made: Once[Any] = Once()

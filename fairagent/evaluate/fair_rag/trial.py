@@ -16,10 +16,10 @@ from fairagent.assemble import make_answerer
 from fairagent.collection import make_target
 from fairagent.errors import BudgetExceeded, ModelError
 from fairagent.evaluate.fair_rag.drawing import most_exposed, rankings
-from fairagent.evaluate.fair_rag.once import Once
 from fairagent.evaluate.fair_rag.section import Draws, FairRag
 from fairagent.evaluate.fair_rag.values import Drawn, values
 from fairagent.evaluate.judge import Judge, group_shares, step_record
+from fairagent.evaluate.once import Once
 from fairagent.evaluate.outcome import Outcome, took
 from fairagent.evaluate.plan import Plan
 from fairagent.evaluate.systems import System

@@ -13,8 +13,8 @@ import numpy as np
 from fairagent.answer import Answerer
 from fairagent.assemble import make_debiasing, make_filter
 from fairagent.debias.stage import DebiasRAG
-from fairagent.errors import BudgetExceeded, DataError, ModelError
-from fairagent.evaluate.answers.exam import found_hits, removed_ids
+from fairagent.errors import DataError
+from fairagent.evaluate.answers.exam import answered_alone, found_hits, removed_ids
 from fairagent.evaluate.answers.questions import Question, read_questions
 from fairagent.evaluate.judge import step_record
 from fairagent.evaluate.outcome import AnswerRecord, ChoiceRecord, DebiasRecord, Outcome, took
@@ -71,14 +71,10 @@ class Participant:
         """The scores of the item's sentences, what all of it took, and what the context came from."""
         choosing = Choosing(self.scorer, item, self.order)
         if self.system is None or self.answerer is None:
-            made = self.debiasing.apply(question.query, ()) if self.debiasing else None
-            spent = made.usage if made else Usage()
-            try:
-                answer = choosing.answer(question.query, made.documents if made else ())
-            except (ModelError, BudgetExceeded) as error:
-                error.usage = spent + error.usage
-                raise
-            return choosing.scored, spent + answer.usage, None, made
+            _, usage, _, made = answered_alone(
+                question.query, self.debiasing, lambda made: choosing.answer(question.query, made or ())
+            )
+            return choosing.scored, usage, None, made
         answerer = replace(self.answerer, generator=choosing)
         found = replace(self.system.agent, answerer=lambda: answerer).answer(Topic(question.id, question.query))
         return choosing.scored, found.usage, found, found.debiased

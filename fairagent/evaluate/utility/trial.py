@@ -9,8 +9,8 @@ from time import perf_counter
 from fairagent.agent import FairAgent
 from fairagent.collection import Collection
 from fairagent.errors import BudgetExceeded, ModelError
-from fairagent.evaluate.fair_rag.once import Once
 from fairagent.evaluate.judge import step_record
+from fairagent.evaluate.once import Once
 from fairagent.evaluate.outcome import AnswerRecord, HitRecord, Outcome, took
 from fairagent.evaluate.plan import Plan, SystemPlan
 from fairagent.evaluate.statistics import seeded

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from fairagent.errors import ReplyTruncated
-from fairagent.evaluate.answers.asking import said
+from fairagent.evaluate.answers.asking import answer_to
 from fairagent.generate.citations import without_citations
 from fairagent.generate.extractive import ExtractiveGenerator
-from fairagent.llm import Model, ModelRequest
+from fairagent.llm import Model
 from fairagent.llm.clean import query_shown
 from fairagent.prompts import Prompts
 from fairagent.types import Answer, Document, Query
@@ -42,20 +41,7 @@ class ModelWriter:
         """
         passages = [{"title": one.title, "text": one.text} for one in documents] or None
         messages = self.prompts.render(PROMPT, query=query_shown(query.text), passages=passages)
-        most = self.prompts[PROMPT].head.max_tokens
-        request = ModelRequest(
-            messages, temperature=self.temperature, max_tokens=most, seed=self.seed + run, whole=False
-        )
-        reply = self.model.complete(request)
-        if text := said(reply.text):
-            return Answer(text, usage=reply.usage, source="llm")
-        error = ReplyTruncated(
-            f"nothing but thoughts came within {most} tokens; let the model think less, or raise max_tokens in the "
-            f"template {PROMPT}",
-            raw=reply.text,
-        )
-        error.usage = reply.usage
-        raise error
+        return answer_to(self.model, self.prompts[PROMPT], messages, self.temperature, self.seed + run)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from fairagent.evaluate.fair_rag.once import Once
+from fairagent.evaluate.once import Once
 
 
 def test_threads_share_what_one_makes() -> None:

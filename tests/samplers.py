@@ -1,0 +1,31 @@
+"""Both ways to draw Plackett-Luce rankings, whichever a size would get: each has to be exact."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from fairagent.retrieve.plackett_luce import sample_rankings
+from fairagent.retrieve.races import WIDEST, arrivals, bounded, earliest, thinned
+from fairagent.types import FloatArray
+
+DRAWS = 20_000
+
+Sampler = Callable[[FloatArray, int, np.random.Generator, int], np.ndarray]
+
+
+def by_stream(apart: int) -> Sampler:
+    """How many documents are drawn, here any number of them; what cannot be drawn so races."""
+
+    def sample(log_scores: FloatArray, k: int, rng: np.random.Generator, draws: int) -> np.ndarray:
+        levels = bounded(log_scores)
+        if len(levels) <= apart or len(levels) < k or np.ptp(levels) > WIDEST:
+            return earliest(arrivals(levels, rng, draws), k)
+        return thinned(levels, k, rng, draws, apart)
+
+    return sample
+
+
+all_ways = pytest.mark.parametrize("sample", [sample_rankings, by_stream(1), by_stream(2)], ids=["race", "1", "2"])
