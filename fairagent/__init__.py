@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from fairagent.agent import FairAgent
-    from fairagent.assemble import open_agent
     from fairagent.collection import Collection, GroupTable, Target, load_collection, make_target
     from fairagent.collection.demo import write_demo
     from fairagent.errors import (
@@ -23,13 +22,14 @@ if TYPE_CHECKING:
         SettingsError,
         UsageError,
     )
+    from fairagent.pipeline import open_agent
     from fairagent.retrieve.lucene import LuceneRetriever, build_index
+    from fairagent.sampled import Sampled
     from fairagent.settings import Settings, load_settings
     from fairagent.types import Answer, AnswerResult, Document, Hit, Query, Ranking, SearchResult, Term, Topic, Trace
 
 _HOMES = {
     "fairagent.agent": ("FairAgent",),
-    "fairagent.assemble": ("open_agent",),
     "fairagent.collection": ("Collection", "GroupTable", "Target", "load_collection", "make_target"),
     "fairagent.collection.demo": ("write_demo",),
     "fairagent.errors": (
@@ -41,6 +41,8 @@ _HOMES = {
         "SettingsError",
         "UsageError",
     ),
+    "fairagent.pipeline": ("open_agent",),
+    "fairagent.sampled": ("Sampled",),
     "fairagent.retrieve.lucene": ("LuceneRetriever", "build_index"),
     "fairagent.settings": ("Settings", "load_settings"),
     "fairagent.types": (
@@ -74,6 +76,7 @@ __all__ = [
     "ModelError",
     "Query",
     "Ranking",
+    "Sampled",
     "SearchResult",
     "Settings",
     "SettingsError",

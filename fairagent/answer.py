@@ -8,7 +8,6 @@ from time import perf_counter
 
 from fairagent.attribute import Attributor, with_exposures
 from fairagent.debias.stage import DebiasRAG
-from fairagent.errors import BudgetExceeded, ModelError
 from fairagent.exposure import ExposureMeter
 from fairagent.filter import Filter, removal_warnings, removals
 from fairagent.generate import Generator, OnText, fit
@@ -23,7 +22,6 @@ from fairagent.types import (
     Query,
     Removal,
     SearchResult,
-    Usage,
 )
 
 
@@ -48,28 +46,18 @@ class Answerer:
         """An answer to the query of `found`; `meter` is that of its search, `retriever` keeps the texts.
 
         Where no document was found, or none survives the filter, the generator is asked without any, and the notes say
-        so. Raises UsageError where the engine keeps no texts, and what filter, generator and attributor raise; the
-        `usage` of a ModelError or BudgetExceeded counts what was spent before it as well.
+        so. Raises UsageError where the engine keeps no texts, and what filter, generator and attributor raise.
         """
         started = perf_counter()
         query = found.query.text
         first = texts_for(found.query, found.ranking.top(self.documents).ids, retriever)
-        spent = found.trace.usage
-        try:
-            filtered = self.filter.filter(query, first) if self.filter else None
-            spent = spent + (filtered.usage if filtered else Usage())
-            kept = filtered.documents if filtered else tuple(first)
-            debiased = self.debiasing.apply(query, kept) if self.debiasing else None
-            spent = spent + (debiased.usage if debiased else Usage())
-            chosen = debiased.documents if debiased else kept
-            documents, notes = fit(chosen, self.tokens)
-            answer = self.generator.answer(_topic(found), documents, on_text)
-            spent = spent + answer.usage
-            attribution = self.attributor.attribute(query, answer, documents) if self.attributor else None
-        except (ModelError, BudgetExceeded) as error:
-            error.usage = spent + error.usage
-            raise
-
+        filtered = self.filter.filter(query, first) if self.filter else None
+        kept = filtered.documents if filtered else tuple(first)
+        debiased = self.debiasing.apply(query, kept) if self.debiasing else None
+        chosen = debiased.documents if debiased else kept
+        documents, notes = fit(chosen, self.tokens)
+        answer = self.generator.answer(_topic(found), documents, on_text)
+        attribution = self.attributor.attribute(query, answer, documents) if self.attributor else None
         removed = _removed(filtered, meter) if filtered else ()
         made = frozenset(debiased.made) if debiased else frozenset()
         return AnswerResult(
@@ -80,7 +68,7 @@ class Answerer:
             notes=(*_emptiness(first, kept, chosen), *notes, *removal_warnings(removed), *_made(answer, chosen, made)),
             filtered=filtered,
             removed=removed,
-            attribution=_measured(attribution, documents, replace(meter, strange=made)),
+            attribution=_measured(attribution, documents, replace(meter, synthetic_ids=made)),
             seconds=found.trace.seconds + perf_counter() - started,
             debiased=debiased,
         )

@@ -10,6 +10,7 @@ from itertools import compress
 import numpy as np
 
 from fairagent.collection import Collection, Target, make_target
+from fairagent.collection.targets import target_of
 from fairagent.errors import UsageError
 from fairagent.measures import DIVERGENCES, Discount, Divergence, group_exposure, parse_discount
 from fairagent.settings import Settings
@@ -26,8 +27,8 @@ ESTIMATE_FROM = 50
 class ExposureMeter:
     """Measures rankings for one topic, at cut-off `n`, against one target a dimension.
 
-    Documents without a label are left out of the shares and reported beside them; so are the `strange` ones, which are
-    none of the collection's.
+    Documents without a label are left out of the shares and reported beside them; so are those with `synthetic_ids`, which
+    are none of the collection's.
     """
 
     collection: Collection
@@ -36,17 +37,19 @@ class ExposureMeter:
     n: int
     discount: Discount
     divergence: Divergence
-    strange: frozenset[str] = frozenset()
+    synthetic_ids: frozenset[str] = frozenset()
 
     @classmethod
     def make(cls, collection: Collection, topic: str, settings: Settings, ranking: Ranking) -> ExposureMeter:
         """The meter that `settings` describe; `ranking` serves the targets that estimate.
 
+        Where the collection has no groups and nothing in the settings looks at any, it measures nothing.
         Raises UsageError for a dimension or target that there is not, DataError for a target that cannot be made.
         """
+        dimensions = dimensions_of(collection, settings) if collection.groups.dimensions or settings.sees_groups else ()
         targets = tuple(
-            make_target(_target_of(dimension, settings), dimension, collection, topic, ranking.top(ESTIMATE_FROM))
-            for dimension in dimensions_of(collection, settings)
+            make_target(target_of(settings.target, dimension), dimension, collection, topic, ranking.top(ESTIMATE_FROM))
+            for dimension in dimensions
         )
         discount, divergence = parse_discount(settings.discount), DIVERGENCES[settings.divergence]
         return cls(collection, topic, targets, settings.n, discount, divergence)
@@ -63,9 +66,9 @@ class ExposureMeter:
 
     def _memberships(self, target: Target, ids: Sequence[str]) -> FloatArray:
         groups = self.collection.groups
-        if not self.strange:
+        if not self.synthetic_ids:
             return groups.memberships(target.dimension, ids, self.topic)
-        own = [id not in self.strange for id in ids]
+        own = [id not in self.synthetic_ids for id in ids]
         rows = np.zeros((len(ids), 1 + len(target.labels)))
         rows[:, 0] = 1
         rows[own] = groups.memberships(target.dimension, list(compress(ids, own)), self.topic)
@@ -99,16 +102,6 @@ def dimensions_of(collection: Collection, settings: Settings) -> tuple[str, ...]
     if not collection.groups.dimensions:
         raise UsageError(f"collection {collection.name!r} has no groups, so there is nothing to be fair to")
     return settings.dimensions or collection.groups.dimensions
-
-
-def _target_of(dimension: str, settings: Settings) -> str | dict[str, float]:
-    if isinstance(settings.target, str):
-        return settings.target
-    if dimension not in settings.target:
-        raise UsageError(
-            f"no target is set for dimension {dimension!r}; there is one for: {', '.join(settings.target)}"
-        )
-    return settings.target[dimension]
 
 
 def total_gap(exposures: Sequence[Exposure]) -> float:

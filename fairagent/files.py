@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -14,6 +15,7 @@ from typing import IO
 from fairagent.errors import BackendUnavailable
 
 LOCK = "lock"
+_ODD = re.compile(r"[^A-Za-z0-9._+-]+")
 
 
 def write_whole(path: Path, text: str) -> None:
@@ -125,3 +127,12 @@ def _taken(folder: Path, path: Path, holder: tuple[int, str] | None) -> BackendU
         f"{who} is working in {folder}; wait for it, or name another folder. "
         f"If that process is certainly gone, remove {path}"
     )
+
+
+def file_name(system: str) -> str:
+    """The system's name as the name of a file and the tag of a TREC run.
+
+    >>> file_name("agent, FA*IR (0.1)")
+    'agent_FA_IR_0.1'
+    """
+    return _ODD.sub("_", system).strip("_.") or "system"

@@ -221,7 +221,7 @@ class Trace:
     `exposures` and `gap` are those of the final ranking; `targets` says where each dimension's target comes from, and
     `oracle` marks a run in which a target or the groups came from the relevance judgments. `seconds` is the whole time,
     `engine_seconds` the search engine's part of it, `usage.seconds` the language model's. `draw` is there where the
-    final ranking was drawn.
+    final ranking was drawn, `profile` the settings' own.
     """
 
     query: Query
@@ -237,13 +237,7 @@ class Trace:
     seconds: float
     engine_seconds: float
     draw: Draw | None = None
-
-    def __str__(self) -> str:
-        """The readable story of the search, as `fairagent search` prints it."""
-        # The one import against the stream: a value that prints itself, and only when someone reads it.
-        from fairagent.report.story import story_text
-
-        return story_text(self)
+    profile: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -391,10 +385,3 @@ class AnswerResult:
         parts = [self.search.trace.usage, self.answer.usage]
         parts += [part.usage for part in (self.filtered, self.debiased, self.attribution) if part]
         return sum(parts, Usage())
-
-    def __str__(self) -> str:
-        """The answer and the readable story behind it, as `fairagent answer` prints it."""
-        # As in `Trace`.
-        from fairagent.report.answer import answer_text
-
-        return answer_text(self)

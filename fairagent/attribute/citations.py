@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
 from fairagent.errors import UsageError
+from fairagent.settings import Part
+from fairagent.site import Site
 from fairagent.types import Answer, Attribution, Document
 
 
@@ -29,3 +32,13 @@ class CitationAttributor:
             weights[number - 1] = 1.0
         notes = () if answer.cited else ("the answer cites nothing",)
         return Attribution("citations", weights, notes)
+
+
+class CitationConfig(Part):
+    """By the answer's citations."""
+
+    kind: Literal["citations"] = "citations"
+
+    def build(self, site: Site) -> CitationAttributor:
+        """The attributor."""
+        return CitationAttributor()

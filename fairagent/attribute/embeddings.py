@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
+from pydantic import Field
 
 from fairagent.attribute.base import nothing_to_ask, statement
 from fairagent.filter.pages import page_of
 from fairagent.generate.sentences import sentences
-from fairagent.retrieve.encoder import Embeddings, Encoder
+from fairagent.retrieve.encoder import BUNDLED, Embeddings, Encoder, open_encoder
+from fairagent.settings import Part
+from fairagent.site import Site
 from fairagent.types import Answer, Attribution, Document
 
 THRESHOLD = 0.6
@@ -47,3 +51,17 @@ def _unit(vectors: Embeddings) -> Embeddings:
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     unit: Embeddings = vectors / np.maximum(lengths, np.finfo(np.float32).tiny)
     return unit
+
+
+class EmbeddingConfig(Part):
+    """By likeness of sentences."""
+
+    kind: Literal["embeddings"] = "embeddings"
+    encoder: str = BUNDLED
+    """The local model's folder or name."""
+    threshold: float = Field(THRESHOLD, ge=-1, le=1)
+    """How alike two sentences have to be (cosine)."""
+
+    def build(self, site: Site) -> EmbeddingAttributor:
+        """The attributor."""
+        return EmbeddingAttributor(open_encoder(self.encoder), self.threshold)

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Literal
 
 import numpy as np
 
 from fairagent.attribute.base import nothing_to_ask, statement
-from fairagent.filter.pages import Page, batches, page_of
+from fairagent.filter.pages import LONGEST_TEXT, LONGEST_TITLE, Page, as_data, batches, call_ids, page_of
 from fairagent.filter.verdicts import ask_verdicts
 from fairagent.llm import Model
 from fairagent.llm.clean import query_shown
+from fairagent.llm.ledger import in_threads
 from fairagent.prompts import Prompts
+from fairagent.prompts.calls import LETTER, Calls, Case
+from fairagent.settings import Part
+from fairagent.site import Site
 from fairagent.types import Answer, Attribution, Document, Usage
 
 PROMPT = "attribute"
@@ -45,11 +49,31 @@ class JudgeAttributor:
         if len(claim) > LONGEST_ANSWER:
             notes.append(f"answer cut to {LONGEST_ANSWER:,} of {len(claim):,} characters")
         ask = partial(self._ask, query_shown(query), claim[:LONGEST_ANSWER])
-        with ThreadPoolExecutor(self.workers, thread_name_prefix="attribute") as pool:
-            asked = list(pool.map(ask, batches(pages, self.batch)))
+        asked = in_threads(ask, batches(pages, self.batch), self.workers, "attribute")
         weights = np.array([passed for some, _ in asked for passed in some], dtype=np.float64)
         return Attribution("judge", weights, tuple(notes), sum((usage for _, usage in asked), Usage()))
 
     def _ask(self, query: str, claim: str, pages: Sequence[Page]) -> tuple[list[bool], Usage]:
         verdicts, usage = ask_verdicts(self.model, self.prompts, PROMPT, pages, query=query, answer=claim)
         return [verdict.passed for verdict in verdicts], usage
+
+
+class JudgeConfig(Part):
+    """The language model is asked about each document."""
+
+    kind: Literal["judge"] = "judge"
+
+    @property
+    def templates(self) -> tuple[str, ...]:
+        """The one template."""
+        return (PROMPT,)
+
+    def worst_case(self, case: Case) -> Iterator[Calls]:
+        """Each document and the answer as long as a model is ever shown them."""
+        page = Page("", LETTER * LONGEST_TITLE, LETTER * LONGEST_TEXT)
+        documents = as_data(call_ids(PROMPT, [""], [page]), [page])
+        yield case.calls(PROMPT, case.settings.context.documents, documents=documents, answer=LETTER * LONGEST_ANSWER)
+
+    def build(self, site: Site) -> JudgeAttributor:
+        """The attributor."""
+        return JudgeAttributor(site.model, site.prompts)

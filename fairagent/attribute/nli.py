@@ -8,14 +8,16 @@ from __future__ import annotations
 import importlib
 import threading
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from fairagent.attribute.base import nothing_to_ask, statement
-from fairagent.errors import BackendUnavailable
+from fairagent.errors import BackendUnavailable, SettingsError
 from fairagent.filter.pages import page_of
 from fairagent.likelihood.loading import load
+from fairagent.settings import Part
+from fairagent.site import Site
 from fairagent.types import Answer, Attribution, Document
 
 BATCH = 8
@@ -108,3 +110,20 @@ def _longest_pair(tokenizer: Any, model: Any) -> int:
     # A tokenizer that knows no limit says 1e30. RoBERTa's positions start at 2.
     positions = int(getattr(model.config, "max_position_embeddings", 0)) or 512
     return min(int(tokenizer.model_max_length), positions if tokenizer.model_max_length <= positions else positions - 2)
+
+
+class NliConfig(Part):
+    """By entailment, with a local model."""
+
+    kind: Literal["nli"] = "nli"
+    encoder: str = ""
+    """The model's folder, or its name in the Hugging Face cache. It has to be given."""
+
+    def build(self, site: Site) -> NliAttributor:
+        """The attributor; SettingsError without a model."""
+        if not self.encoder:
+            raise SettingsError(
+                "attribute is nli, which needs a local model for natural language inference: give its folder, or its "
+                "name in the Hugging Face cache, as `attribute: {encoder: ...}`"
+            )
+        return NliAttributor(self.encoder)

@@ -57,7 +57,7 @@ def evaluate(
     """
     from fairagent.evaluate.check import check_experiment
     from fairagent.evaluate.experiment import build_indexes, run_experiment
-    from fairagent.evaluate.labels import file_name
+    from fairagent.files import file_name
     from fairagent.evaluate.results import PAGE
     from fairagent.llm.models import Models
 

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, Literal, Self, TypeVar
 
 import numpy as np
 
@@ -30,9 +31,8 @@ from fairagent.collection.collection import Collection
 from fairagent.collection.faults import listed
 from fairagent.collection.population import share_faults
 from fairagent.errors import DataError, UsageError
+from fairagent.settings.parts import Part, read_part
 from fairagent.types import FloatArray, Ranking
-
-KINDS = ("population", "uniform", "corpus", "estimated", "trec-estimated", "qrels", "trec")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,61 +50,195 @@ class Target:
     oracle: bool
 
 
+class TargetKind(Part):
+    """A kind of target: settings name it, `make` makes it for one topic."""
+
+    def make(self, dimension: str, collection: Collection, topic: str, ranking: Ranking | None = None) -> Target:
+        """The target of `dimension` for one topic id; `ranking` is the deep list of the original query.
+
+        Raises UsageError for an unknown dimension or a missing ranking; DataError where the shares cannot be told.
+        """
+        raise NotImplementedError
+
+    def build(self, site: Any) -> Self:
+        """Itself."""
+        return self
+
+
+class Population(TargetKind):
+    """The shares of the world."""
+
+    kind: Literal["population"] = "population"
+
+    def make(self, dimension: str, collection: Collection, topic: str, ranking: Ranking | None = None) -> Target:
+        """See `TargetKind.make`."""
+        labels = _labels(dimension, collection)
+        return Target(dimension, labels, _population(dimension, labels, collection), self.kind, False)
+
+
+class Uniform(TargetKind):
+    """The same share for every group."""
+
+    kind: Literal["uniform"] = "uniform"
+
+    def make(self, dimension: str, collection: Collection, topic: str, ranking: Ranking | None = None) -> Target:
+        """See `TargetKind.make`."""
+        labels = _labels(dimension, collection)
+        return Target(dimension, labels, np.full(len(labels), 1 / len(labels)), self.kind, False)
+
+
+class Corpus(TargetKind):
+    """The shares of the documents."""
+
+    kind: Literal["corpus"] = "corpus"
+
+    def make(self, dimension: str, collection: Collection, topic: str, ranking: Ranking | None = None) -> Target:
+        """See `TargetKind.make`."""
+        labels = _labels(dimension, collection)
+        return Target(dimension, labels, _corpus(dimension, collection), self.kind, _judged(dimension, collection))
+
+
+class Estimated(TargetKind):
+    """The shares of the scores of what is found; the corpus's where nothing labeled is."""
+
+    kind: str = "estimated"
+
+    def make(self, dimension: str, collection: Collection, topic: str, ranking: Ranking | None = None) -> Target:
+        """See `TargetKind.make`."""
+        labels = _labels(dimension, collection)
+        if ranking is None:
+            raise UsageError(f"the target {self.kind!r} needs the ranking of the original query")
+        shares = _known(_weights(ranking) @ collection.groups.memberships(dimension, ranking.ids, topic))
+        source = self.kind
+        if shares is None:
+            source = f"{self.kind} (nothing labeled was ranked: corpus)"
+            shares = _corpus(dimension, collection)
+        shares = self._mixed(shares, dimension, labels, collection)
+        return Target(dimension, labels, shares, source, _judged(dimension, collection))
+
+    def _mixed(
+        self, shares: FloatArray, dimension: str, labels: tuple[str, ...], collection: Collection
+    ) -> FloatArray:
+        return shares
+
+
+class TrecEstimated(Estimated):
+    """Half estimated, half the world's."""
+
+    kind: str = "trec-estimated"
+
+    def _mixed(
+        self, shares: FloatArray, dimension: str, labels: tuple[str, ...], collection: Collection
+    ) -> FloatArray:
+        if dimension not in collection.population:
+            return shares
+        return (shares + _population(dimension, labels, collection)) / 2
+
+
+class Qrels(TargetKind):
+    """The shares of the relevant documents: an oracle."""
+
+    kind: Literal["qrels"] = "qrels"
+
+    def make(self, dimension: str, collection: Collection, topic: str, ranking: Ranking | None = None) -> Target:
+        """See `TargetKind.make`."""
+        labels = _labels(dimension, collection)
+        return Target(dimension, labels, _of_relevant(dimension, collection, topic), self.kind, True)
+
+
+class Trec(TargetKind):
+    """Half the relevant documents' shares, half the world's, as in TREC Fair Ranking 2022: an oracle."""
+
+    kind: Literal["trec"] = "trec"
+
+    def make(self, dimension: str, collection: Collection, topic: str, ranking: Ranking | None = None) -> Target:
+        """See `TargetKind.make`; the population's alone where no relevant document is labeled."""
+        labels = _labels(dimension, collection)
+        if dimension not in collection.population:
+            return Target(dimension, labels, _of_relevant(dimension, collection, topic), self.kind, True)
+        world = _population(dimension, labels, collection)
+        shares = _known(_relevant_totals(dimension, collection, topic))
+        if shares is None:
+            return Target(dimension, labels, world, "trec (no relevant document labeled: population)", True)
+        return Target(dimension, labels, (shares + world) / 2, self.kind, True)
+
+
+class Given(TargetKind):
+    """The user's own shares."""
+
+    kind: Literal["given"] = "given"
+    shares: dict[str, float]
+    """Label -> share, of one dimension; they add up to 1, and a label that is not named has none."""
+
+    def make(self, dimension: str, collection: Collection, topic: str, ranking: Ranking | None = None) -> Target:
+        """See `TargetKind.make`."""
+        labels = _labels(dimension, collection)
+        return Target(dimension, labels, _given(self.shares, dimension, labels), self.kind, False)
+
+
 def make_target(
-    kind: str | Mapping[str, float],
+    kind: str | Mapping[str, float] | Part,
     dimension: str,
     collection: Collection,
     topic: str,
     ranking: Ranking | None = None,
 ) -> Target:
-    """The target of `kind` (one of KINDS, or the user's own label -> share) for one topic id.
+    """The target of `kind` (the name of one, its settings, or the user's own label -> share) for one topic id.
 
-    `estimated` and `trec-estimated` need the `ranking`, best the whole deep list of the original query;
-    where no labeled document of it has weight, they take the corpus's shares for it, and `source` says so.
-    `trec` takes the population's alone where no relevant document is labeled.
+    `estimated` and `trec-estimated` need the `ranking`, best the whole deep list of the original query.
 
     Raises UsageError for an unknown kind or dimension or a missing ranking; DataError where the shares
     cannot be told (no population, nothing labeled) or where the user's do not add up to 1.
     """
+    if isinstance(kind, Mapping):
+        chosen: Part = Given(shares=dict(kind))
+    else:
+        try:
+            chosen = read_part("target", kind)
+        except ValueError as error:
+            raise UsageError(f"{error}, or your own label: share pairs") from None
+    if not isinstance(chosen, TargetKind):
+        raise UsageError(f"{chosen.kind!r} is no target")
+    return chosen.make(dimension, collection, topic, ranking)
+
+
+T = TypeVar("T")
+
+
+def target_of(targets: str | Part | Mapping[str, T], dimension: str) -> str | Part | T:
+    """Of targets by dimension that of `dimension`, else the one for all; UsageError where it has none."""
+    if not isinstance(targets, Mapping):
+        return targets
+    if dimension not in targets:
+        raise UsageError(f"no target is set for dimension {dimension!r}; there is one for: {', '.join(targets)}")
+    return targets[dimension]
+
+
+def _labels(dimension: str, collection: Collection) -> tuple[str, ...]:
     labels = collection.groups.labels(dimension)
     if not labels:
         raise DataError(f"no document of {collection.name!r} has a label of {dimension!r}: no target can be made")
-    # Labels that were taken from the judgments make an oracle of whatever counts them.
-    judged = dimension in collection.groups.oracle
-    if isinstance(kind, Mapping):
-        return Target(dimension, labels, _given(kind, dimension, labels), "given", False)
-    if kind == "population":
-        return Target(dimension, labels, _population(dimension, labels, collection), kind, False)
-    if kind == "uniform":
-        return Target(dimension, labels, np.full(len(labels), 1 / len(labels)), kind, False)
-    if kind == "corpus":
-        return Target(dimension, labels, _corpus(dimension, collection), kind, judged)
-    if kind in ("estimated", "trec-estimated"):
-        if ranking is None:
-            raise UsageError(f"the target {kind!r} needs the ranking of the original query")
-        shares = _known(_weights(ranking) @ collection.groups.memberships(dimension, ranking.ids, topic))
-        source = kind
-        if shares is None:
-            source = f"{kind} (nothing labeled was ranked: corpus)"
-            shares = _corpus(dimension, collection)
-        if kind == "trec-estimated" and dimension in collection.population:
-            shares = (shares + _population(dimension, labels, collection)) / 2
-        return Target(dimension, labels, shares, source, judged)
-    if kind in ("qrels", "trec"):
-        relevant = [id for id, grade in collection.qrels.get(topic, {}).items() if grade > 0]
-        shares = _known(collection.groups.memberships(dimension, relevant, topic).sum(axis=0))
-        if kind == "trec" and dimension in collection.population:
-            world = _population(dimension, labels, collection)
-            if shares is None:
-                return Target(dimension, labels, world, "trec (no relevant document labeled: population)", True)
-            return Target(dimension, labels, (shares + world) / 2, kind, True)
-        if shares is None:
-            raise DataError(
-                f"topic {topic!r}: no relevant document has a label of {dimension!r}, so there is no target "
-                "'qrels'; leave the topic out, or use 'trec' or 'population'"
-            )
-        return Target(dimension, labels, shares, kind, True)
-    raise UsageError(f"no target {kind!r}; there are: {', '.join(KINDS)}, or your own label: share pairs")
+    return labels
+
+
+def _judged(dimension: str, collection: Collection) -> bool:
+    """Whether the labels come from the judgments: then they make an oracle of whatever counts them."""
+    return dimension in collection.groups.oracle
+
+
+def _relevant_totals(dimension: str, collection: Collection, topic: str) -> FloatArray:
+    relevant = [id for id, grade in collection.qrels.get(topic, {}).items() if grade > 0]
+    return np.asarray(collection.groups.memberships(dimension, relevant, topic).sum(axis=0))
+
+
+def _of_relevant(dimension: str, collection: Collection, topic: str) -> FloatArray:
+    shares = _known(_relevant_totals(dimension, collection, topic))
+    if shares is None:
+        raise DataError(
+            f"topic {topic!r}: no relevant document has a label of {dimension!r}, so there is no target "
+            "'qrels'; leave the topic out, or use 'trec' or 'population'"
+        )
+    return shares
 
 
 def _known(totals: FloatArray) -> FloatArray | None:

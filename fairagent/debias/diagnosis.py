@@ -52,11 +52,7 @@ def diagnose(
     usage = Usage()
     texts = {document.id: document.text for document in passages}
     for pages in batches([page_of(document) for document in passages], batch):
-        try:
-            diagnoses, took = _diagnoses(model, prompts, pages, kinds)
-        except (ModelError, BudgetExceeded) as error:
-            error.usage = usage + error.usage
-            raise
+        diagnoses, took = _diagnoses(model, prompts, pages, kinds)
         usage = usage + took
         for page, diagnosis in zip(pages, diagnoses, strict=True):
             if diagnosis.biased:

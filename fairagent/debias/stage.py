@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal, Self
 
 import numpy as np
+from pydantic import Field
 
-from fairagent.debias.avoid import AvoidIndex, unit
-from fairagent.debias.lexicon import Lexicon
+from fairagent.debias.avoid import AvoidIndex, read_avoid, unit
+from fairagent.debias.lexicon import Lexicon, lexicon_file, load_lexicon
 from fairagent.debias.pool import Reranked, rerank
-from fairagent.debias.synthesis import PREFIX, Rewriter, Synthesized, synthesize
-from fairagent.debias.theta import Theta
-from fairagent.errors import UsageError
-from fairagent.retrieve.encoder import Encoder
+from fairagent.debias.synthesis import PREFIX, PROMPT, Rewriter, Synthesized, synthesize
+from fairagent.debias.theta import RATE, Theta
+from fairagent.errors import SettingsError, UsageError
+from fairagent.likelihood.causal import CausalModel
+from fairagent.prompts.calls import LETTER, Calls, Case
+from fairagent.retrieve.encoder import BUNDLED, Encoder, open_encoder
+from fairagent.settings import Part
+from fairagent.site import Site
 from fairagent.types import Debiased, Document, FloatArray
+
+LONGEST_REWRITTEN = 400
+"""Characters of a passage of an avoid library, which is a sentence or two, at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,3 +119,79 @@ def _renamed(made: Synthesized, documents: Sequence[Document]) -> Synthesized:
             id = PREFIX + id
         fresh.append(replace(one, id=id))
     return replace(made, documents=tuple(fresh))
+
+
+class DebiasRAGConfig(Part):
+    """DebiasRAG: relevant contexts unlike a library of biased passages, some of them counterfactuals."""
+
+    kind: Literal["debias-rag"] = "debias-rag"
+    library: str = ""
+    """The avoid library: a file of JSON lines with id, text and class. It has to be given."""
+    lexicon: str = ""
+    """The attribute lexicon (YAML); empty is the shipped one."""
+    encoder: str = BUNDLED
+    """The embedding model's folder or name."""
+    k: int = Field(3, ge=1)
+    """How many contexts are kept, and how many passages of the library are avoided."""
+    tau: float = Field(0.9, ge=-1, le=1)
+    """A candidate nearer than this to an avoided passage (cosine) is dropped."""
+    theta: tuple[float, float] = (0.5, 0.5)
+    """The weights of relevance and of distance from what is avoided that the first query finds; they add up to 1."""
+    rewrites: int = Field(0, ge=0, le=10)
+    """How many rewrites of each counterfactual the model is asked for; 0: its words are swapped, and no model asked."""
+    scorer: str = ""
+    """The local causal model that chooses the most fluent rewrite; empty takes the first."""
+
+    @property
+    def templates(self) -> tuple[str, ...]:
+        """That of the rewrites, if there are any."""
+        return (PROMPT,) if self.rewrites else ()
+
+    @property
+    def files(self) -> Mapping[str, Path]:
+        """Library and lexicon."""
+        return {"library": Path(self.library), "lexicon": lexicon_file(self.lexicon)}
+
+    def beside(self, folder: Path) -> Self:
+        """With both files from anywhere."""
+        named = {"library": self.library, "lexicon": self.lexicon}
+        return self.model_copy(
+            update={field: str((folder / path).absolute()) for field, path in named.items() if path}
+        )
+
+    def worst_case(self, case: Case) -> Iterator[Calls]:
+        """A rewrite of each passage that is avoided, as long as passages are."""
+        if self.rewrites:
+            for _ in range(self.k):
+                yield case.calls(PROMPT, text=LETTER * LONGEST_REWRITTEN, count=self.rewrites)
+
+    def build(self, site: Site) -> DebiasRAG:
+        """The stage; SettingsError without a library, DataError with every fault of library and lexicon."""
+        return self._stage(site, RATE, exempt=False)
+
+    def _stage(self, site: Site, rate: float, exempt: bool) -> DebiasRAG:
+        if not self.library:
+            raise SettingsError(
+                "debias is debias-rag, which needs passages to avoid: name their file as `debias: {library: ...}`"
+            )
+        theta = Theta(self.theta, rate, streaming=not site.steady)
+        lexicon, passages = load_lexicon(self.lexicon), read_avoid(self.library)
+        encoder = open_encoder(self.encoder)
+        scorer = CausalModel(self.scorer) if self.scorer and self.rewrites else None
+        rewriter = Rewriter(site.model, site.prompts, self.rewrites, scorer) if self.rewrites else None
+        index = AvoidIndex(passages, lexicon, encoder)
+        return DebiasRAG(index, lexicon, encoder, self.k, self.tau, theta, rewriter, exempt)
+
+
+class DebiasRAGVariant(DebiasRAGConfig):
+    """DebiasRAG with what experiments vary in it."""
+
+    kind: Literal["debias-rag-variant"] = "debias-rag-variant"  # type: ignore[assignment]
+    rate: float = Field(RATE, ge=0)
+    """The gradient step's size that is tried first; 0 leaves theta as it is."""
+    exempt_synthesized: bool = False
+    """Whether counterfactual contexts, which are near the passages they are made from, are never dropped."""
+
+    def build(self, site: Site) -> DebiasRAG:
+        """The stage."""
+        return self._stage(site, self.rate, self.exempt_synthesized)

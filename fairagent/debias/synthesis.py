@@ -94,8 +94,7 @@ def synthesize(
             try:
                 text, took = rewriter.rewrite(query, text)
                 usage = usage + took
-            except (FatalModelError, BudgetExceeded) as error:
-                error.usage = usage + error.usage
+            except FatalModelError:
                 raise
             except ModelError as error:
                 usage = usage + error.usage

@@ -14,7 +14,7 @@ from fairagent.collection import Collection
 from fairagent.errors import SettingsError
 from fairagent.evaluate.engines import check_dense, check_lucene, check_splade
 from fairagent.evaluate.experiment_file import ExperimentFile
-from fairagent.evaluate.labels import file_name
+from fairagent.files import file_name
 from fairagent.evaluate.options import Options
 from fairagent.evaluate.plan import SystemPlan
 from fairagent.evaluate.problems import Problems

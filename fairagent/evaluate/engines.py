@@ -8,7 +8,7 @@ from pathlib import Path
 
 from fairagent.assemble import open_retriever
 from fairagent.collection import Collection
-from fairagent.evaluate.labels import file_name
+from fairagent.files import file_name
 from fairagent.rerank.pair_scorer import PairScorer, open_pair_scorer
 from fairagent.retrieve.base import texts_for
 from fairagent.retrieve.dense import DenseRetriever

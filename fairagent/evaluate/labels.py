@@ -32,7 +32,6 @@ LOWER_IS_BETTER = frozenset(
 )
 
 _OPTIONS = re.compile(r"\((?:[^()]|\([^()]*\))*\)")
-_ODD = re.compile(r"[^A-Za-z0-9._+-]+")
 
 
 def measure_label(measure: str) -> str:
@@ -57,12 +56,3 @@ def measure_labels(measures: Sequence[str]) -> dict[str, str]:
     """Definition -> label; where two measures would share a label, both keep their definition."""
     labels = [measure_label(measure) for measure in measures]
     return {m: label if labels.count(label) == 1 else m for m, label in zip(measures, labels, strict=True)}
-
-
-def file_name(system: str) -> str:
-    """The system's name as the name of a file and the tag of a TREC run.
-
-    >>> file_name("agent, FA*IR (0.1)")
-    'agent_FA_IR_0.1'
-    """
-    return _ODD.sub("_", system).strip("_.") or "system"

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from fairagent.evaluate.fair_rag.tables import ANALYSIS, analysis_csv, analysis_text
-from fairagent.evaluate.labels import file_name
+from fairagent.files import file_name
 from fairagent.evaluate.latex import details_latex, results_latex
 from fairagent.evaluate.run import Run
 from fairagent.evaluate.stereotypes.sets import FILE as SETS

@@ -5,19 +5,24 @@ Source: FairFT and FairFilter (the second seed system), its section on FairFilte
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Literal
 
+from pydantic import Field
+
 from fairagent.errors import FatalModelError, ModelError, ReplyError, UsageError
 from fairagent.filter.authors import ask_as_authors
-from fairagent.filter.pages import Page, batches, page_of
+from fairagent.filter.pages import LONGEST_TEXT, LONGEST_TITLE, Page, as_data, batches, call_ids, page_of
 from fairagent.filter.verdicts import ask_verdicts, reason_text
 from fairagent.llm import Model
 from fairagent.llm.clean import query_shown
+from fairagent.llm.ledger import in_threads
 from fairagent.prompts import Prompts
+from fairagent.prompts.calls import LETTER, Calls, Case
+from fairagent.settings import Part
+from fairagent.site import Site
 from fairagent.types import Document, Filtered, Usage, Verdict
 
 FAIRNESS = "fairness_filter"
@@ -78,9 +83,7 @@ class FairFilter:
         """
         judge = partial(self._judge, query_shown(query))
         pages = [page_of(document) for document in documents]
-        with ThreadPoolExecutor(self.workers, thread_name_prefix="filter") as pool:
-            # On an error, `map` takes back the calls that have not begun.
-            judged = list(pool.map(judge, batches(pages, self.batch)))
+        judged = in_threads(judge, batches(pages, self.batch), self.workers, "filter")
         verdicts = tuple(verdict for some, _ in judged for verdict in some)
         kept = tuple(document for document, verdict in zip(documents, verdicts, strict=True) if verdict.kept)
         return Filtered(kept, verdicts, sum((usage for _, usage in judged), Usage()))
@@ -134,3 +137,31 @@ class FairFilter:
             opinions.append(opinion)
             spent = spent + usage
         return opinions, spent
+
+
+class FairFilterConfig(Part):
+    """FairFilter: takes out what would bring bias into an answer that does not need it."""
+
+    kind: Literal["fair"] = "fair"
+    batch: int = Field(1, ge=1)
+    """Documents that are judged in one call; 1, the paper's, is the safest."""
+    utility: bool = True
+    """Whether a biased document stays if the answer needs it; no is the paper's variant "Prompt"."""
+    on_error: Literal["keep", "drop", "fail"] = "keep"
+    """What becomes of a document that the model gives no usable verdict on."""
+
+    @property
+    def templates(self) -> tuple[str, ...]:
+        """Those of its steps."""
+        return steps(self.utility)
+
+    def worst_case(self, case: Case) -> Iterator[Calls]:
+        """Every document as long as a model is ever shown one, and asked about twice."""
+        for step in self.templates:
+            page = Page("", LETTER * LONGEST_TITLE, LETTER * LONGEST_TEXT)
+            for batch in batches([page] * case.settings.context.documents, self.batch):
+                yield case.calls(step, documents=as_data(call_ids(step, [""], batch), batch))
+
+    def build(self, site: Site) -> FairFilter:
+        """The filter."""
+        return FairFilter(site.model, site.prompts, self.batch, utility=self.utility, on_error=self.on_error)

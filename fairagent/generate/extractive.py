@@ -7,11 +7,17 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
+
+from pydantic import Field
 
 from fairagent.generate.base import OnText
 from fairagent.generate.citations import without_citations
 from fairagent.generate.sentences import sentences
 from fairagent.query import as_query
+from fairagent.retrieve.relevance_model import TermSource
+from fairagent.settings import Part
+from fairagent.site import Site
 from fairagent.types import Answer, Document, Query
 
 LENGTH_PENALTY = 0.75
@@ -111,3 +117,17 @@ def _cited(sentence: _Sentence, title: str) -> str:
     subject = f"{title}: " if title and not named else ""
     text = sentence.text.rstrip(".!?")
     return f"{subject}{text} [{sentence.number}]{sentence.text[len(text) :] or '.'}"
+
+
+class ExtractiveConfig(Part):
+    """The best sentences of the documents as they stand."""
+
+    kind: Literal["extractive"] = "extractive"
+    sentences: int = Field(10, ge=1)
+    """How many at most, one a document."""
+
+    def build(self, site: Site) -> ExtractiveGenerator:
+        """The generator; it reads words as the engine does, where that tells how."""
+        if isinstance(site.engine, TermSource):
+            return ExtractiveGenerator(self.sentences, site.engine.analyze)
+        return ExtractiveGenerator(self.sentences)

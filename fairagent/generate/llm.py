@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from pydantic import Field
+
 from fairagent.errors import ReplyInvalid
+from fairagent.filter.pages import LONGEST_TITLE
 from fairagent.generate.base import OnText
 from fairagent.generate.citations import CitationReader
 from fairagent.generate.context import Order, numbered
 from fairagent.llm import Model, ModelRequest, tell
 from fairagent.llm.clean import query_shown, visible
 from fairagent.prompts import Prompts
+from fairagent.prompts.calls import LETTER, Calls, Case
 from fairagent.query import as_query
+from fairagent.settings import Part
+from fairagent.site import Site
 from fairagent.types import Answer, Document, Query, Usage
 
 PROMPT = "answer"
@@ -77,3 +83,32 @@ class LlmGenerator:
         if invented:
             return (f"citations of no document were taken out: {invented}",)
         return () if reader.cited or not reader.documents else ("it cites no document",)
+
+
+class LlmGeneratorConfig(Part):
+    """The language model writes the answer."""
+
+    kind: Literal["llm"] = "llm"
+    length: int = Field(0, ge=0)
+    """How many words at most; 0 is as many as the question needs."""
+    language: str = ""
+    """The answer's language; empty is that of the question."""
+    citations: Literal["remove", "error"] = "remove"
+    """What becomes of the citation of a document that there is not."""
+
+    @property
+    def templates(self) -> tuple[str, ...]:
+        """The one template."""
+        return (PROMPT,)
+
+    def worst_case(self, case: Case) -> Iterator[Calls]:
+        """A call for each query, with a context as long as it may be."""
+        context = case.settings.context
+        text = LETTER * 4 * (context.tokens // context.documents)
+        shown = [{"number": context.documents, "title": LETTER * LONGEST_TITLE, "text": text}] * context.documents
+        yield case.calls(PROMPT, documents=shown, length=self.length or None, language=self.language or None)
+
+    def build(self, site: Site) -> LlmGenerator:
+        """The generator."""
+        order = site.settings.context.order
+        return LlmGenerator(site.model, site.prompts, order, self.citations, self.length, self.language)

@@ -11,10 +11,10 @@ from dataclasses import replace
 from typing import Any, Protocol
 from weakref import WeakValueDictionary
 
-from fairagent.errors import BudgetExceeded, ModelError, ReplyInvalid
+from fairagent.errors import ReplyInvalid
 from fairagent.llm.base import ModelReply, ModelRequest, read_reply, tell, valid_reply
 from fairagent.llm.cache import ReplyCache
-from fairagent.types import Usage
+from fairagent.llm.ledger import Ledger, counted, ledger
 
 FORMAT = 1
 """Of the keys: what was kept under another format is never found."""
@@ -36,19 +36,6 @@ class Identified(Protocol):
         ...
 
 
-class Tally:
-    """What all models of a run took together; `usage.saved` is what the cache saved."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self.usage = Usage()
-
-    def add(self, usage: Usage) -> None:
-        """Count `usage`."""
-        with self._lock:
-            self.usage = self.usage + usage
-
-
 class Door:
     """A `Model` before `model`: with a cache, it asks nothing twice. Threads may share it.
 
@@ -56,7 +43,7 @@ class Door:
     several threads that ask the same at once, one asks the model.
     """
 
-    def __init__(self, model: Identified, cache: ReplyCache | None, tally: Tally) -> None:
+    def __init__(self, model: Identified, cache: ReplyCache | None, tally: Ledger) -> None:
         self.model = model
         self._cache = cache
         self._tally = tally
@@ -75,13 +62,12 @@ class Door:
         return reply
 
     def _counted(self, request: ModelRequest, ask: Callable[[], ModelReply]) -> ModelReply:
-        try:
-            reply = ask() if self._cache is None else self._ask_once(request, self._cache, ask)
-        except (ModelError, BudgetExceeded) as error:
-            self._tally.add(error.usage)
-            raise
-        self._tally.add(reply.usage)
-        return reply
+        cache = self._cache
+        with ledger() as spent:
+            try:
+                return counted(ask if cache is None else lambda: self._ask_once(request, cache, ask))
+            finally:
+                self._tally.add(spent.usage)
 
     def key(self, request: ModelRequest) -> str:
         """SHA-256 (hex) of everything that the reply depends on."""

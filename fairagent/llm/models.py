@@ -10,7 +10,8 @@ from pathlib import Path
 from fairagent.errors import SettingsError
 from fairagent.llm.budget import Budget
 from fairagent.llm.cache import ReplyCache
-from fairagent.llm.door import Door, Tally
+from fairagent.llm.door import Door
+from fairagent.llm.ledger import Ledger
 from fairagent.llm.openai import Line, OpenAIModel
 from fairagent.settings import BudgetSettings, ModelSettings, Price, Settings
 from fairagent.types import Usage
@@ -39,7 +40,7 @@ class Models:
         self._asked: dict[ModelSettings, OpenAIModel] = {}
         self._opened: dict[ModelSettings, Door] = {}
         self._lines: dict[tuple[str, str], Line] = {}
-        self._tally = Tally()
+        self._tally = Ledger()
 
     @classmethod
     def of(cls, settings: Settings, environ: Mapping[str, str] = os.environ) -> Models:

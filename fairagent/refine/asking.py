@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar
+
+from pydantic import Field
 
 from fairagent.errors import ReplyError, ReplyInvalid, ReplyRefused
 from fairagent.llm import Model, ModelRequest, ask
 from fairagent.llm.base import Message
 from fairagent.llm.clean import query_shown, visible
 from fairagent.prompts import Prompts
+from fairagent.prompts.calls import STAND_IN, Calls, Case
 from fairagent.refine.base import RefineState
-from fairagent.refine.keywords import REPLIES, Sifted, sift, words_of
+from fairagent.refine.keywords import MOST_KEYWORDS, REPLIES, Sifted, sift, words_of
+from fairagent.settings import Part, Settings
 from fairagent.types import Refinement, Term
-
-PROMPTS = {"llm": "refine_query", "grounded": "refine_query_grounded"}
-"""Refiner -> the template that it asks with."""
 
 MOST_SHOWN = 20
 """Topic words of the current query that the model sees, the heaviest first."""
@@ -50,6 +51,7 @@ class AskingRefiner(ABC):
     __slots__ = ()
 
     kind: ClassVar[str]
+    template: ClassVar[str]
     model: Model
     prompts: Prompts
     keyword_weight: float
@@ -64,7 +66,7 @@ class AskingRefiner(ABC):
 
         Raises what else `Model.complete` raises: TransientModelError (given up), FatalModelError, BudgetExceeded.
         """
-        head = self.prompts[PROMPTS[self.kind]].head
+        head = self.prompts[self.template].head
         request = ModelRequest(self.messages(state), max_tokens=head.max_tokens)
         try:
             reply, usage = ask(self.model, request, REPLIES[head.reply])
@@ -102,3 +104,42 @@ def _kind(error: ReplyError) -> str:
     if isinstance(error, ReplyRefused):
         return "refused"
     return "invalid reply" if isinstance(error, ReplyInvalid) else "truncated reply"
+
+
+class AskingConfig(Part):
+    """A refiner that asks a model, as settings describe it."""
+
+    keyword_weight: float = Field(1.0, gt=0)
+    """The weight of one proposed keyword, a word of the user's query being 1."""
+    drift: float = Field(0.3, gt=0)
+    """The most that the keywords of one refinement weigh together, the user's query being 1."""
+
+    @property
+    def sees_groups(self) -> bool:
+        """Always."""
+        return True
+
+    def evidence(self, settings: Settings) -> Mapping[str, object]:
+        """The longest that the template is shown besides the loop's state."""
+        return {}
+
+    def worst_case(self, case: Case) -> Iterator[Calls]:
+        """A call for each refinement of each query, all keywords of those before it shown."""
+        settings, (id,) = case.settings, self.templates
+        label, dimension = case.group
+        read = sum(
+            case.tokens(
+                id,
+                query=query,
+                dimension=dimension,
+                group=label,
+                share="10.0%",
+                target="50.0%",
+                keywords=[STAND_IN] * MOST_SHOWN,
+                tried=[STAND_IN] * (MOST_KEYWORDS * iteration),
+                **self.evidence(settings),
+            )
+            for query in case.queries
+            for iteration in range(settings.iterations)
+        )
+        yield case.counted(id, len(case.queries) * settings.iterations, read)

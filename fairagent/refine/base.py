@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from fairagent.types import Exposure, FloatArray, Group, Query, Ranking, Refinement
+from fairagent.retrieve.base import Retriever, Vocabulary
+from fairagent.types import Exposure, FloatArray, Group, Query, Ranking, Refinement, Term
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,3 +39,15 @@ class Refiner(Protocol):
     def refine(self, state: RefineState) -> Refinement:
         """Keywords that bring documents of `state.group`; none, and a note why, where there is nothing to say."""
         ...
+
+
+def new_keywords(
+    proposed: Refinement, tried: Collection[str], engine: Retriever
+) -> tuple[tuple[Term, ...], tuple[str, ...]]:
+    """The proposed keywords that are new and occur in the index, and the words of those that do not occur."""
+    new = [term for term in proposed.terms if term.text not in tried]
+    if not isinstance(engine, Vocabulary):
+        return tuple(new), ()
+    found = [engine.document_frequency(term.text) > 0 for term in new]
+    added = tuple(term for term, occurs in zip(new, found, strict=True) if occurs)
+    return added, tuple(term.text for term, occurs in zip(new, found, strict=True) if not occurs)

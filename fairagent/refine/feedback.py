@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
+from pydantic import Field
 
 from fairagent.refine.base import RefineState
+from fairagent.retrieve.bm25 import prepare_index, words_of
 from fairagent.retrieve.relevance_model import TermSource, relevance_model, share_out, top_words
+from fairagent.settings.parts import Part, Progress
+from fairagent.site import Site
 from fairagent.types import Refinement
 
 
@@ -82,3 +87,29 @@ class FeedbackRefiner:
             for word, place in top_words(self.source, postings, divergence, self.terms, self.max_share, state.tried)
         )
         return Feedback(words, tuple(state.ranking.ids[row] for row in of_group))
+
+
+class FeedbackConfig(Part):
+    """The words of the under-exposed group's own documents."""
+
+    kind: Literal["feedback"] = "feedback"
+    documents: int = Field(50, ge=1)
+    """How many of the group's documents are read."""
+    terms: int = Field(20, ge=1)
+    """How many words a refinement adds."""
+    weight: float = Field(0.15, gt=0)
+    """Their weight together, the user's query being 1."""
+
+    @property
+    def sees_groups(self) -> bool:
+        """Always."""
+        return True
+
+    def prepare(self, site: Site, progress: Progress) -> None:
+        """Build the index whose terms it reads, unless the engine is a guest with terms of its own."""
+        if site.words is None:
+            prepare_index(site, progress)
+
+    def build(self, site: Site) -> FeedbackRefiner:
+        """The refiner."""
+        return FeedbackRefiner(words_of(site), self.documents, self.terms, self.weight)

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
+
+from pydantic import Field
 
 from fairagent.llm import Model
 from fairagent.llm.base import Message
 from fairagent.llm.clean import visible
 from fairagent.prompts import Prompts
-from fairagent.refine.asking import PROMPTS, AskingRefiner, shown
+from fairagent.prompts.calls import STAND_IN
+from fairagent.refine.asking import AskingConfig, AskingRefiner, shown
 from fairagent.refine.base import RefineState
 from fairagent.refine.feedback import FeedbackRefiner
 from fairagent.retrieve.base import TextSource
+from fairagent.retrieve.bm25 import words_of
+from fairagent.settings import Settings
+from fairagent.site import Site
 
 MOST_TITLES = 10
 LONGEST_TITLE = 120
@@ -29,6 +36,7 @@ class GroundedRefiner(AskingRefiner):
     """
 
     kind: ClassVar[str] = "grounded"
+    template: ClassVar[str] = "refine_query_grounded"
 
     model: Model
     prompts: Prompts
@@ -43,7 +51,7 @@ class GroundedRefiner(AskingRefiner):
             {"word": visible(word.text), "of_group": word.in_group, "of_all": word.in_list} for word in found.words
         ]
         return self.prompts.render(
-            PROMPTS[self.kind],
+            self.template,
             **shown(state),
             words=words,
             titles=self._titles(found.documents),
@@ -57,3 +65,33 @@ class GroundedRefiner(AskingRefiner):
             return []
         titles = (" ".join(visible(texts.document(id).title).split()) for id in ids[:MOST_TITLES])
         return [title[:LONGEST_TITLE] for title in titles if title]
+
+
+class GroundedConfig(AskingConfig):
+    """A language model proposes keywords, shown those that the group's documents have."""
+
+    kind: Literal["grounded"] = "grounded"
+    documents: int = Field(50, ge=1)
+    """How many of the group's documents are read."""
+    terms: int = Field(20, ge=1)
+    """How many of their words the model is shown."""
+
+    @property
+    def templates(self) -> tuple[str, ...]:
+        """The one template."""
+        return (GroundedRefiner.template,)
+
+    def evidence(self, settings: Settings) -> Mapping[str, object]:
+        """All words and titles."""
+        words = [{"word": STAND_IN, "of_group": 10, "of_all": 100}] * self.terms
+        titles = [f"{STAND_IN} {STAND_IN} {STAND_IN}"] * MOST_TITLES
+        return {"words": words, "titles": titles, "of_group": self.documents, "of_list": settings.depth}
+
+    def build(self, site: Site) -> GroundedRefiner:
+        """The refiner."""
+        return self.asking(site.model, site)
+
+    def asking(self, model: Model, site: Site) -> GroundedRefiner:
+        """The refiner, asking `model`."""
+        feedback = FeedbackRefiner(words_of(site), self.documents, self.terms)
+        return GroundedRefiner(model, site.prompts, feedback, self.keyword_weight, self.drift)

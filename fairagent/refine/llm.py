@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from fairagent.llm import Model
 from fairagent.llm.base import Message
 from fairagent.prompts import Prompts
-from fairagent.refine.asking import PROMPTS, AskingRefiner, shown
+from fairagent.refine.asking import AskingConfig, AskingRefiner, shown
 from fairagent.refine.base import RefineState
+from fairagent.site import Site
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +18,7 @@ class LlmRefiner(AskingRefiner):
     """Asks `model` for keywords with the template `refine_query`; `AskingRefiner` says what becomes of them."""
 
     kind: ClassVar[str] = "llm"
+    template: ClassVar[str] = "refine_query"
 
     model: Model
     prompts: Prompts
@@ -25,4 +27,23 @@ class LlmRefiner(AskingRefiner):
 
     def messages(self, state: RefineState) -> tuple[Message, ...]:
         """What the model is asked."""
-        return self.prompts.render(PROMPTS[self.kind], **shown(state))
+        return self.prompts.render(self.template, **shown(state))
+
+
+class LlmConfig(AskingConfig):
+    """A language model proposes keywords."""
+
+    kind: Literal["llm"] = "llm"
+
+    @property
+    def templates(self) -> tuple[str, ...]:
+        """The one template."""
+        return (LlmRefiner.template,)
+
+    def build(self, site: Site) -> LlmRefiner:
+        """The refiner."""
+        return self.asking(site.model, site)
+
+    def asking(self, model: Model, site: Site) -> LlmRefiner:
+        """The refiner, asking `model`."""
+        return LlmRefiner(model, site.prompts, self.keyword_weight, self.drift)

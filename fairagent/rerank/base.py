@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -25,6 +25,12 @@ class Pool:
     memberships: tuple[FloatArray, ...]
     targets: tuple[FloatArray, ...]
     n: int
+
+    def of(self, ranking: Ranking) -> Pool:
+        """The pool with its candidates in the order, and with the scores, of `ranking`, which holds some of them."""
+        place = {id: number for number, id in enumerate(self.ranking.ids)}
+        order = [place[id] for id in ranking.ids]
+        return replace(self, ranking=ranking, memberships=tuple(rows[order] for rows in self.memberships))
 
 
 class Reranker(Protocol):

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
+from pydantic import Field
 
 from fairagent.errors import UsageError
 from fairagent.rerank.base import Pool, ordered
-from fairagent.rerank.pair_scorer import PairScorer
+from fairagent.rerank.pair_scorer import PairScorer, open_pair_scorer
 from fairagent.retrieve.base import Retriever, texts_for
+from fairagent.retrieve.bm25 import engine_of
+from fairagent.settings.parts import Part
+from fairagent.site import Site
 from fairagent.types import Ranking
 
 
@@ -41,3 +46,25 @@ class CrossEncoderReranker:
         if not rest:
             return best
         return Ranking(best.ids + rest, np.concatenate([best.scores, best.scores[-1] - np.arange(1, len(rest) + 1)]))
+
+
+class CrossEncoderConfig(Part):
+    """The best candidates by a model that reads query and document together."""
+
+    kind: Literal["cross-encoder"] = "cross-encoder"
+    scorer: str = Field(min_length=1)
+    """A cross-encoder or MonoT5, as `open_pair_scorer` reads it: a folder, or a name in the Hugging Face cache."""
+    depth: int = Field(100, ge=1)
+    """How many of the first candidates it reads."""
+
+    def check(self, site: Site) -> None:
+        """Raise BackendUnavailable where the scorer is not on this machine."""
+        self._open(site)
+
+    def build(self, site: Site) -> CrossEncoderReranker:
+        """The re-ranker."""
+        return CrossEncoderReranker(engine_of(site), self._open(site), self.depth)
+
+    def _open(self, site: Site) -> PairScorer:
+        scorer: PairScorer = site.memo.get(("pair scorer", self.scorer), lambda: open_pair_scorer(self.scorer))
+        return scorer

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
+from pydantic import Field
 
 from fairagent.errors import DataError, UsageError
+from fairagent.measures import parse_discount
 from fairagent.rerank.base import Pool, ordered
 from fairagent.rerank.deltr_loss import Batch, JudgedQuery, deltr_gradient
 from fairagent.rerank.features import SCORE, Features
 from fairagent.rerank.model_file import Array
-from fairagent.rerank.protected import Place
-from fairagent.settings import Section
+from fairagent.rerank.protected import Place, ProtectedPart, most_lacking
+from fairagent.rerank.training import CrossFitted, cross_fitted, training_pools
+from fairagent.retrieve.bm25 import engine_of
+from fairagent.settings import Section, Settings
+from fairagent.site import Site
 from fairagent.types import FloatArray, Ranking
 
 
@@ -91,3 +98,33 @@ def judged_query(pool: Pool, grades: Mapping[str, int], group: Place, features: 
     """A pool of candidates as a training query: `grades` are the topic's judgments, 0 for a document without one."""
     labels = np.array([grades.get(id, 0) for id in pool.ranking.ids], dtype=np.float64)
     return JudgedQuery(features(pool), labels, group.members(pool))
+
+
+class DELTRConfig(ProtectedPart):
+    """DELTR, fitted to the collection's judged topics: each topic is re-ranked by what the other folds taught."""
+
+    kind: Literal["deltr"] = "deltr"
+    gamma: float = Field(1.0, ge=0)
+    """The price of under-exposure."""
+    iterations: int = Field(3000, ge=1)
+    """Steps of gradient descent."""
+
+    def build(self, site: Site) -> CrossFitted:
+        """The re-ranker; it is fitted now. DataError where there are too few judged topics."""
+        named, settings = self.place(site), site.settings
+
+        def fit(pools: Mapping[str, Pool]) -> DELTRReranker:
+            group = named or _usually_lacking(pools.values(), settings)
+            queries = [judged_query(pool, site.collection.qrels[topic], group) for topic, pool in pools.items()]
+            return DELTRReranker(fit_deltr(queries, self.gamma, self.iterations, seed=site.seed), group)
+
+        return cross_fitted(training_pools(site.collection, engine_of(site), settings), fit, site.seed)
+
+
+def _usually_lacking(pools: Iterable[Pool], settings: Settings) -> Place:
+    """The group that lacks most in most pools, on a tie the first; DataError where none ever lacks anything."""
+    discount = parse_discount(settings.discount)
+    found = Counter(place for pool in pools if (place := most_lacking(pool, discount)))
+    if not found:
+        raise DataError("DELTR: no group lacks exposure in any training topic; name one with `group: {...}`")
+    return min(found, key=lambda place: (-found[place], place.dimension, place.group))

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 import numpy as np
+from pydantic import Field
 
 from fairagent.errors import DataError, UsageError
 from fairagent.rerank.adam import Adam
 from fairagent.rerank.base import Pool, ordered
 from fairagent.rerank.dlf_loss import Direction, exposure_loss, fuse
-from fairagent.rerank.features import Features
+from fairagent.rerank.features import EmbeddingFeatures, Features
 from fairagent.rerank.model_file import Array
-from fairagent.settings import Section
+from fairagent.rerank.training import CrossFitted, cross_fitted, training_pools
+from fairagent.retrieve.bm25 import engine_of, prepare_index
+from fairagent.retrieve.encoder import BUNDLED
+from fairagent.retrieve.vectors import check_vectors, open_vectors, prepare_vectors
+from fairagent.settings import Part, Section
+from fairagent.settings.parts import Progress
+from fairagent.site import Site
 from fairagent.types import FloatArray, Ranking
 
 SMOOTHING = 1e-6
@@ -129,3 +137,39 @@ def _units(features: FloatArray, hidden: FloatArray | None = None, bias: FloatAr
     if hidden is None or bias is None:
         return features
     return np.asarray(np.tanh(features @ hidden + bias))
+
+
+class DLFConfig(Part):
+    """DLF on the texts' embeddings, fitted to the collection's judged topics as `deltr` is."""
+
+    kind: Literal["dlf"] = "dlf"
+    alpha: float = Field(0.5, ge=0, le=1)
+    """The weight of fairness."""
+    hidden: int = Field(0, ge=0)
+    """Hidden units; 0 is a linear model."""
+    encoder: str = BUNDLED
+    """The embedding model."""
+
+    @property
+    def sees_groups(self) -> bool:
+        """Always."""
+        return True
+
+    def check(self, site: Site) -> None:
+        """Raise what is wrong with the embeddings."""
+        check_vectors(site, self.encoder)
+
+    def prepare(self, site: Site, progress: Progress) -> None:
+        """Make the embeddings where there are none."""
+        prepare_index(site, progress)
+        prepare_vectors(site, self.encoder, progress)
+
+    def build(self, site: Site) -> CrossFitted:
+        """The re-ranker; it is fitted now. DataError where there are too few judged topics."""
+        features = EmbeddingFeatures(open_vectors(site, self.encoder))
+
+        def fit(pools: Mapping[str, Pool]) -> DLFReranker:
+            model = fit_dlf(tuple(pools.values()), features, self.hidden, seed=site.seed)
+            return DLFReranker(model, features, self.alpha)
+
+        return cross_fitted(training_pools(site.collection, engine_of(site), site.settings), fit, site.seed)

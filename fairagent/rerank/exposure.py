@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
-from fairagent.measures import LOG2_MAX2, Discount
+from fairagent.measures import LOG2_MAX2, Discount, parse_discount
 from fairagent.rerank.base import Pool, min_max
+from fairagent.settings.parts import Part
+from fairagent.site import Site
 from fairagent.types import FloatArray, Ranking
 
 SMALLEST = float(np.finfo(np.float64).tiny)
@@ -93,3 +97,22 @@ def _entropy(shares: FloatArray) -> FloatArray:
     """- sum p ln p over the last axis (nats), with 0 ln 0 = 0."""
     products = shares * np.log(np.maximum(shares, SMALLEST))
     return np.asarray(-products.sum(axis=-1))
+
+
+class ExposureConfig(Part):
+    """Greedy: relevance, weighed against what each group still lacks."""
+
+    kind: Literal["exposure"] = "exposure"
+    fairness: float = Field(0.5, ge=0)
+    """What a divergence of 1 nat costs, in units of mean relevance."""
+    unlabeled: float = Field(1.0, ge=0)
+    """What a document without a label loses, in units of relevance (0 to 1), for each dimension."""
+
+    @property
+    def sees_groups(self) -> bool:
+        """Always."""
+        return True
+
+    def build(self, site: Site) -> ExposureReranker:
+        """The re-ranker."""
+        return ExposureReranker(self.fairness, self.unlabeled, parse_discount(site.settings.discount))

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
-from fairagent.measures import LOG2_MAX2, Discount
+from fairagent.measures import LOG2_MAX2, Discount, parse_discount
 from fairagent.rerank.base import Pool
 from fairagent.rerank.fa_star_ir_tables import Compat, adjusted
-from fairagent.rerank.protected import Place, most_lacking
+from fairagent.rerank.protected import Place, ProtectedPart, most_lacking
 from fairagent.retrieve.placed import placed
+from fairagent.site import Site
 from fairagent.types import FloatArray, Ranking
 
 
@@ -71,3 +74,17 @@ def fa_star_ir(scores: FloatArray, protected: NDArray[np.bool_], table: NDArray[
             order.append(outside[next_out])
             next_out += 1
     return order
+
+
+class FAStarIRConfig(ProtectedPart):
+    """FA*IR."""
+
+    kind: Literal["fa-star-ir"] = "fa-star-ir"
+    alpha: float = Field(0.1, ge=0.001, le=0.5)
+    """The significance of the test that each prefix passes."""
+    compat: Compat = None
+    """library: adjusted as fairsearchcore does; else exactly."""
+
+    def build(self, site: Site) -> FAStarIRReranker:
+        """The re-ranker."""
+        return FAStarIRReranker(self.alpha, self.place(site), self.compat, parse_discount(site.settings.discount))

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
 from fairagent.errors import UsageError
 from fairagent.rerank.base import Pool, min_max
-from fairagent.rerank.similarity import Similarity
+from fairagent.rerank.similarity import ByEmbeddings, ByGroups, ByTerms, Similarity
+from fairagent.retrieve.bm25 import prepare_index, words_of
+from fairagent.retrieve.encoder import BUNDLED
 from fairagent.retrieve.placed import placed
+from fairagent.retrieve.vectors import check_vectors, open_vectors, prepare_vectors
+from fairagent.settings.parts import Part, Progress
+from fairagent.site import Site
 from fairagent.types import FloatArray, Ranking
 
 
@@ -60,3 +67,41 @@ def mmr(
         value = weight * relevance - (1 - weight) * closest
         value[picked] = -np.inf
     return picked
+
+
+class MMRConfig(Part):
+    """Maximal marginal relevance."""
+
+    kind: Literal["mmr"] = "mmr"
+    by: Literal["text", "groups", "embeddings"] = "text"
+    """What makes two documents alike."""
+    relevance: float = Field(0.5, ge=0, le=1)
+    """The weight of relevance; the rest is that of novelty."""
+    encoder: str = BUNDLED
+    """embeddings: the embedding model."""
+
+    @property
+    def sees_groups(self) -> bool:
+        """Whether likeness is that of groups."""
+        return self.by == "groups"
+
+    def check(self, site: Site) -> None:
+        """Raise what is wrong with the embeddings, where they are asked for."""
+        if self.by == "embeddings":
+            check_vectors(site, self.encoder)
+
+    def prepare(self, site: Site, progress: Progress) -> None:
+        """Make the index or the embeddings where they are asked for and missing."""
+        if self.by != "groups":
+            prepare_index(site, progress)
+        if self.by == "embeddings":
+            prepare_vectors(site, self.encoder, progress)
+
+    def build(self, site: Site) -> MMRReranker:
+        """The re-ranker."""
+        return MMRReranker(self._similarity(site), self.relevance)
+
+    def _similarity(self, site: Site) -> Similarity:
+        if self.by == "groups":
+            return ByGroups()
+        return ByTerms(words_of(site)) if self.by == "text" else ByEmbeddings(open_vectors(site, self.encoder))

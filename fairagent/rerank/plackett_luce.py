@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
+
+from pydantic import Field
 
 from fairagent.errors import UsageError
 from fairagent.rerank.base import Pool
 from fairagent.retrieve.placed import placed
 from fairagent.retrieve.plackett_luce import Compat, sample_rankings, sampler_log_scores, topic_rng
+from fairagent.settings.parts import Part
+from fairagent.site import Site
 from fairagent.types import Ranking
 
 
@@ -34,3 +39,15 @@ class PlackettLuceReranker:
         log_scores = sampler_log_scores(pool.ranking.scores, self.alpha, self.compat)
         rng = topic_rng(self.seed, pool.query.id or pool.query.text)
         return placed(pool.ranking.ids, sample_rankings(log_scores, pool.n, rng)[0].tolist())
+
+
+class PlackettLuceConfig(Part):
+    """One random ranking a topic, always the same one; what each request gets a ranking of its own with is `sampling`."""
+
+    kind: Literal["plackett-luce"] = "plackett-luce"
+    alpha: float = Field(1.0, ge=0)
+    """How closely it keeps to the engine's order: 0 not at all, 8 almost exactly."""
+
+    def build(self, site: Site) -> PlackettLuceReranker:
+        """The re-ranker."""
+        return PlackettLuceReranker(self.alpha, site.seed)

@@ -6,10 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
 from fairagent.errors import UsageError
+from fairagent.exposure import dimensions_of
 from fairagent.measures import Discount, gaps, group_exposure, known_part
 from fairagent.rerank.base import Pool
+from fairagent.settings.parts import Part
+from fairagent.site import Site
 from fairagent.types import FloatArray
 
 
@@ -64,3 +68,32 @@ def _dimensions(pool: Pool) -> zip[tuple[FloatArray, FloatArray]]:
 def _lacking(memberships: FloatArray, weights: FloatArray, target: FloatArray) -> FloatArray:
     # Rounded: what differs after the 12th decimal is a tie.
     return gaps(known_part(group_exposure(memberships, weights)), target).round(12)
+
+
+class ProtectedPart(Part):
+    """A re-ranker that knows one protected group."""
+
+    group: dict[str, str] = Field(default={}, max_length=1)
+    """The protected group, e.g. {gender: female}; empty: the one most lacking."""
+
+    @property
+    def sees_groups(self) -> bool:
+        """Always."""
+        return True
+
+    def check(self, site: Site) -> None:
+        """Raise UsageError where there is no such group."""
+        self.place(site)
+
+    def place(self, site: Site) -> Place | None:
+        """The group's place in a pool, None where none is named; UsageError where there is no such group."""
+        collection = site.collection
+        for dimension, label in self.group.items():
+            dimensions = dimensions_of(collection, site.settings)
+            if dimension not in dimensions:
+                raise UsageError(f"group: {dimension!r} is none of the system's dimensions ({', '.join(dimensions)})")
+            labels = collection.groups.labels(dimension)
+            if label not in labels:
+                raise UsageError(f"group: {label!r} is no group of {dimension!r}, which has: {', '.join(labels)}")
+            return Place(dimensions.index(dimension), labels.index(label))
+        return None

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
+
+from pydantic import Field
 
 from fairagent.rerank.base import Pool, min_max, ordered
 from fairagent.retrieve.base import Retriever
+from fairagent.retrieve.bm25 import engine_of
+from fairagent.settings.parts import Part
+from fairagent.site import Site
 from fairagent.types import Ranking
 
 
@@ -38,3 +44,25 @@ class FusedReranker:
         ids = pool.ranking.ids
         original = min_max(self.retriever.score(pool.query, ids))
         return ordered(ids, (1 - self.refined) * original + self.refined * min_max(pool.ranking.scores), pool.n)
+
+
+class OriginalConfig(Part):
+    """By the engine's score for the user's own query (FAIR-QR)."""
+
+    kind: Literal["original"] = "original"
+
+    def build(self, site: Site) -> OriginalReranker:
+        """The re-ranker."""
+        return OriginalReranker(engine_of(site))
+
+
+class FusedConfig(Part):
+    """By the user's query and the refined evidence together."""
+
+    kind: Literal["fused"] = "fused"
+    refined: float = Field(0.5, ge=0, le=1)
+    """The weight of the refined queries' evidence."""
+
+    def build(self, site: Site) -> FusedReranker:
+        """The re-ranker."""
+        return FusedReranker(engine_of(site), self.refined)

@@ -70,24 +70,28 @@ def java_version(home: Path) -> int | None:
     return int(found.group(1)) if found else None
 
 
-def start_java(memory: str = "2g") -> None:
-    """Start the JVM of this process (once; later calls do nothing). `memory` is its largest heap, e.g. "2g".
+HEAP = "2g"
+"""The largest heap of the JVM; the variable _JAVA_OPTIONS=-Xmx8g, which Java itself reads, beats it."""
+
+
+def start_java() -> None:
+    """Start the JVM of this process (once; later calls do nothing).
 
     Raises BackendUnavailable where Java or pyserini is missing or does not start, or where another library has
     already started a JVM without Lucene in it.
     """
     with _lock:
-        _start(memory)
+        _start()
 
 
 @cache
-def _start(memory: str) -> None:
+def _start() -> None:
     import jnius_config
 
     if not jnius_config.vm_running:
         os.environ["JAVA_HOME"] = str(find_java())
         jnius_config.add_classpath(str(find_jar()))
-        jnius_config.add_options(f"-Xmx{memory}", "-Xrs", "-Dslf4j.internal.verbosity=ERROR", "-Dlog4j2.level=ERROR")
+        jnius_config.add_options(f"-Xmx{HEAP}", "-Xrs", "-Dslf4j.internal.verbosity=ERROR", "-Dlog4j2.level=ERROR")
     try:
         import jnius
     except (RuntimeError, SystemError, OSError) as error:

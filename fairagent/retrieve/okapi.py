@@ -7,10 +7,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fairagent.errors import UsageError
+from fairagent.settings.parts import Part
+from fairagent.site import Site
 from fairagent.types import FloatArray
 
 K1, B, EPSILON = 1.5, 0.75, 0.25
@@ -52,3 +56,17 @@ def descending(scores: FloatArray) -> NDArray[np.intp]:
     [1, 2, 0]
     """
     return np.argsort(scores, kind="stable")[::-1]
+
+
+class OkapiConfig(Part):
+    """Okapi over the items of each question (LaMP): experiments with `fair_rag: {lamp: ...}` alone have such."""
+
+    kind: Literal["okapi"] = "okapi"
+
+    def check(self, site: Site) -> None:
+        """Raise UsageError: a collection is searched with bm25."""
+        raise UsageError("engine okapi scores the items of LaMP's questions; a collection is searched with bm25")
+
+    def build(self, site: Site) -> None:
+        """As `check`."""
+        self.check(site)

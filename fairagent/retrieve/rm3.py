@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
+from pydantic import Field
+
+from fairagent.errors import UsageError
 from fairagent.retrieve.base import Retriever, TextSource, Vocabulary
 from fairagent.retrieve.relevance_model import RM3, TermSource
+from fairagent.settings.parts import Engine as EnginePart
+from fairagent.settings.parts import Part, default
+from fairagent.site import Site
 from fairagent.types import Document, FloatArray, Query, Ranking
 
 DEFAULT = RM3()
@@ -48,3 +54,24 @@ class RM3Retriever:
     def document_frequency(self, word: str) -> int:
         """How many documents of the engine hold `word`."""
         return self.engine.document_frequency(word)
+
+
+class RM3Config(Part):
+    """An engine (BM25, unless another is named) whose queries get the words of their first documents (RM3)."""
+
+    kind: Literal["rm3"] = "rm3"
+    documents: int = Field(50, ge=1)
+    """How many of the first documents are read."""
+    terms: int = Field(200, ge=1)
+    """How many words are added."""
+    weight: float = Field(0.7, ge=0, lt=1)
+    """Their share of the whole query's weight."""
+    engine: EnginePart = default("engine")
+    """What is searched."""
+
+    def build(self, site: Site) -> RM3Retriever:
+        """The engine; UsageError for one that does not tell the terms of its documents."""
+        engine = self.engine.build(site)
+        if not (isinstance(engine, TermSource) and isinstance(engine, TextSource) and isinstance(engine, Vocabulary)):
+            raise UsageError(f"engine rm3: {self.engine.kind!r} does not tell which terms its documents hold")
+        return RM3Retriever(engine, RM3(self.documents, self.terms, self.weight))  # type: ignore[arg-type]

@@ -5,16 +5,30 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
+from pydantic import Field
 
 from fairagent.errors import UsageError
+from fairagent.files import file_name
+from fairagent.retrieve.bm25 import beside_index, check_index, open_index, prepare_index
 from fairagent.retrieve.clock import engine_time
 from fairagent.retrieve.encoded import PROBE, opened
 from fairagent.retrieve.lucene.index import Indexable
 from fairagent.retrieve.lucene.strings import IdTable
-from fairagent.retrieve.splade_encoder import SparseTextEncoder
-from fairagent.retrieve.splade_index import InvertedWeights, SpladeManifest, probe_vector
+from fairagent.retrieve.passages import PassageRetriever
+from fairagent.retrieve.splade_encoder import SparseTextEncoder, SpladeEncoder
+from fairagent.retrieve.splade_index import (
+    MANIFEST,
+    InvertedWeights,
+    SpladeManifest,
+    build_splade_index,
+    probe_vector,
+)
+from fairagent.retrieve.titled import Titled
+from fairagent.settings.parts import Part, Progress
+from fairagent.site import Site
 from fairagent.types import FloatArray, Query, Ranking
 
 
@@ -90,3 +104,48 @@ class SpladeRetriever:
             return []
         row = self._encoder.queries([text])
         return sorted(zip(row.indices.tolist(), row.data.tolist(), strict=True))
+
+
+class SpladeConfig(Part):
+    """Sparse search (exact) with the weights that a SPLADE model gives."""
+
+    kind: Literal["splade"] = "splade"
+    model: str = Field(min_length=1)
+    """The SPLADE model: a folder, or a name in the Hugging Face cache, such as naver/splade-cocondenser-ensembledistil."""
+
+    def check(self, site: Site) -> None:
+        """Raise BackendUnavailable where the model is missing, IndexMismatch for an index of something else."""
+        check_index(site)
+        self._encoder(site)
+        if (self._folder(site) / MANIFEST).is_file():
+            SpladeManifest.read(self._folder(site)).check(site.collection, self._folder(site))
+
+    def prepare(self, site: Site, progress: Progress) -> None:
+        """Build the index and the weights where there are none."""
+        prepare_index(site, progress)
+        if not (self._folder(site) / MANIFEST).is_file():
+            name = site.collection.name
+            build_splade_index(
+                site.collection,
+                self._folder(site),
+                self._encoder(site),
+                lambda done: progress(f"weighing {name}", done),
+            )
+
+    def build(self, site: Site) -> Titled:
+        """The engine."""
+
+        def opened() -> Titled:
+            splade = SpladeRetriever(self._folder(site), self._encoder(site), site.collection)
+            engine = PassageRetriever(splade) if site.collection.chunks else splade
+            return Titled(engine, open_index(site))
+
+        engine: Titled = site.memo.get(("splade", site.index, self.model), opened)
+        return engine
+
+    def _folder(self, site: Site) -> Path:
+        return beside_index(site, f"splade-{file_name(self.model)}")
+
+    def _encoder(self, site: Site) -> SparseTextEncoder:
+        encoder: SparseTextEncoder = site.memo.get(("splade encoder", self.model), lambda: SpladeEncoder(self.model))
+        return encoder

@@ -13,6 +13,7 @@ from fairagent.adapters.groups import groups_alone
 from fairagent.adapters.llama_index.groups import Keys, MetadataGroups, Shelf, Target, given
 from fairagent.adapters.llama_index.nodes import document_id, document_of, made_node, scores_of
 from fairagent.collection import Collection, Groups, make_target
+from fairagent.collection.targets import target_of
 from fairagent.debias.stage import DebiasRAG
 from fairagent.errors import UsageError
 from fairagent.filter import Filter
@@ -125,7 +126,7 @@ class ExposurePostprocessor(BaseNodePostprocessor):
         found = Ranking(ids, scores_of(nodes))
         places = Ranking(tuple(map(str, range(len(nodes)))), found.scores)
         dimensions = collection.groups.dimensions
-        targets = tuple(make_target(self._target(name), name, collection, "", found).shares for name in dimensions)
+        targets = tuple(make_target(target_of(self.target, name), name, collection, "", found).shares for name in dimensions)
         rows = tuple(collection.groups.memberships(name, ids) for name in dimensions)
         query = Query(query_bundle.query_str if query_bundle else "")
         ranking = ExposureReranker(self.fairness, self.unlabeled).rerank(Pool(query, places, rows, targets, self.n))
@@ -137,11 +138,3 @@ class ExposurePostprocessor(BaseNodePostprocessor):
         if not isinstance(self.groups, Mapping):
             return groups_alone(self.groups, {})
         return groups_alone(MetadataGroups(shelf, self.groups, given(self.target)), {})
-
-    def _target(self, dimension: str) -> str | Mapping[str, float]:
-        if isinstance(self.target, str):
-            return self.target
-        if dimension not in self.target:
-            there = ", ".join(self.target)
-            raise UsageError(f"no target is set for dimension {dimension!r}; there is one for: {there}")
-        return self.target[dimension]

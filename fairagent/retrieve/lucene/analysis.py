@@ -19,9 +19,9 @@ LONGEST_WORD = 40
 class Analyzer:
     """A Lucene analyzer; `terms` is safe to call from several threads."""
 
-    def __init__(self, name: str, memory: str = "2g") -> None:
+    def __init__(self, name: str) -> None:
         """Raises SettingsError where there is no analyzer `name`, BackendUnavailable where this Java cannot run it."""
-        start_java(memory)
+        start_java()
         self.name = name
         with using_java():
             self._java = _java_analyzer(name)

@@ -83,7 +83,6 @@ def build_index(
     folder: Path,
     analyzer: str = "english",
     progress: Callable[[int], None] = lambda done: None,
-    memory: str = "2g",
     commit_every: int = COMMIT_EVERY,
     resume: bool = True,
 ) -> Manifest:
@@ -104,7 +103,7 @@ def build_index(
         raise UsageError(f"{folder} is there and is no index of fairagent; name a new or an empty folder")
     if commit_every < 1:
         raise UsageError(f"an index is committed every {commit_every} documents; expected 1 or more")
-    analyze = Analyzer(analyzer, memory).terms
+    analyze = Analyzer(analyzer).terms
     # Before the documents are read: what changes in the meantime must not pass for what was indexed.
     fingerprint = collection.fingerprint()
     partial = folder.with_name(f"{folder.name}.partial")

@@ -41,7 +41,6 @@ class LuceneRetriever:
         analyzer: str = "english",
         k1: float = 0.9,
         b: float = 0.4,
-        memory: str = "2g",
     ) -> None:
         """Open the index in `folder`; with `collection`, only if the index was built from it as it is now.
 
@@ -53,7 +52,7 @@ class LuceneRetriever:
         folder = folder.absolute()
         self.manifest = Manifest.read(folder)
         self.manifest.check(collection, analyzer, folder)
-        self.analyzer = Analyzer(self.manifest.analyzer, memory)
+        self.analyzer = Analyzer(self.manifest.analyzer)
         self._reader, self._searcher = _open(folder, k1, b)
         try:
             self._vectors = TermVectors(folder)

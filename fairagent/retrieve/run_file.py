@@ -8,11 +8,15 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from typing import Literal, Self
 
 import numpy as np
+from pydantic import Field
 
 from fairagent.collection.faults import Faults, listed, shown
 from fairagent.collection.records import checked_id, lines
+from fairagent.settings.parts import Part
+from fairagent.site import Site
 from fairagent.types import FloatArray, Query, Ranking
 
 COLUMNS = ("topic", "Q0", "document", "rank", "score", "tag")
@@ -109,3 +113,30 @@ def _line(number: int, line: str) -> tuple[str, Placed, str]:
 
 def _ranking(placed: Sequence[Placed]) -> Ranking:
     return Ranking(tuple(one.document for one in placed), np.array([one.score for one in placed]))
+
+
+class RunFileConfig(Part):
+    """The rankings of a file in TREC's format."""
+
+    kind: Literal["run-file"] = "run-file"
+    path: str = Field(min_length=1)
+    """The file; in a settings or experiment file relative to that."""
+    tag: str = ""
+    """The tag of the run that is meant where the file holds several."""
+
+    @property
+    def files(self) -> Mapping[str, Path]:
+        """The run."""
+        return {"path": Path(self.path)}
+
+    def beside(self, folder: Path) -> Self:
+        """With the file's path from anywhere."""
+        return self.model_copy(update={"path": str((folder / self.path).absolute())})
+
+    def check(self, site: Site) -> None:
+        """Raise DataError with every fault of the file."""
+        self.build(site)
+
+    def build(self, site: Site) -> RunFile:
+        """The engine, which knows the collection's topics alone."""
+        return RunFile(read_run(Path(self.path), site.collection.topics, self.tag))

@@ -1,0 +1,85 @@
+"""What your own parts are made of: the protocols of a pipeline, the values they pass, and `Part`, which settings name.
+
+Write a class with the method of a protocol, and a `Part` (a section of the settings with a `kind`) whose `build` makes
+it; an entry point lets settings name it. docs/extending.md has a re-ranker, a refiner and an engine.
+"""
+
+from fairagent.attribute.base import Attributor
+from fairagent.filter.base import Filter
+from fairagent.generate.base import Generator
+from fairagent.llm import Message, Model, ModelReply, ModelRequest
+from fairagent.llm.ledger import counted, in_threads, ledger
+from fairagent.prompts import Prompts
+from fairagent.prompts.calls import Calls, Case
+from fairagent.refine.asking import AskingConfig, AskingRefiner
+from fairagent.refine.base import Refiner, RefineState
+from fairagent.rerank.base import Pool, Reranker, min_max, ordered
+from fairagent.retrieve.base import PassageSource, Retriever, TextSource, Vocabulary
+from fairagent.retrieve.dense import EmbeddingSource
+from fairagent.retrieve.placed import placed
+from fairagent.retrieve.relevance_model import Postings, TermSource
+from fairagent.settings.parts import Part, Progress
+from fairagent.site import Site
+from fairagent.types import (
+    Answer,
+    Attribution,
+    Document,
+    Exposure,
+    Filtered,
+    Group,
+    Query,
+    Ranking,
+    Refinement,
+    Term,
+    Topic,
+    Usage,
+    Verdict,
+)
+
+__all__ = [
+    "Answer",
+    "AskingConfig",
+    "AskingRefiner",
+    "Attribution",
+    "Attributor",
+    "Calls",
+    "Case",
+    "Document",
+    "EmbeddingSource",
+    "Exposure",
+    "Filter",
+    "Filtered",
+    "Generator",
+    "Group",
+    "Message",
+    "Model",
+    "ModelReply",
+    "ModelRequest",
+    "Part",
+    "PassageSource",
+    "Pool",
+    "Postings",
+    "Progress",
+    "Prompts",
+    "Query",
+    "Ranking",
+    "RefineState",
+    "Refinement",
+    "Refiner",
+    "Reranker",
+    "Retriever",
+    "Site",
+    "Term",
+    "TermSource",
+    "TextSource",
+    "Topic",
+    "Usage",
+    "Verdict",
+    "Vocabulary",
+    "counted",
+    "in_threads",
+    "ledger",
+    "min_max",
+    "ordered",
+    "placed",
+]

@@ -1,0 +1,69 @@
+"""What a search has found, before it is served: the re-ranked candidates, and how they came about."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from time import perf_counter
+
+from fairagent.exposure import ExposureMeter, total_gap
+from fairagent.retrieve.base import Retriever, TextSource
+from fairagent.retrieve.clock import engine_seconds
+from fairagent.settings import Settings
+from fairagent.types import Draw, Hit, Query, Ranking, SearchResult, Step, Trace, Usage
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Found:
+    """The candidates of `query` in their final order (`pool`), of which `result` serves the first.
+
+    `started` and `engine_started` are the clocks' readings when the search began.
+    """
+
+    query: Query
+    pool: Ranking
+    steps: tuple[Step, ...]
+    stopped: str
+    meter: ExposureMeter
+    retriever: Retriever
+    settings: Settings
+    started: float
+    engine_started: float
+
+    def result(self, ranking: Ranking, draw: Draw | None = None) -> SearchResult:
+        """The first `settings.n` documents of `ranking`, with their titles and groups, and the trace."""
+        served = ranking.top(self.settings.n)
+        exposures = self.meter.measure(served)
+        hits = hits_of(served, self.meter, self.retriever)
+        trace = Trace(
+            query=self.query,
+            profile=self.settings.profile,
+            steps=self.steps,
+            stopped=self.stopped,
+            candidates=self.settings.candidates,
+            reranker=str(self.settings.rerank),
+            exposures=exposures,
+            gap=total_gap(exposures),
+            targets=tuple(target.source for target in self.meter.targets),
+            oracle=self.meter.oracle,
+            usage=sum((step.usage for step in self.steps), Usage()),
+            seconds=perf_counter() - self.started,
+            engine_seconds=engine_seconds() - self.engine_started,
+            draw=draw,
+        )
+        return SearchResult(self.query, served, hits, trace)
+
+
+def hits_of(ranking: Ranking, meter: ExposureMeter, retriever: Retriever) -> tuple[Hit, ...]:
+    """The documents with their titles (where the engine keeps texts) and the known groups they belong to."""
+    labels = [(target.dimension, target.labels) for target in meter.targets]
+    memberships = [rows[:, 1:].tolist() for rows in meter.memberships(ranking.ids)]
+    texts = retriever if isinstance(retriever, TextSource) else None
+    hits = []
+    for i, (id, score) in enumerate(zip(ranking.ids, ranking.scores.tolist(), strict=True)):
+        title = texts.document(id).title if texts else ""
+        groups = {
+            dimension: {label: share for label, share in zip(names, rows[i], strict=True) if share > 0}
+            for (dimension, names), rows in zip(labels, memberships, strict=True)
+        }
+        hits.append(Hit(i + 1, id, score, title, groups))
+    return tuple(hits)

@@ -1,0 +1,79 @@
+"""What a request spends on language models, all in one place: a ledger that every call made inside a block writes to."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar, copy_context
+from typing import TypeVar
+
+from fairagent.errors import BudgetExceeded, ModelError
+from fairagent.llm.base import ModelReply
+from fairagent.types import Usage
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class Ledger:
+    """The sum of what calls took, failed ones too. Threads may share it."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.usage = Usage()
+
+    def add(self, usage: Usage) -> None:
+        """Count `usage`."""
+        with self._lock:
+            self.usage = self.usage + usage
+
+
+_open: ContextVar[tuple[Ledger, ...]] = ContextVar("ledgers", default=())
+
+
+@contextmanager
+def ledger() -> Iterator[Ledger]:
+    """A ledger of the calls that are made inside the block, whether it ends well or in an error.
+
+    Blocks may stand inside each other: each counts its own calls. Threads that are begun inside see it where they are
+    begun by `in_threads`.
+    """
+    kept = Ledger()
+    token = _open.set((*_open.get(), kept))
+    try:
+        yield kept
+    finally:
+        _open.reset(token)
+
+
+def counted(ask: Callable[[], ModelReply]) -> ModelReply:
+    """What `ask` answers or raises, written to every open ledger: what models do with each of their calls."""
+    try:
+        reply = ask()
+    except (ModelError, BudgetExceeded) as error:
+        _write(error.usage)
+        raise
+    _write(reply.usage)
+    return reply
+
+
+def in_threads(work: Callable[[T], R], items: Iterable[T], workers: int, name: str) -> list[R]:
+    """`work` on each item, `workers` at a time, in threads that write to the ledgers open here; results in order.
+
+    The first error is raised, and what has not begun by then is not done.
+    """
+    with ThreadPoolExecutor(workers, thread_name_prefix=name) as pool:
+        # A context can be entered once at a time: each call gets a copy of its own.
+        running = [pool.submit(copy_context().run, work, item) for item in items]
+        try:
+            return [future.result() for future in running]
+        finally:
+            for future in running:
+                future.cancel()
+
+
+def _write(usage: Usage) -> None:
+    for kept in _open.get():
+        kept.add(usage)

@@ -1,0 +1,155 @@
+"""The composition root: from settings to a pipeline. Nobody else builds parts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fairagent.agent import FairAgent
+from fairagent.collection import Collection, load_collection
+from fairagent.errors import SettingsError, UsageError
+from fairagent.exposure import dimensions_of
+from fairagent.llm.models import Models
+from fairagent.sampled import Sampled
+from fairagent.settings import Part, Settings, lay, load_settings
+from fairagent.site import Site
+
+if TYPE_CHECKING:
+    from fairagent.answer import Answerer
+
+Pipeline = FairAgent | Sampled
+
+
+def open_agent(
+    collection: Collection | Path | str = "",
+    index: Path | str = "",
+    settings: Settings | Path | str | None = None,
+    **overrides: Any,
+) -> Pipeline:
+    """A pipeline for a collection and its index: an agent, one that draws its rankings, or a baseline.
+
+    `collection` is a collection or its settings file, `index` the index's folder; both default to the settings.
+    `settings` are settings or their file; `overrides` beat them, section by section:
+    `open_agent("c.yaml", n=10, rerank={"kind": "mmr", "relevance": 0.3})`.
+
+    Raises SettingsError, DataError (every fault of the collection's files), IndexMismatch, BackendUnavailable.
+    """
+    return served(build(open_site(collection, index, settings, **overrides)))
+
+
+def open_site(
+    collection: Collection | Path | str = "",
+    index: Path | str = "",
+    settings: Settings | Path | str | None = None,
+    **overrides: Any,
+) -> Site:
+    """What the pipeline of these settings is built from; see `open_agent`."""
+    chosen = resolve(settings, overrides)
+    loaded = collection if isinstance(collection, Collection) else load_collection(collection_path(collection, chosen))
+    return Site(loaded, chosen, index_folder(loaded, chosen, index), Models.of(chosen), chosen.sampling.seed)
+
+
+def build(site: Site) -> FairAgent:
+    """The agent that the site's settings describe.
+
+    Whatever asks a model asks it through one door: the settings' budget holds for all of it together. Raises
+    SettingsError for parts that do not go together or with the collection, and what opening each of them raises.
+    """
+    settings, collection = site.settings, site.collection
+    if settings.sees_groups or collection.groups.dimensions:
+        check_groups(site)
+    if site.engine is None:
+        site = replace(site, engine=settings.engine.build(site))
+    return FairAgent(
+        collection,
+        site.engine,
+        settings.refine.build(site) if settings.loops else None,
+        settings.rerank.build(site),
+        settings,
+        cache(partial(build_answerer, site)),
+    )
+
+
+def build_answerer(site: Site, generator: Any = None, attributes: bool = True) -> Answerer:
+    """What turns a ranking into an answer, as the site's settings say; `generator` takes the place of theirs.
+
+    Raises SettingsError where no model is named that is asked for, BackendUnavailable without a key or a local model.
+    """
+    # Here and not above: who searches alone needs none of it.
+    from fairagent.answer import Answerer
+
+    settings = site.settings
+    return Answerer(
+        generator or settings.generate.build(site),
+        settings.filter.build(site),
+        settings.attribute.build(site) if attributes else None,
+        settings.context.documents,
+        settings.context.tokens,
+        settings.debias.build(site),
+    )
+
+
+def served(agent: FairAgent) -> Pipeline:
+    """The agent, or where its settings say so, its rankings drawn at random."""
+    alpha = agent.settings.sampling.alpha
+    return agent if alpha is None else Sampled(agent, alpha)
+
+
+def engine_alone(site: Site) -> FairAgent:
+    """The engine of the site's settings without an agent: its ranking of the plain query, answered from as it is."""
+    plain = lay(site.settings.model_dump(exclude_unset=True), {"profile": "engine", "sampling": {"alpha": None}})
+    return build(replace(site, settings=load_settings(overrides=plain, environ={})))
+
+
+def with_settings(site: Site, settings: Settings) -> Site:
+    """The site under other settings; what was opened is shared."""
+    return replace(site, settings=settings, engine=site.engine if site.words is not None else None)
+
+
+def check_groups(site: Site) -> None:
+    """Raise UsageError for a dimension that there is not, SettingsError for a part that needs groups and has none."""
+    settings, collection = site.settings, site.collection
+    if not collection.groups.dimensions:
+        needs = "the loop" if settings.loops else f"rerank: {settings.rerank}"
+        raise SettingsError(
+            f"{needs} looks at groups, and collection {collection.name!r} has none, so there is nothing to be fair to; "
+            "`profile: engine` searches without"
+        )
+    for dimension in dimensions_of(collection, settings):
+        collection.groups.labels(dimension)
+
+
+def parts_of(settings: Settings) -> tuple[Part, ...]:
+    """The parts that a search or an answer asks, in the order of asking."""
+    looping = (settings.refine,) if settings.loops else ()
+    answering = (settings.filter, settings.debias, settings.generate, settings.attribute)
+    return (settings.engine, *looping, settings.rerank, *answering)
+
+
+def resolve(settings: Settings | Path | str | None, overrides: Mapping[str, Any]) -> Settings:
+    """Settings from a file, the environment and the call; or from a value, which beats both, and the call."""
+    if isinstance(settings, Settings):
+        # The profile's values stand in the settings already: laid anew, they would lie over the rest.
+        given = settings.model_dump(exclude_unset=True, exclude={"profile"})
+        chosen = load_settings(overrides=lay(given, overrides), environ={})
+        return chosen if "profile" in overrides else chosen.model_copy(update={"profile": settings.profile})
+    return load_settings(Path(settings) if settings else None, overrides)
+
+
+def collection_path(given: Path | str, settings: Settings) -> Path:
+    """The collection's settings file, from the call or the settings."""
+    path = str(given) or settings.collection
+    if not path:
+        raise UsageError(
+            "no collection: name its settings file (--collection FILE, FAIRAGENT_COLLECTION, or `collection:` in the "
+            "settings); `fairagent demo` makes one to try"
+        )
+    return Path(path)
+
+
+def index_folder(collection: Collection, settings: Settings, given: Path | str = "") -> Path:
+    """Where the collection's index is: from the call, the settings, or indexes/<name>."""
+    return Path(str(given) or settings.index or Path("indexes") / collection.name)

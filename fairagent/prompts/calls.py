@@ -1,0 +1,64 @@
+"""Calls of a language model that are counted before they are made: what parts tell as their worst case."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from fairagent.llm.base import estimate_tokens
+from fairagent.prompts import Prompts
+from fairagent.settings import ModelSettings, Settings
+
+LETTER = "x"
+"""What stands for the letters of texts that are not known yet; a token is four of them."""
+STAND_IN = "keywords"
+"""A word of usual length."""
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """So many calls of one model, and the tokens that it reads and writes in them together."""
+
+    model: ModelSettings
+    calls: int
+    input_tokens: int
+    output_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What a part is to say its worst case for: these queries, under these settings.
+
+    `group` is the longest name among the groups, with its dimension.
+    """
+
+    settings: Settings
+    prompts: Prompts
+    queries: Sequence[str]
+    group: tuple[str, str] = ("", "")
+
+    def calls(self, prompt: str, times: int = 1, **variables: object) -> Calls:
+        """`times` calls for each query; `variables` are those of the template but for the query."""
+        around = self.tokens(prompt, query="", **variables)
+        read = times * sum(around + estimate_tokens(query) for query in self.queries)
+        return self.counted(prompt, times * len(self.queries), read)
+
+    def tokens(self, prompt: str, **variables: object) -> int:
+        """About how many tokens the template filled with `variables` has."""
+        return estimate_tokens(*(text for _, text in self.prompts.render(prompt, **variables)))
+
+    def counted(self, prompt: str, calls: int, read: int) -> Calls:
+        """So many calls that read so many tokens together, each with the longest reply."""
+        model = self.settings.model
+        return Calls(model, calls, read, calls * self.prompts[prompt].longest_reply(model.max_tokens))
+
+
+def together(model: ModelSettings, some: Iterable[Calls]) -> Calls:
+    """Several calls of one model as one line."""
+    all = list(some)
+    return Calls(
+        model,
+        sum(one.calls for one in all),
+        sum(one.input_tokens for one in all),
+        sum(one.output_tokens for one in all),
+    )

@@ -1,0 +1,90 @@
+"""BM25 as a part: the Lucene index of a collection, opened once for all who search it or read its texts and terms."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field
+
+from fairagent.retrieve.base import Retriever
+from fairagent.retrieve.lucene import LuceneRetriever, Manifest, build_index
+from fairagent.retrieve.lucene.index import MANIFEST
+from fairagent.retrieve.passages import LucenePassages
+from fairagent.retrieve.relevance_model import TermSource
+from fairagent.settings.parts import Part, Progress
+from fairagent.site import Site
+
+
+class BM25Config(Part):
+    """BM25 (Lucene)."""
+
+    kind: Literal["bm25"] = "bm25"
+    k1: float = Field(0.9, ge=0)
+    """How fast repeated words stop counting more."""
+    b: float = Field(0.4, ge=0, le=1)
+    """How much long documents are held back."""
+
+    def check(self, site: Site) -> None:
+        """Raise IndexMismatch where there is an index that does not belong to the collection as it is now."""
+        check_index(site)
+
+    def prepare(self, site: Site, progress: Progress) -> None:
+        """Build the index where there is none."""
+        prepare_index(site, progress)
+
+    def build(self, site: Site) -> LuceneRetriever | LucenePassages:
+        """The engine; of a collection in passages it ranks documents, by their best passage."""
+        return open_index(site, self.k1, self.b)
+
+
+def open_index(site: Site, k1: float = 0.9, b: float = 0.4) -> LuceneRetriever | LucenePassages:
+    """The Lucene index of the site, which must have been built from the collection as it is now."""
+
+    def opened() -> LuceneRetriever | LucenePassages:
+        engine = LuceneRetriever(site.index, site.collection, site.settings.analyzer, k1, b)
+        return LucenePassages(engine) if site.collection.chunks else engine
+
+    engine: LuceneRetriever | LucenePassages = site.memo.get(("lucene", site.index, k1, b), opened)
+    return engine
+
+
+def check_index(site: Site) -> None:
+    """Raise IndexMismatch where the site has an index of something else."""
+    if (site.index / MANIFEST).is_file():
+        Manifest.read(site.index).check(site.collection, site.settings.analyzer, site.index)
+
+
+def prepare_index(site: Site, progress: Progress) -> None:
+    """Build the Lucene index of the site where there is none."""
+    if not (site.index / MANIFEST).is_file():
+        name = site.collection.name
+        build_index(
+            site.collection, site.index, site.settings.analyzer, lambda done: progress(f"indexing {name}", done)
+        )
+
+
+def words_of(site: Site) -> TermSource:
+    """What tells the terms of documents, whichever engine finds them: the engine, if it can, or the index."""
+    if site.words is not None:
+        told: TermSource = site.words
+        return told
+    return site.engine if isinstance(site.engine, TermSource) else open_index(site)
+
+
+def beside_index(site: Site, suffix: str) -> Path:
+    """The folder of another index of the same documents."""
+    return Path(f"{site.index}-{suffix}")
+
+
+def engine_of(site: Site) -> Retriever:
+    """The pipeline's engine."""
+    engine: Retriever = site.engine
+    return engine
+
+
+def close_all(memo: Any) -> None:
+    """Release the files of all indexes that were opened."""
+    for opened in memo.values():
+        if isinstance(opened, LuceneRetriever | LucenePassages):
+            opened.close()

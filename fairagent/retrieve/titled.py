@@ -1,0 +1,44 @@
+"""Engines that keep no texts, with those of the Lucene index beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fairagent.retrieve.base import PassageSource, Retriever, TextSource, texts_for
+from fairagent.retrieve.encoder import Embeddings
+from fairagent.types import Document, FloatArray, Query, Ranking
+
+
+@dataclass(frozen=True, slots=True)
+class Titled:
+    """An engine that can also show its documents, of which its own index keeps no texts."""
+
+    engine: Retriever
+    texts: TextSource | PassageSource
+
+    def search(self, query: Query, n: int) -> Ranking:
+        """The best `n` documents by the engine."""
+        return self.engine.search(query, n)
+
+    def score(self, query: Query, ids: Sequence[str]) -> FloatArray:
+        """The engine's scores of the given documents, (n,)."""
+        return self.engine.score(query, ids)
+
+    def document(self, id: str) -> Document:
+        """The document as the Lucene index stores it."""
+        return self.texts.document(id)  # type: ignore[union-attr]
+
+    def passages(self, query: Query, ids: Sequence[str]) -> list[Document]:
+        """The documents, or of a collection in passages the best passage of each, by its words."""
+        return texts_for(query, ids, self.texts)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, slots=True)
+class TitledVectors(Titled):
+    """Vector search that can also show its documents, and tells their embeddings."""
+
+    def vectors(self, ids: Sequence[str]) -> Embeddings:
+        """The embeddings of these documents, (n, d)."""
+        found: Embeddings = self.engine.vectors(ids)  # type: ignore[attr-defined]
+        return found

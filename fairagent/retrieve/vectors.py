@@ -1,0 +1,81 @@
+"""Vector search as a part: the embeddings beside the Lucene index, made where they are missing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field
+
+from fairagent.files import file_name
+from fairagent.retrieve.bm25 import beside_index, check_index, open_index, prepare_index
+from fairagent.retrieve.dense import DenseRetriever
+from fairagent.retrieve.dense_index import MANIFEST, DenseManifest, build_dense_index
+from fairagent.retrieve.encoder import BUNDLED, Encoder, open_encoder
+from fairagent.retrieve.passages import DensePassages
+from fairagent.retrieve.titled import TitledVectors
+from fairagent.settings.parts import Part, Progress
+from fairagent.site import Site
+
+
+class DenseConfig(Part):
+    """Vector search (exact) with the embeddings of an encoder."""
+
+    kind: Literal["dense"] = "dense"
+    encoder: str = Field(BUNDLED, min_length=1)
+    """The embedding model: the packaged one, a folder, or a name in the Hugging Face cache (`open_encoder`)."""
+
+    def check(self, site: Site) -> None:
+        """Raise BackendUnavailable where the model is missing, IndexMismatch for an index of something else."""
+        check_index(site)
+        check_vectors(site, self.encoder)
+
+    def prepare(self, site: Site, progress: Progress) -> None:
+        """Build the index and the embeddings where there are none."""
+        prepare_index(site, progress)
+        prepare_vectors(site, self.encoder, progress)
+
+    def build(self, site: Site) -> TitledVectors:
+        """The engine."""
+        return open_vectors(site, self.encoder)
+
+
+def open_vectors(site: Site, model: str) -> TitledVectors:
+    """Vector search with the embeddings beside the site's index."""
+
+    def opened() -> TitledVectors:
+        dense = DenseRetriever(folder(site, model), encoder(site, model), site.collection)
+        engine = DensePassages(dense) if site.collection.chunks else dense
+        return TitledVectors(engine, open_index(site))
+
+    engine: TitledVectors = site.memo.get(("dense", site.index, model), opened)
+    return engine
+
+
+def check_vectors(site: Site, model: str) -> None:
+    """Raise BackendUnavailable where the model is missing, IndexMismatch where its embeddings are of something else."""
+    encoder(site, model)
+    embeddings = folder(site, model)
+    if (embeddings / MANIFEST).is_file():
+        DenseManifest.read(embeddings).check(site.collection, embeddings)
+
+
+def prepare_vectors(site: Site, model: str, progress: Progress) -> None:
+    """Make the embeddings of the collection where there are none."""
+    embeddings = folder(site, model)
+    if not (embeddings / MANIFEST).is_file():
+        name = site.collection.name
+        build_dense_index(
+            site.collection, embeddings, encoder(site, model), lambda done: progress(f"embedding {name}", done)
+        )
+
+
+def folder(site: Site, model: str) -> Path:
+    """Where the embeddings of `model` are: beside the Lucene index."""
+    return beside_index(site, file_name(model))
+
+
+def encoder(site: Site, model: str) -> Encoder:
+    """The text encoder `model`; BackendUnavailable where it is not on this machine."""
+    opened: Encoder = site.memo.get(("encoder", model), lambda: open_encoder(model))
+    return opened

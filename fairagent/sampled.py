@@ -1,0 +1,72 @@
+"""A ranking of its own for every request: drawn at random from what a pipeline would serve (Fair RAG, ICTIR 2025)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from fairagent.agent import FairAgent
+from fairagent.found import Found
+from fairagent.query import as_query
+from fairagent.retrieve.plackett_luce import checked_alpha, topic_rng
+from fairagent.retrieve.requests import Requests
+from fairagent.retrieve.stochastic import Samples, draw
+from fairagent.settings import Settings
+from fairagent.types import AnswerResult, Draw, Query, Ranking, SearchResult, Topic
+
+
+@dataclass(frozen=True, slots=True)
+class Sampled:
+    """`agent`, whose re-ranked candidates are drawn from by Plackett-Luce with `alpha`, anew for each request.
+
+    What the loop and the re-ranker do for the groups and what chance does add up. Requests for one query differ; the
+    seed (`settings.sampling.seed`) and the request's number give a ranking again. Threads may share it. Raises
+    UsageError where `alpha` is negative or not finite.
+    """
+
+    agent: FairAgent
+    alpha: float
+    _requests: Requests = field(default_factory=Requests, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        checked_alpha(self.alpha)
+
+    @property
+    def settings(self) -> Settings:
+        """Those of the agent."""
+        return self.agent.settings
+
+    def search(self, query: str | Query | Topic) -> SearchResult:
+        """A ranking that was drawn for this request; otherwise as `FairAgent.search`."""
+        found = self._find(query)
+        return found.result(*self._drawn(found))
+
+    def answer(self, query: str | Query | Topic, on_text: Callable[[str], None] | None = None) -> AnswerResult:
+        """An answer from a ranking that was drawn for this request; otherwise as `FairAgent.answer`."""
+        answerer = self.agent.open_answerer()
+        found = self._find(query)
+        return answerer.answer(found.result(*self._drawn(found)), found.meter, self.agent.retriever, on_text)
+
+    def sample(self, query: str | Query | Topic, n_samples: int) -> Samples:
+        """`n_samples` of the rankings that may be served for `query`, from one run of the loop.
+
+        They are the same at every call, whatever is served meanwhile. Raises what `search` does, UsageError for fewer
+        than one sample.
+        """
+        found = self._find(query)
+        rng = topic_rng(self.settings.sampling.seed, _topic(found.query))
+        return draw(found.pool, self.alpha, self.settings.n, rng, n_samples)
+
+    def _find(self, query: str | Query | Topic) -> Found:
+        return self.agent.find(as_query(query), self.settings.sampling.pool)
+
+    def _drawn(self, found: Found) -> tuple[Ranking, Draw]:
+        """The ranking of this request."""
+        seed, topic = self.settings.sampling.seed, _topic(found.query)
+        request = self._requests.number(topic)
+        ranking = draw(found.pool, self.alpha, self.settings.n, topic_rng(seed, topic, request)).ranking(0)
+        return ranking, Draw(self.alpha, len(found.pool), seed, request)
+
+
+def _topic(query: Query) -> str:
+    return query.id or query.text

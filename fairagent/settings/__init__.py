@@ -1,0 +1,37 @@
+"""Settings: what can be set, where it comes from, and the parts that it describes."""
+
+from fairagent.settings.parts import Part, Without
+from fairagent.settings.section import Section, merge, read_yaml, validate
+from fairagent.settings.tree import (
+    ENV_PREFIX,
+    BudgetSettings,
+    ContextSettings,
+    Expansion,
+    ModelSettings,
+    Price,
+    Sampling,
+    Settings,
+    from_environment,
+    lay,
+    load_settings,
+)
+
+__all__ = [
+    "ENV_PREFIX",
+    "BudgetSettings",
+    "ContextSettings",
+    "Expansion",
+    "ModelSettings",
+    "Part",
+    "Price",
+    "Sampling",
+    "Section",
+    "Settings",
+    "Without",
+    "from_environment",
+    "lay",
+    "load_settings",
+    "merge",
+    "read_yaml",
+    "validate",
+]

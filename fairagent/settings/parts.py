@@ -1,0 +1,277 @@
+"""The replaceable parts of a pipeline: the one table of the kinds that there are, and how settings name them.
+
+A part is a `Part`: a section of the settings that is told apart by its `kind`, declares the prompts it asks with, and
+builds what does the work. Built-in kinds stand in `BUILT_IN`; other packages add theirs through entry points, e.g.
+
+    [project.entry-points."fairagent.rerankers"]
+    shuffle = "my_package:Shuffle"
+
+Nothing is imported before a kind is used, so a broken plugin takes down only those who ask for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache, partial
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+from pydantic import BeforeValidator, Field, SerializeAsAny, ValidationError
+from pydantic_core import InitErrorDetails, PydanticCustomError
+
+from fairagent.settings.section import UNKNOWN_KEY, Section, nearest
+
+Progress = Callable[[str, int], None]
+"""Told what is being built, and how many documents of it are done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A place for a part: what it is called, the entry points that fill it, and the kind where none is named."""
+
+    what: str
+    group: str
+    default: str
+
+
+SLOTS = {
+    "engine": Slot("engine", "fairagent.engines", "bm25"),
+    "target": Slot("target", "fairagent.targets", "trec-estimated"),
+    "refine": Slot("refiner", "fairagent.refiners", "feedback"),
+    "rerank": Slot("re-ranker", "fairagent.rerankers", "exposure"),
+    "filter": Slot("filter", "fairagent.filters", "none"),
+    "debias": Slot("debiasing", "fairagent.debiasers", "none"),
+    "generate": Slot("generator", "fairagent.generators", "extractive"),
+    "attribute": Slot("attributor", "fairagent.attributors", "citations"),
+}
+
+BUILT_IN: dict[str, dict[str, str]] = {
+    "engine": {
+        "bm25": "fairagent.retrieve.bm25:BM25Config",
+        "rm3": "fairagent.retrieve.rm3:RM3Config",
+        "dense": "fairagent.retrieve.vectors:DenseConfig",
+        "splade": "fairagent.retrieve.splade:SpladeConfig",
+        "run-file": "fairagent.retrieve.run_file:RunFileConfig",
+        "oracle": "fairagent.retrieve.judged:OracleConfig",
+        "adversarial": "fairagent.retrieve.judged:AdversarialConfig",
+        "okapi": "fairagent.retrieve.okapi:OkapiConfig",
+        "none": "fairagent.retrieve.nothing:NothingConfig",
+    },
+    "target": {
+        "population": "fairagent.collection.targets:Population",
+        "uniform": "fairagent.collection.targets:Uniform",
+        "corpus": "fairagent.collection.targets:Corpus",
+        "estimated": "fairagent.collection.targets:Estimated",
+        "trec-estimated": "fairagent.collection.targets:TrecEstimated",
+        "qrels": "fairagent.collection.targets:Qrels",
+        "trec": "fairagent.collection.targets:Trec",
+        "given": "fairagent.collection.targets:Given",
+    },
+    "refine": {
+        "feedback": "fairagent.refine.feedback:FeedbackConfig",
+        "llm": "fairagent.refine.llm:LlmConfig",
+        "grounded": "fairagent.refine.grounded:GroundedConfig",
+        "none": "fairagent.settings.parts:Without",
+    },
+    "rerank": {
+        "original": "fairagent.rerank.relevance:OriginalConfig",
+        "fused": "fairagent.rerank.relevance:FusedConfig",
+        "exposure": "fairagent.rerank.exposure:ExposureConfig",
+        "mmr": "fairagent.rerank.mmr:MMRConfig",
+        "fa-star-ir": "fairagent.rerank.fa_star_ir:FAStarIRConfig",
+        "deltr": "fairagent.rerank.deltr:DELTRConfig",
+        "dlf": "fairagent.rerank.dlf:DLFConfig",
+        "cross-encoder": "fairagent.rerank.cross_encoder:CrossEncoderConfig",
+        "plackett-luce": "fairagent.rerank.plackett_luce:PlackettLuceConfig",
+        "chain": "fairagent.rerank.chain:ChainConfig",
+        "none": "fairagent.settings.parts:Without",
+    },
+    "filter": {
+        "fair": "fairagent.filter.fair:FairFilterConfig",
+        "none": "fairagent.settings.parts:Without",
+    },
+    "debias": {
+        "debias-rag": "fairagent.debias.stage:DebiasRAGConfig",
+        "debias-rag-variant": "fairagent.debias.stage:DebiasRAGVariant",
+        "none": "fairagent.settings.parts:Without",
+    },
+    "generate": {
+        "extractive": "fairagent.generate.extractive:ExtractiveConfig",
+        "llm": "fairagent.generate.llm:LlmGeneratorConfig",
+    },
+    "attribute": {
+        "citations": "fairagent.attribute.citations:CitationConfig",
+        "nli": "fairagent.attribute.nli:NliConfig",
+        "judge": "fairagent.attribute.judge:JudgeConfig",
+        "embeddings": "fairagent.attribute.embeddings:EmbeddingConfig",
+        "none": "fairagent.settings.parts:Without",
+    },
+}
+"""Slot -> kind -> where its class is: a new part is a class in a file of its own, and a line here."""
+
+
+class Part(Section):
+    """A part of a pipeline as settings describe it; `build` makes what does the work.
+
+    `site` (a `fairagent.site.Site`) is what it is built from: the collection, the other settings, the models. A part
+    may hold others, as a chain of re-rankers does; unless it says otherwise, what is asked of it is asked of these.
+    """
+
+    kind: str
+
+    def __str__(self) -> str:
+        return self.kind
+
+    @property
+    def inner(self) -> tuple[Part, ...]:
+        """The parts that it holds itself."""
+        found: list[Part] = []
+        for name in type(self).model_fields:
+            value = getattr(self, name)
+            found += [one for one in (value if isinstance(value, tuple) else (value,)) if isinstance(one, Part)]
+        return tuple(found)
+
+    @property
+    def sees_groups(self) -> bool:
+        """Whether it looks at the groups of documents."""
+        return any(part.sees_groups for part in self.inner)
+
+    @property
+    def templates(self) -> tuple[str, ...]:
+        """The ids of the prompt templates that it asks a language model with, in the order of asking."""
+        return tuple(id for part in self.inner for id in part.templates)
+
+    @property
+    def files(self) -> Mapping[str, Path]:
+        """Field -> file that the outcome depends on: runs remember the content and not the place."""
+        return {}
+
+    def beside(self, folder: Path) -> Self:
+        """With paths that are relative to `folder`, a settings file's, as paths from anywhere."""
+        return self
+
+    def check(self, site: Any) -> None:
+        """Raise what keeps it from working with this collection, its index and what is on this machine."""
+        for part in self.inner:
+            part.check(site)
+
+    def prepare(self, site: Any, progress: Progress) -> None:
+        """Build the indexes that it needs and that are not there."""
+        for part in self.inner:
+            part.prepare(site, progress)
+
+    def build(self, site: Any) -> Any:
+        """What does the work: a `Retriever`, `Refiner`, `Reranker`, ... ; None for the kind `none`."""
+        raise NotImplementedError
+
+    def worst_case(self, case: Any) -> Iterator[Any]:
+        """The most calls of a language model (`fairagent.prompts.calls.Calls`) that it makes in `case`."""
+        for part in self.inner:
+            yield from part.worst_case(case)
+
+
+class Without(Part):
+    """No such part."""
+
+    kind: str = "none"
+
+    def build(self, site: Any) -> None:
+        """Nothing."""
+        return None
+
+
+@cache
+def plugins(slot: str) -> dict[str, tuple[EntryPoint, ...]]:
+    """Kind -> the entry points of other packages under that name; more than one is a fault once it is used."""
+    found: dict[str, tuple[EntryPoint, ...]] = {}
+    for entry in entry_points(group=SLOTS[slot].group):
+        found[entry.name] = (*found.get(entry.name, ()), entry)
+    return found
+
+
+def kinds(slot: str) -> tuple[str, ...]:
+    """The kinds that may stand in a slot: the built-in ones, then those of other packages."""
+    return tuple(dict.fromkeys((*BUILT_IN[slot], *plugins(slot))))
+
+
+def part_class(slot: str, kind: str) -> type[Part]:
+    """The class of a kind; ValueError where there is none, or where the package that brings it is at fault."""
+    what = SLOTS[slot].what
+    claims = [*([f"fairagent ({BUILT_IN[slot][kind]})"] if kind in BUILT_IN[slot] else [])]
+    entries = plugins(slot).get(kind, ())
+    claims += [f"{entry.dist.name if entry.dist else 'a package'} ({entry.value})" for entry in entries]
+    if not claims:
+        raise ValueError(f"no {what} of kind {kind!r}; {nearest(kind, kinds(slot))}")
+    if len(claims) > 1:
+        raise ValueError(f"{what} {kind!r} is claimed by {' and '.join(claims)}; uninstall all but one")
+    try:
+        if entries:
+            loaded = entries[0].load()
+        else:
+            module, _, name = BUILT_IN[slot][kind].partition(":")
+            loaded = getattr(import_module(module), name)
+    # Foreign code, which may raise anything while it is imported.
+    except Exception as error:
+        raise ValueError(f"{what} {kind!r} of {claims[0]} cannot be loaded: {type(error).__name__}: {error}") from error
+    if not (isinstance(loaded, type) and issubclass(loaded, Part)):
+        raise ValueError(f"{what} {kind!r} of {claims[0]} is no fairagent.extend.Part")
+    return loaded
+
+
+def described(slot: str, value: Any) -> Any:
+    """A part's settings in their long form: `mmr` is `{kind: mmr}`, a list of re-rankers a chain of them."""
+    if isinstance(value, str):
+        return {"kind": value}
+    if slot == "rerank" and isinstance(value, list | tuple):
+        return {"kind": "chain", "parts": list(value)}
+    return value
+
+
+def read_part(slot: str, value: Any) -> Part:
+    """The part that settings describe; ValueError or ValidationError with every fault."""
+    if isinstance(value, Part):
+        return value
+    values = described(slot, value)
+    if not isinstance(values, Mapping):
+        raise ValueError(f"expected a kind of {SLOTS[slot].what}, or `kind:` and what it is told")
+    kind = values.get("kind", SLOTS[slot].default)
+    if not isinstance(kind, str):
+        raise ValueError(f"`kind` is a name; there are: {', '.join(kinds(slot))}")
+    loaded = part_class(slot, kind)
+    try:
+        return loaded.model_validate({**values, "kind": kind})
+    except ValidationError as error:
+        faults = [_fault(slot, kind, loaded, fault) for fault in error.errors(include_url=False)]
+        raise ValidationError.from_exception_data(SLOTS[slot].what, faults) from None
+
+
+def _fault(slot: str, kind: str, loaded: type[Part], fault: Any) -> InitErrorDetails:
+    """A fault as pydantic wants it; of an unknown key with the nearest one, or the kinds that have it."""
+    loc, key = fault["loc"], str(fault["loc"][-1]) if fault["loc"] else ""
+    message, type_ = fault["msg"], "part"
+    if fault["type"] == "extra_forbidden" and len(loc) == 1:
+        others = [other for other in BUILT_IN[slot] if other != kind and key in part_class(slot, other).model_fields]
+        known = [name for name in loaded.model_fields if name != "kind"]
+        hint = f"{', '.join(others)} {'has' if len(others) == 1 else 'have'} it" if others else nearest(key, known)
+        message, type_ = f"unknown key of {SLOTS[slot].what} {kind!r}; {hint}", UNKNOWN_KEY
+    elif fault["type"] == UNKNOWN_KEY:
+        type_ = UNKNOWN_KEY
+    return InitErrorDetails(type=PydanticCustomError(type_, message), loc=loc, input=fault["input"])
+
+
+Engine = Annotated[SerializeAsAny[Part], BeforeValidator(partial(read_part, "engine"))]
+Refine = Annotated[SerializeAsAny[Part], BeforeValidator(partial(read_part, "refine"))]
+Rerank = Annotated[SerializeAsAny[Part], BeforeValidator(partial(read_part, "rerank"))]
+Filter = Annotated[SerializeAsAny[Part], BeforeValidator(partial(read_part, "filter"))]
+Debias = Annotated[SerializeAsAny[Part], BeforeValidator(partial(read_part, "debias"))]
+Generate = Annotated[SerializeAsAny[Part], BeforeValidator(partial(read_part, "generate"))]
+Attribute = Annotated[SerializeAsAny[Part], BeforeValidator(partial(read_part, "attribute"))]
+"""A field for a part, as e.g. `engine: Engine = default("engine")`."""
+
+
+def default(slot: str) -> Any:
+    """The default of a field: the slot's own kind."""
+    return Field(default_factory=partial(read_part, slot, {}))

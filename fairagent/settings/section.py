@@ -1,0 +1,113 @@
+"""What every settings file is made of: checked sections, YAML files, layers, and errors that name each fault's place.
+
+Whatever is wrong is reported at once, each fault with its place and, for an unknown key, the nearest valid one.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import yaml
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from fairagent.errors import SettingsError
+
+UNKNOWN_KEY = "unknown_key"
+"""Type of a fault whose message says all there is to say about a key."""
+
+
+class Section(BaseModel):
+    """A part of a settings tree: unknown keys, nan and infinity are refused, values cannot change afterwards."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True)
+
+
+S = TypeVar("S", bound=Section)
+
+
+def validate(model: type[S], values: Mapping[str, Any], origin: str) -> S:
+    """Build `model` from `values`; raise one SettingsError that names every fault and `origin`."""
+    try:
+        return model.model_validate(dict(values))
+    except ValidationError as error:
+        faults = [_explain(model, fault) for fault in error.errors(include_url=False)]
+        raise SettingsError("\n".join([f"{origin}: {len(faults)} fault(s)", *faults])) from None
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """Read a YAML mapping; raise SettingsError where the file is missing, not YAML or not a mapping."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise SettingsError(f"{path}: no such file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{path}: cannot be read ({error})") from None
+    values = parse_yaml(text, str(path))
+    if values is None:
+        return {}
+    if not isinstance(values, dict):
+        raise SettingsError(f"{path}: expected 'key: value' lines, found {type(values).__name__}")
+    return values
+
+
+def parse_yaml(text: str, origin: str) -> Any:
+    """The value of a YAML text; SettingsError, naming `origin`, where it is none."""
+    try:
+        return yaml.safe_load(text)
+    # Besides its own errors, PyYAML lets through those of the values it makes, such as a date in month 13.
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise SettingsError(f"{origin}: not valid YAML: {' '.join(str(error).split())}") from None
+
+
+def merge(*layers: Mapping[str, Any], levels: float = math.inf) -> dict[str, Any]:
+    """Lay nested mappings over each other; later layers win, key by key down to `levels`, below that as a whole."""
+    merged: dict[str, Any] = {}
+    for layer in layers:
+        for key, value in layer.items():
+            below = merged.get(key)
+            nested = levels > 1 and isinstance(value, Mapping) and isinstance(below, Mapping)
+            merged[key] = merge(below, value, levels=levels - 1) if nested else value  # type: ignore[arg-type]
+    return merged
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """A hint at what was meant: the nearest of the `known` names, or all of them.
+
+    >>> nearest("mrr", ["exposure", "mmr"]), nearest("x", ["exposure", "mmr"])
+    ("did you mean 'mmr'?", 'there are: exposure, mmr')
+    """
+    names = list(known)
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    return f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(names) or 'none'}"
+
+
+def _explain(model: type[BaseModel], fault: Any) -> str:
+    place = ".".join(str(part) for part in fault["loc"]) or "(top)"
+    if fault["type"] == "extra_forbidden":
+        hint = nearest(str(fault["loc"][-1]), _field_names(model, fault["loc"][:-1]))
+        return f"  {place}: unknown key; {hint.replace('there are', 'known here')}"
+    given = "" if fault["type"] == UNKNOWN_KEY or isinstance(fault["input"], Mapping) else f" (got {fault['input']!r})"
+    return f"  {place}: {fault['msg'].removeprefix('Value error, ')}{given}"
+
+
+def _field_names(model: type[BaseModel], loc: tuple[str | int, ...]) -> list[str]:
+    """The keys that are valid at `loc`, found by walking through the field annotations."""
+    candidates: list[Any] = [model]
+    for part in loc:
+        found: list[Any] = []
+        for candidate in candidates:
+            field = candidate.model_fields.get(part)
+            # A part that is no field is a mapping key, a list index or a union's tag: stay on the level.
+            found.extend(_models_in(field.annotation) if field else [candidate])
+        candidates = found
+    return sorted({name for candidate in candidates for name in candidate.model_fields})
+
+
+def _models_in(annotation: Any) -> list[Any]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [model for part in getattr(annotation, "__args__", ()) for model in _models_in(part)]

@@ -1,0 +1,275 @@
+"""The settings of a pipeline: one checked tree, laid together from defaults, profiles, file, environment and call.
+
+A call's arguments beat FAIRAGENT_... variables, these the file, and the file the defaults. A layer that names a
+`profile` has that profile's values right below its own.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, SerializeAsAny
+
+from fairagent.settings.parts import (
+    SLOTS,
+    Attribute,
+    Debias,
+    Engine,
+    Filter,
+    Generate,
+    Part,
+    Refine,
+    Rerank,
+    default,
+    described,
+    read_part,
+)
+from fairagent.settings.profiles import read_profile
+from fairagent.settings.section import Section, merge, parse_yaml, read_yaml, validate
+
+ENV_PREFIX = "FAIRAGENT_"
+
+
+class Expansion(Section):
+    """Topic words from the first documents (RM3), added before the loop looks at any group."""
+
+    documents: int = Field(50, ge=0)
+    """How many of the first documents are read; 0 leaves the user's query alone."""
+    terms: int = Field(200, ge=1)
+    """How many words are added."""
+    weight: float = Field(0.7, ge=0, lt=1)
+    """Their share of the whole query's weight."""
+
+
+class Sampling(Section):
+    """Whether each request gets a ranking of its own, drawn at random from the re-ranked candidates (Plackett-Luce)."""
+
+    alpha: float | None = Field(None, ge=0)
+    """How closely draws keep to the final scores: 0 not at all, 8 almost exactly. Not set: nothing is drawn."""
+    pool: int = Field(100, ge=1)
+    """How many re-ranked candidates are drawn from; never fewer than `n`."""
+    seed: int = Field(0, ge=0)
+    """Another seed gives other draws; one seed gives the same ones to the same requests in the same order."""
+
+
+class ModelSettings(Section):
+    """The language model behind all that asks one; the key comes from OPENAI_API_KEY and is no setting."""
+
+    name: str = ""
+    """The model's name at its server."""
+    base_url: str = ""
+    """The server's address; empty is OPENAI_BASE_URL, or OpenAI where that is not set either."""
+    temperature: float = Field(0.3, ge=0, le=2)
+    """As in FAIR-QR."""
+    max_tokens: int = Field(400, ge=1)
+    """The longest reply."""
+    timeout: float = Field(60.0, gt=0)
+    """Seconds that one attempt may take."""
+    deadline: float = Field(300.0, gt=0)
+    """Seconds after which a request is not tried again."""
+    log_prompts: bool = False
+    """Whether the debug logs of openai may hold what models are asked."""
+    attempts: int = Field(5, ge=1)
+    """How often a request is tried in all before it is given up."""
+
+
+class Price(Section):
+    """What a language model costs, in US dollars for a million tokens."""
+
+    input: float = Field(ge=0)
+    """For what it reads."""
+    output: float = Field(ge=0)
+    """For what it writes."""
+
+    def dollars(self, input_tokens: int, output_tokens: int) -> float:
+        """The cost of so many tokens.
+
+        >>> Price(input=2, output=10).dollars(1000, 100)
+        0.003
+        """
+        return (input_tokens * self.input + output_tokens * self.output) / 1e6
+
+
+class BudgetSettings(Section):
+    """The most that all calls of a run may take together; what is not set is not limited."""
+
+    calls: int | None = Field(None, ge=0)
+    """Requests that leave, failed ones included."""
+    tokens: int | None = Field(None, ge=0)
+    """Tokens read and written."""
+    dollars: float | None = Field(None, ge=0)
+    """US dollars; the model's price has to be known."""
+    seconds: float | None = Field(None, gt=0)
+    """From the beginning of the run; a call that has begun is waited for."""
+
+
+class ContextSettings(Section):
+    """The documents that an answer is written from."""
+
+    documents: int = Field(10, ge=1)
+    """How many of the ranking's first documents; the filter may take some of them out."""
+    order: Literal["rank", "reversed", "ends"] = "rank"
+    """llm: the best first, the best last, or the best at both ends. Their numbers are those of the rank order."""
+    tokens: int = Field(3000, ge=100, le=10_000)
+    """About how long all texts together may be; longer ones are cut, and none is left out."""
+
+
+def _target(value: Any) -> Any:
+    """A target by its name or its settings, or one for each dimension; shares stand for the target `given`."""
+    if isinstance(value, str | Part) or (isinstance(value, Mapping) and "kind" in value):
+        return read_part("target", value)
+    if not isinstance(value, Mapping):
+        raise ValueError(FORMS)
+    return {str(dimension): _of_dimension(one) for dimension, one in value.items()}
+
+
+def _of_dimension(value: Any) -> Part:
+    if isinstance(value, Mapping) and "kind" not in value:
+        if any(isinstance(share, str | Mapping) for share in value.values()):
+            raise ValueError(FORMS)
+        return read_part("target", {"kind": "given", "shares": value})
+    if not isinstance(value, str | Mapping | Part):
+        raise ValueError(FORMS)
+    return read_part("target", value)
+
+
+FORMS = (
+    "expected the name of a target, or for each dimension a name or shares, "
+    "e.g. {gender: {female: 0.5, male: 0.5}}"
+)
+Target = Annotated[
+    SerializeAsAny[Part] | dict[str, SerializeAsAny[Part]],
+    BeforeValidator(_target),
+]
+
+
+class Settings(Section):
+    """Everything that can be set."""
+
+    profile: str = ""
+    """A shipped set of settings that these are laid over: `fairagent config --profile NAME` shows one."""
+    collection: str = ""
+    """The collection's settings file."""
+    index: str = ""
+    """The index's folder; empty is indexes/<name of the collection> in the current folder."""
+    analyzer: str = "english"
+    """How texts become index terms: english, english-krovetz, english-nostem, whitespace, or a language code."""
+    dimensions: tuple[str, ...] = ()
+    """The dimensions to be fair in; empty is every dimension of the collection."""
+    target: Target = default("target")
+    """population, uniform, corpus, estimated, trec-estimated, or (oracles) qrels, trec; or for each dimension one of
+    these or your own shares, e.g. {gender: {female: 0.5, male: 0.5}}."""
+    n: int = Field(20, ge=1)
+    """The ranking's length, and the cut-off at which exposure is measured."""
+    depth: int = Field(500, ge=1)
+    """How many documents each query retrieves; never fewer than `n`."""
+    iterations: int = Field(5, ge=0)
+    """How many refined queries are tried at most; 0: there is no loop."""
+    threshold: float = Field(0.0, ge=0)
+    """The loop ends at a gap of this or less."""
+    divergence: Literal["kl", "kl-reverse", "js", "tv"] = "kl"
+    """How the gap between exposure and target is measured."""
+    discount: str = "log2-max2"
+    """The weight of a rank: log2-max2 (TREC Fair), log2-plus1, uniform, geometric(p), step(k), ends(k, middle)."""
+    candidates: Literal["best", "last", "union"] = "best"
+    """Which lists the re-ranker sees: the last accepted one, the last one tried, or all accepted ones."""
+    engine: Engine = default("engine")
+    """What searches: bm25, rm3, dense, splade, run-file, ... with what each is told."""
+    expansion: Expansion = Expansion()
+    refine: Refine = default("refine")
+    """Who proposes keywords for the under-exposed group: feedback (its documents), llm (a language model), grounded
+    (a model that is shown them); none: there is no loop."""
+    rerank: Rerank = default("rerank")
+    """How the candidates are ordered at the end: original (the user's query), fused, exposure, mmr, fa-star-ir, ...; a
+    list is a chain, each re-ranking what the one before it gives; none: as the engine has them."""
+    sampling: Sampling = Sampling()
+    filter: Filter = default("filter")
+    """What is taken out of the ranking before an answer is written from it: none, or fair (FairFilter)."""
+    debias: Debias = default("debias")
+    """What becomes of the filtered documents before an answer is written from them: none, or debias-rag."""
+    context: ContextSettings = ContextSettings()
+    generate: Generate = default("generate")
+    """Who writes the answer: extractive (the documents' sentences), or llm."""
+    attribute: Attribute = default("attribute")
+    """How it is found out which documents the answer rests on: citations, nli, judge, embeddings, or none."""
+    prompts: str = ""
+    """Other prompt templates than the default: a shipped variant (few-shot, reasoning), or a folder of your own, in
+    which each file replaces the shipped one of that name."""
+    model: ModelSettings = ModelSettings()
+    cache: str = ".fairagent/replies"
+    """The folder in which models' replies are kept, so that none is paid for twice; empty: they are not kept."""
+    budget: BudgetSettings = BudgetSettings()
+    prices: dict[str, Price] = Field(default={})
+    """Name of a language model -> its price."""
+
+    @property
+    def loops(self) -> bool:
+        """Whether queries are refined."""
+        return self.refine.kind != "none" and self.iterations > 0
+
+    @property
+    def sees_groups(self) -> bool:
+        """Whether a ranking depends on the documents' groups."""
+        return self.loops or self.rerank.sees_groups
+
+
+def load_settings(
+    file: Path | None = None,
+    overrides: Mapping[str, Any] | None = None,
+    environ: Mapping[str, str] = os.environ,
+) -> Settings:
+    """The settings of a run; raises SettingsError naming every fault of file, environment and call."""
+    layers = [read_yaml(file) if file else {}, from_environment(environ), overrides or {}]
+    origin = " + ".join(["settings", *([str(file)] if file else []), *_variables(environ)])
+    return validate(Settings, lay(*layers), origin)
+
+
+def lay(*layers: Mapping[str, Any]) -> dict[str, Any]:
+    """Lay settings over each other, each layer's profile right below it.
+
+    Sections are laid over each other key by key, but a part of another `kind` takes the place of the one below it as a
+    whole. Raises SettingsError for a profile that there is not.
+    """
+    merged: dict[str, Any] = {}
+    for layer in layers:
+        profile = layer.get("profile")
+        for values in (read_profile(profile) if isinstance(profile, str) and profile else {}, layer):
+            merged |= {key: _laid(key, merged.get(key), value) for key, value in values.items()}
+    return merged
+
+
+def _laid(key: str, below: Any, above: Any) -> Any:
+    """One setting over what is below it."""
+    if key in SLOTS:
+        above = described(key, above)
+    if not (isinstance(below, Mapping) and isinstance(above, Mapping)):
+        return above
+    if key == "target":
+        # Of each dimension its own; a target for all dimensions takes the place of whatever there was.
+        return above if "kind" in above or "kind" in below else {**below, **above}
+    if key in SLOTS and above.get("kind", kind := below.get("kind", SLOTS[key].default)) != kind:
+        return above
+    # What stands in a section is not laid over: half of a list would make no sense.
+    return {**below, **above}
+
+
+def from_environment(environ: Mapping[str, str] = os.environ) -> dict[str, Any]:
+    """Settings given as variables, whose values are YAML; SettingsError where one is not.
+
+    >>> from_environment({"FAIRAGENT_N": "10", "FAIRAGENT_RERANK__KIND": "fused", "HOME": "/root"})
+    {'n': 10, 'rerank': {'kind': 'fused'}}
+    """
+    layers: list[dict[str, Any]] = []
+    for name in _variables(environ):
+        value = parse_yaml(environ[name], name)
+        for part in reversed(name[len(ENV_PREFIX) :].lower().split("__")):
+            value = {part: value}
+        layers.append(value)
+    return merge(*layers)
+
+
+def _variables(environ: Mapping[str, str]) -> list[str]:
+    return sorted(name for name in environ if name.startswith(ENV_PREFIX))

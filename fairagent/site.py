@@ -1,0 +1,47 @@
+"""What parts are built from: a collection and its index, the settings of one pipeline, and what pipelines share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fairagent.collection import Collection
+from fairagent.llm import Model
+from fairagent.llm.models import Models
+from fairagent.memo import Memo
+from fairagent.prompts import Prompts
+from fairagent.settings import Settings
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Site:
+    """What `Part.build` is given.
+
+    `memo` holds what is opened once however many pipelines use it: indexes, encoders, guests. `engine` is the
+    pipeline's open engine, None while that is being built; `words` an engine that tells the terms of its documents,
+    where it is not the index. `steady`: no part may remember earlier queries, as in experiments, whose outcomes do not
+    depend on the order of topics.
+    """
+
+    collection: Collection
+    settings: Settings
+    index: Path
+    models: Models
+    seed: int = 0
+    memo: Memo = field(default_factory=Memo)
+    engine: Any = None
+    words: Any = None
+    steady: bool = False
+
+    @property
+    def model(self) -> Model:
+        """The settings' language model; SettingsError without a name, BackendUnavailable without a key."""
+        return self.models.open(self.settings.model)
+
+    @property
+    def prompts(self) -> Prompts:
+        """The settings' prompt templates."""
+        folder = self.settings.prompts
+        prompts: Prompts = self.memo.get(("prompts", folder), lambda: Prompts(folder))
+        return prompts
