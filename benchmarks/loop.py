@@ -15,9 +15,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from fairagent.assemble import index_folder, open_agent
 from fairagent.collection import load_collection
 from fairagent.collection.demo import write_demo
+from fairagent.pipeline import index_folder, open_agent
 from fairagent.retrieve.lucene import build_index
 from fairagent.settings import Settings
 

@@ -41,7 +41,11 @@ name: waiting
 collection: demo/collection.yaml
 cache: ''
 settings:
-  {{index: '{index}', refiner: llm, iterations: 12, drift: 3, expansion: {{documents: 0}}, model: {{name: tiny}}}}
+  index: '{index}'
+  refine: {{kind: llm, drift: 3}}
+  iterations: 12
+  expansion: {{documents: 0}}
+  model: {{name: tiny}}
 systems: {{agent: {{}}}}
 """
 

@@ -8,6 +8,7 @@ from llama_index.core.embeddings import BaseEmbedding
 from llama_index.core.schema import TextNode
 
 from fairagent.adapters.llama_index import ExposurePostprocessor, FairRetriever, fair_agent
+from fairagent.report.story import story_text
 
 
 class WordEmbedding(BaseEmbedding):
@@ -50,5 +51,5 @@ print("re-ranked:", *(node.node_id for node in fair.postprocess_nodes(found, que
 agent = fair_agent(retriever, {"author_gender": "gender"}, target=half, n=10)
 result = agent.search("trial lawyer")
 print("the agent:", *result.ranking.ids)
-print(result.trace)
+print(story_text(result.trace))
 print("as nodes: ", *(node.node_id for node in FairRetriever(agent).retrieve("trial lawyer")))

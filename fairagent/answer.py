@@ -16,29 +16,76 @@ from fairagent.types import (
     Answer,
     AnswerResult,
     Attribution,
+    Debiased,
     Document,
     Filtered,
     Hit,
     Query,
     Removal,
     SearchResult,
+    Usage,
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Answerer:
-    """Answers from the first `documents` of a ranking: what the filter leaves of them, cut to `tokens` together.
+class Context:
+    """What an answer is written from: of the `first` documents of a ranking those `chosen`, cut to `documents`.
+
+    `filtered` and `debiased` say what became of the others, where a filter or a debiasing was asked; `notes` what is to
+    be known about the texts.
+    """
+
+    first: tuple[Document, ...]
+    chosen: tuple[Document, ...]
+    documents: tuple[Document, ...]
+    notes: tuple[str, ...]
+    filtered: Filtered | None
+    debiased: Debiased | None
+
+    @property
+    def usage(self) -> Usage:
+        """What the calls of models took."""
+        return sum((part.usage for part in (self.filtered, self.debiased) if part), Usage())
+
+
+@dataclass(frozen=True, slots=True)
+class Contexts:
+    """Makes contexts of the first `documents` of a ranking: what the filter leaves of them, cut to `tokens` together.
 
     Without a filter all of them stay. With `debiasing`, the context is what that chooses of them and of contexts that
-    it makes. Without an attributor nothing is said about what the answer rests on. Threads may share it.
+    it makes. Threads may share it.
+    """
+
+    filter: Filter | None = None
+    debiasing: DebiasRAG | None = None
+    documents: int = 10
+    tokens: int = 3000
+
+    def make(self, found: SearchResult, retriever: Retriever) -> Context:
+        """The context for the query of `found`; `retriever` keeps the texts.
+
+        Raises UsageError where the engine keeps no texts, and what filter and debiasing raise.
+        """
+        query = found.query.text
+        first = tuple(texts_for(found.query, found.ranking.top(self.documents).ids, retriever))
+        filtered = self.filter.filter(query, first) if self.filter else None
+        kept = filtered.documents if filtered else first
+        debiased = self.debiasing.apply(query, kept) if self.debiasing else None
+        chosen = debiased.documents if debiased else kept
+        documents, notes = fit(chosen, self.tokens)
+        return Context(first, chosen, documents, (*_emptiness(first, kept, chosen), *notes), filtered, debiased)
+
+
+@dataclass(frozen=True, slots=True)
+class Answerer:
+    """Answers from a ranking's context. Without an attributor nothing is said about what the answer rests on.
+
+    Threads may share it.
     """
 
     generator: Generator
-    filter: Filter | None = None
+    contexts: Contexts = Contexts()
     attributor: Attributor | None = None
-    documents: int = 10
-    tokens: int = 3000
-    debiasing: DebiasRAG | None = None
 
     def answer(
         self, found: SearchResult, meter: ExposureMeter, retriever: Retriever, on_text: OnText | None = None
@@ -46,31 +93,27 @@ class Answerer:
         """An answer to the query of `found`; `meter` is that of its search, `retriever` keeps the texts.
 
         Where no document was found, or none survives the filter, the generator is asked without any, and the notes say
-        so. Raises UsageError where the engine keeps no texts, and what filter, generator and attributor raise.
+        so. Raises what `Contexts.make`, generator and attributor raise.
         """
         started = perf_counter()
-        query = found.query.text
-        first = texts_for(found.query, found.ranking.top(self.documents).ids, retriever)
-        filtered = self.filter.filter(query, first) if self.filter else None
-        kept = filtered.documents if filtered else tuple(first)
-        debiased = self.debiasing.apply(query, kept) if self.debiasing else None
-        chosen = debiased.documents if debiased else kept
-        documents, notes = fit(chosen, self.tokens)
-        answer = self.generator.answer(_topic(found), documents, on_text)
-        attribution = self.attributor.attribute(query, answer, documents) if self.attributor else None
-        removed = _removed(filtered, meter) if filtered else ()
-        made = frozenset(debiased.made) if debiased else frozenset()
+        context = self.contexts.make(found, retriever)
+        answer = self.generator.answer(_topic(found), context.documents, on_text)
+        attribution = None
+        if self.attributor:
+            attribution = self.attributor.attribute(found.query.text, answer, context.documents)
+        removed = _removed(context.filtered, meter) if context.filtered else ()
+        made = frozenset(context.debiased.made) if context.debiased else frozenset()
         return AnswerResult(
             query=found.query,
             answer=answer,
-            context=_context(chosen, found, meter),
+            context=_hits(context.chosen, found, meter),
             search=found,
-            notes=(*_emptiness(first, kept, chosen), *notes, *removal_warnings(removed), *_made(answer, chosen, made)),
-            filtered=filtered,
+            notes=(*context.notes, *removal_warnings(removed), *_made(answer, context.chosen, made)),
+            filtered=context.filtered,
             removed=removed,
-            attribution=_measured(attribution, documents, replace(meter, synthetic_ids=made)),
+            attribution=_measured(attribution, context.documents, replace(meter, synthetic_ids=made)),
             seconds=found.trace.seconds + perf_counter() - started,
-            debiased=debiased,
+            debiased=context.debiased,
         )
 
 
@@ -85,7 +128,7 @@ def _removed(filtered: Filtered, meter: ExposureMeter) -> tuple[Removal, ...]:
     return removals(labels, dict(zip(labels, rows, strict=True)), filtered.verdicts)
 
 
-def _context(chosen: Sequence[Document], found: SearchResult, meter: ExposureMeter) -> tuple[Hit, ...]:
+def _hits(chosen: Sequence[Document], found: SearchResult, meter: ExposureMeter) -> tuple[Hit, ...]:
     """The lines of the documents that were chosen; one that was made has rank 0, and nobody knows its groups."""
     hits = {hit.id: hit for hit in found.hits}
     unknown: dict[str, dict[str, float]] = {target.dimension: {} for target in meter.targets}
@@ -101,7 +144,7 @@ def _made(answer: Answer, chosen: Sequence[Document], made: frozenset[str]) -> t
     return (f"{numbers}: synthesized for fairness, not from the collection; a source of nothing",)
 
 
-def _emptiness(first: list[Document], kept: Sequence[Document], chosen: Sequence[Document]) -> tuple[str, ...]:
+def _emptiness(first: Sequence[Document], kept: Sequence[Document], chosen: Sequence[Document]) -> tuple[str, ...]:
     if chosen:
         return ()
     if kept:

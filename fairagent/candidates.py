@@ -7,7 +7,8 @@ from typing import Literal
 
 import numpy as np
 
-from fairagent.rerank.base import min_max, ordered
+from fairagent.measures import min_max
+from fairagent.rerank.base import ordered
 from fairagent.types import Ranking, Step
 
 Policy = Literal["best", "last", "union"]

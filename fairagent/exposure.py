@@ -9,6 +9,7 @@ from itertools import compress
 
 import numpy as np
 
+from fairagent import measures
 from fairagent.collection import Collection, Target, make_target
 from fairagent.collection.targets import target_of
 from fairagent.errors import UsageError
@@ -27,8 +28,8 @@ ESTIMATE_FROM = 50
 class ExposureMeter:
     """Measures rankings for one topic, at cut-off `n`, against one target a dimension.
 
-    Documents without a label are left out of the shares and reported beside them; so are those with `synthetic_ids`, which
-    are none of the collection's.
+    Documents without a label are left out of the shares and reported beside them; so are those with `synthetic_ids`,
+    which are none of the collection's.
     """
 
     collection: Collection
@@ -110,16 +111,9 @@ def total_gap(exposures: Sequence[Exposure]) -> float:
 
 
 def most_underexposed(exposures: Sequence[Exposure]) -> Group | None:
-    """The (dimension, group) pair with the largest target - exposure; None where no group lacks anything.
-
-    Ties go to the larger target, then to the first dimension and label. Where a dimension shows no labeled document,
-    its groups lack their whole target.
-    """
-    # What lies below the 12th decimal is rounding.
-    lacking = [
-        (round(float(target - share), 12), float(target), Group(exposure.dimension, label))
-        for exposure in exposures
-        for label, target, share in zip(exposure.labels, exposure.target, exposure.shares, strict=True)
-    ]
-    most, _, group = max(lacking, key=lambda entry: entry[:2])
-    return group if most > 0 else None
+    """The group of `measures.most_underexposed`, over all dimensions; None where no group lacks anything."""
+    shares, targets = [one.shares for one in exposures], [one.target for one in exposures]
+    if (place := measures.most_underexposed(shares, targets)) is None:
+        return None
+    exposure = exposures[place[0]]
+    return Group(exposure.dimension, exposure.labels[place[1]])

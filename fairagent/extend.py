@@ -9,11 +9,12 @@ from fairagent.filter.base import Filter
 from fairagent.generate.base import Generator
 from fairagent.llm import Message, Model, ModelReply, ModelRequest
 from fairagent.llm.ledger import counted, in_threads, ledger
+from fairagent.measures import min_max
 from fairagent.prompts import Prompts
 from fairagent.prompts.calls import Calls, Case
 from fairagent.refine.asking import AskingConfig, AskingRefiner
 from fairagent.refine.base import Refiner, RefineState
-from fairagent.rerank.base import Pool, Reranker, min_max, ordered
+from fairagent.rerank.base import Pool, Reranker, ordered
 from fairagent.retrieve.base import PassageSource, Retriever, TextSource, Vocabulary
 from fairagent.retrieve.dense import EmbeddingSource
 from fairagent.retrieve.placed import placed

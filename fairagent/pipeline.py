@@ -18,7 +18,7 @@ from fairagent.settings import Part, Settings, lay, load_settings
 from fairagent.site import Site
 
 if TYPE_CHECKING:
-    from fairagent.answer import Answerer
+    from fairagent.answer import Answerer, Contexts
 
 Pipeline = FairAgent | Sampled
 
@@ -73,8 +73,8 @@ def build(site: Site) -> FairAgent:
     )
 
 
-def build_answerer(site: Site, generator: Any = None, attributes: bool = True) -> Answerer:
-    """What turns a ranking into an answer, as the site's settings say; `generator` takes the place of theirs.
+def build_answerer(site: Site) -> Answerer:
+    """What turns a ranking into an answer, as the site's settings say.
 
     Raises SettingsError where no model is named that is asked for, BackendUnavailable without a key or a local model.
     """
@@ -82,14 +82,15 @@ def build_answerer(site: Site, generator: Any = None, attributes: bool = True) -
     from fairagent.answer import Answerer
 
     settings = site.settings
-    return Answerer(
-        generator or settings.generate.build(site),
-        settings.filter.build(site),
-        settings.attribute.build(site) if attributes else None,
-        settings.context.documents,
-        settings.context.tokens,
-        settings.debias.build(site),
-    )
+    return Answerer(settings.generate.build(site), build_contexts(site), settings.attribute.build(site))
+
+
+def build_contexts(site: Site) -> Contexts:
+    """What makes contexts of rankings; raises as `build_answerer`."""
+    from fairagent.answer import Contexts
+
+    settings, context = site.settings, site.settings.context
+    return Contexts(settings.filter.build(site), settings.debias.build(site), context.documents, context.tokens)
 
 
 def served(agent: FairAgent) -> Pipeline:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from fairagent.agent import FairAgent
 from fairagent.found import Found
 from fairagent.query import as_query
+from fairagent.retrieve.base import Retriever
 from fairagent.retrieve.plackett_luce import checked_alpha, topic_rng
 from fairagent.retrieve.requests import Requests
 from fairagent.retrieve.stochastic import Samples, draw
@@ -35,6 +36,11 @@ class Sampled:
     def settings(self) -> Settings:
         """Those of the agent."""
         return self.agent.settings
+
+    @property
+    def retriever(self) -> Retriever:
+        """That of the agent."""
+        return self.agent.retriever
 
     def search(self, query: str | Query | Topic) -> SearchResult:
         """A ranking that was drawn for this request; otherwise as `FairAgent.search`."""

@@ -107,11 +107,16 @@ def agent(
     *,
     groups: Groups | None = None,
     population: Mapping[str, Mapping[str, float]] | None = None,
-    reranker: Callable[[Any], Reranker] = OriginalReranker,
+    reranker: Callable[[Any], Reranker | None] = OriginalReranker,
     **settings: Any,
 ) -> FairAgent:
-    """The real agent on the scripted parts; unless told otherwise: 4 ranks that weigh the same, half of them each."""
+    """The real agent on the scripted parts; unless told otherwise: 4 ranks that weigh the same, half of them each.
+
+    As in a pipeline, there is no loop without a refiner, and none with settings that have none.
+    """
     if groups is None:
         groups = by_letter(sorted({id for found in engine.lists.values() for id in found} | {"f0", "m0"}))
     chosen = Settings(**({"n": 4, "depth": 100, "target": "uniform", "discount": "uniform"} | settings))
-    return FairAgent(collection(groups, population), engine, refiner, reranker(engine), chosen)
+    return FairAgent(
+        collection(groups, population), engine, refiner if chosen.loops else None, reranker(engine), chosen
+    )

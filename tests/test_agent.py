@@ -80,18 +80,19 @@ def test_it_stops_after_so_many_iterations() -> None:
     assert gaps == sorted(gaps, reverse=True)
 
 
-def test_no_iterations_is_a_search_without_a_loop() -> None:
+@pytest.mark.parametrize("settings", [{"iterations": 0}, {"refine": "none"}])
+def test_without_a_loop_it_is_a_search(settings: dict[str, Any]) -> None:
     refiner = Proposals()
-    result = agent(Engine(SKEWED), refiner, iterations=0).search("q")
-    assert (result.trace.stopped, refiner.states) == ("0 refinements were made", [])
+    result = agent(Engine(SKEWED), refiner, **settings).search("q")
+    assert (result.trace.stopped, len(result.trace.steps), refiner.states) == ("", 1, [])
     assert result.ranking.ids == ("m1", "m2", "m3", "m4")
 
 
-@pytest.mark.parametrize("iterations", [0, 5])
-def test_a_query_that_retrieves_nothing(iterations: int) -> None:
+@pytest.mark.parametrize(("iterations", "stopped"), [(0, ""), (5, "the query retrieves nothing")])
+def test_a_query_that_retrieves_nothing(iterations: int, stopped: str) -> None:
     refiner = Proposals()
     result = agent(Engine({"q": ""}), refiner, iterations=iterations).search("q")
-    assert result.trace.stopped == "the query retrieves nothing"
+    assert result.trace.stopped == stopped
     assert (result.ranking.ids, result.hits, refiner.states) == ((), (), [])
     assert result.trace.gap == math.inf
     (exposure,) = result.trace.exposures
@@ -166,6 +167,21 @@ def test_what_the_refiner_raises_ends_the_search() -> None:
 
     with pytest.raises(FatalModelError, match="no such model"):
         agent(Engine(SKEWED), Broken()).search("q")
+
+
+def test_without_a_reranker_the_candidates_stay_in_their_order() -> None:
+    engine = Engine({"q": "m1 m2 m3 m4", "q she": "f1 m1 f2 m2 m3"})
+    made = agent(engine, Proposals("she"), reranker=lambda engine: None, rerank="none")
+    result = made.search("q")
+    assert (result.ranking.ids, result.ranking.scores.tolist()) == (("f1", "m1", "f2", "m2"), [5.0, 4.0, 3.0, 2.0])
+    assert result.trace.reranker == "none"
+
+
+def test_neither_a_loop_nor_a_reranker_is_the_engine() -> None:
+    made = agent(Engine(SKEWED), None, reranker=lambda engine: None, profile="engine")
+    result = made.search("q")
+    assert (result.ranking.ids, result.trace.stopped, result.trace.profile) == (("m1", "m2", "m3", "m4"), "", "engine")
+    assert [step.source for step in result.trace.steps] == ["query"]
 
 
 # --- which group it aims at -------------------------------------------------------------------------------------
@@ -365,6 +381,7 @@ def test_a_cost_that_is_not_known_stays_unknown() -> None:
 def test_seconds_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock()
     monkeypatch.setattr("fairagent.agent.perf_counter", clock)
+    monkeypatch.setattr("fairagent.found.perf_counter", clock)
     monkeypatch.setattr(engine_clock, "perf_counter", clock)
 
     class Slow(Engine):
@@ -398,8 +415,8 @@ def test_targets_are_named_and_oracles_marked() -> None:
     engine = Engine(SKEWED)
 
     def trace(target: str, topic: str) -> Any:
-        settings = Settings(n=4, target=target, iterations=0, reranking={"kind": "fused"})
-        made = FairAgent(judged, engine, Proposals(), agent(engine, None).reranker, settings)
+        settings = Settings(n=4, target=target, iterations=0, rerank="fused")
+        made = FairAgent(judged, engine, None, agent(engine, None).reranker, settings)
         return made.search(Topic(topic, "q")).trace
 
     assert (trace("corpus", "T1").targets, trace("corpus", "T1").oracle) == (("corpus",), False)

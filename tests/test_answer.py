@@ -4,19 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
-from scripted import Engine, Proposals, agent, refinement
+from scripted import Engine, Proposals, agent, by_letter, collection, refinement
 
 from fairagent.agent import FairAgent
-from fairagent.answer import Answerer
-from fairagent.attribute import CitationAttributor
-from fairagent.errors import FatalModelError, ReplyInvalid, UsageError
+from fairagent.answer import Answerer, Contexts
+from fairagent.attribute import CitationAttributor, JudgeAttributor
+from fairagent.errors import BackendUnavailable, FatalModelError, ReplyInvalid, SettingsError, UsageError
+from fairagent.filter import FairFilter
 from fairagent.generate import ExtractiveGenerator, LlmGenerator, OnText
+from fairagent.llm import ModelRequest
+from fairagent.llm.ledger import ledger
+from fairagent.llm.models import Models
+from fairagent.pipeline import build_answerer
 from fairagent.prompts import Prompts
+from fairagent.report.answer import answer_text
 from fairagent.report.record import answer_record, to_json
+from fairagent.sampled import Sampled
 from fairagent.settings import Settings
+from fairagent.site import Site
 from fairagent.testing import ScriptedModel
 from fairagent.types import Answer, Debiased, Document, Filtered, Group, Query, Removal, Topic, Usage, Verdict
 
@@ -61,12 +70,11 @@ class Without:
 
 
 def answering(
-    generator: Any, engine: Engine | None = None, filter: Any = None, refiner: Any = None, n: int = 5, **options: Any
+    generator: Any, engine: Engine | None = None, refiner: Any = None, n: int = 5, **context: Any
 ) -> FairAgent:
     """The agent on `engine` (the list SKEWED), that takes no step after the first unless it is given a refiner."""
-    iterations = 5 if refiner else 0
-    made = agent(engine or Library(SKEWED), refiner or Proposals(), n=n, iterations=iterations)
-    answerer = Answerer(generator, filter, CitationAttributor(), **options)
+    made = agent(engine or Library(SKEWED), refiner, n=n)
+    answerer = Answerer(generator, Contexts(**context), CitationAttributor())
     return replace(made, answerer=lambda: answerer)
 
 
@@ -112,15 +120,15 @@ def test_what_each_group_lost_to_the_filter_is_reported() -> None:
     female, male = Group("gender", "female"), Group("gender", "male")
     assert Removal(female, 1, 0) in result.removed
     assert Removal(male, 3, 2) in result.removed
-    assert "male (gender) 67% of 3" in str(result)
+    assert "male (gender) 67% of 3" in answer_text(result)
 
 
 def test_a_filter_that_takes_one_group_is_warned_of() -> None:
     men, women = [f"m{i}" for i in range(10)], [f"f{i}" for i in range(10)]
     engine = Library({"q": " ".join([*men, *women])})
-    result = answering(Writer(), engine, Without(*women), n=20, documents=20).answer("q")
+    result = answering(Writer(), engine, filter=Without(*women), n=20, documents=20).answer("q")
     assert any("removed 100% of the documents of female (gender)" in note for note in result.notes)
-    assert "removed 100%" in " ".join(str(result).split())
+    assert "removed 100%" in " ".join(answer_text(result).split())
 
 
 def test_the_generator_hears_the_words_of_the_topic_but_not_those_for_a_group() -> None:
@@ -178,7 +186,7 @@ def test_a_context_that_was_made_has_no_group_and_is_told_where_it_is_cited() ->
     assert (retrieved.unknown, retrieved.shares.round(3).tolist()) == (0.5, [1, 0])
     assert result.notes == ("[1]: synthesized for fairness, not from the collection; a source of nothing",)
     assert answering(Writer(2), debiasing=Debias()).answer("q").notes == ()
-    told = " ".join(str(result).split())
+    told = " ".join(answer_text(result).split())
     assert "1 passage of class gender to avoid; 1 counterfactual made of them, 1 survived the filter" in told
     assert "1 won a place; 3 candidates dropped" in told
     assert "theta moved by 0.0000, from (0.5000, 0.5000) to (0.5000, 0.5000)" in told
@@ -215,7 +223,7 @@ def test_no_document_survives_the_filter() -> None:
 def test_without_a_model_an_emptied_context_gives_no_answer_and_says_why() -> None:
     result = answering(ExtractiveGenerator(), filter=Without("m1", "m2", "m3", "f1", "f2")).answer("q")
     assert result.answer.text == ""
-    assert "No answer: the filter left none of 5 documents" in str(result)
+    assert "No answer: the filter left none of 5 documents" in answer_text(result)
 
 
 def test_with_a_model_an_emptied_context_is_asked_about_with_empty_references() -> None:
@@ -229,7 +237,7 @@ def test_an_empty_ranking() -> None:
     result = answering(ExtractiveGenerator(), Library({"q": ""}), filter=Without()).answer("q")
     assert (result.context, result.answer.text, result.removed[0].seen) == ((), "", 0)
     assert result.notes == ("the query retrieves nothing, so there is no context",)
-    assert "No answer: the query retrieves nothing" in str(result)
+    assert "No answer: the query retrieves nothing" in answer_text(result)
 
 
 def test_documents_longer_than_the_context() -> None:
@@ -244,11 +252,19 @@ def test_documents_longer_than_the_context() -> None:
     assert [hit.id for hit in result.cited] == ["f2"]
 
 
-def test_an_empty_answer_of_a_model_is_an_error_that_knows_what_was_spent() -> None:
-    made = answering(LlmGenerator(ScriptedModel(["[7]"]), Prompts()), filter=Without(usage=Usage(4, 40, 4)))
-    with pytest.raises(ReplyInvalid, match="the answer is empty") as caught:
+def test_what_was_spent_on_an_answer_that_is_empty_is_in_the_ledger() -> None:
+    model = ScriptedModel(["yes"] * 4 + ["[7]"])
+
+    class Asking(Without):
+        def filter(self, query: str, documents: Sequence[Document]) -> Filtered:
+            for one in documents:
+                model.complete(ModelRequest((("user", one.text),)))
+            return super().filter(query, documents)
+
+    made = answering(LlmGenerator(model, Prompts()), filter=Asking(), documents=4)
+    with ledger() as spent, pytest.raises(ReplyInvalid, match="the answer is empty"):
         made.answer("q")
-    assert caught.value.usage.calls == 5
+    assert spent.usage.calls == 5
 
 
 def test_a_generator_that_cites_what_is_not_there() -> None:
@@ -273,58 +289,78 @@ def test_what_is_missing_is_said_before_the_search() -> None:
     engine = Library(SKEWED)
     with pytest.raises(FatalModelError):
         replace(agent(engine, Proposals()), answerer=missing).answer("q")
+    with pytest.raises(FatalModelError):
+        Sampled(replace(agent(engine, Proposals()), answerer=missing), 1.0).answer("q")
     assert engine.searched == []
 
 
-# --- assembly ---------------------------------------------------------------------------------------------------
+# --- rankings that are drawn ------------------------------------------------------------------------------------
 
 
-def test_the_parts_are_those_of_the_settings(monkeypatch: pytest.MonkeyPatch) -> None:
-    from fairagent.assemble import make_answerer
-    from fairagent.attribute import JudgeAttributor
-    from fairagent.filter import FairFilter
+def test_an_answer_from_a_ranking_that_was_drawn() -> None:
+    writer, told = Writer(1), []  # type: ignore[var-annotated]
+    made = Sampled(answering(writer, documents=4), 0.0)
+    results = [made.answer("q", told.append) for _ in range(10)]
+    assert told == ["written"] * 10
+    assert len({tuple(hit.id for hit in result.context) for result in results}) > 1
+    for request, (result, (_, documents)) in enumerate(zip(results, writer.given, strict=True)):
+        assert [one.id for one in documents] == list(result.search.ranking.ids[:4])
+        assert result.search.trace.draw is not None
+        assert result.search.trace.draw.request == request
+    # An answer and a search are requests alike.
+    again = Sampled(answering(Writer(), documents=4), 0.0)
+    assert [again.search("q").ranking.ids for _ in range(10)] == [result.search.ranking.ids for result in results]
 
-    class OneModel:
-        def open(self, settings: Any) -> ScriptedModel:
-            return ScriptedModel([])
 
-    engine: Any = Library(SKEWED)
-    models: Any = OneModel()
-    made = make_answerer(Settings(), engine, models)
+# --- what settings make of it -----------------------------------------------------------------------------------
+
+
+class OneModel:
+    """Opens a model without a word, whatever is asked for."""
+
+    def open(self, settings: Any) -> ScriptedModel:
+        return ScriptedModel([])
+
+
+def site(**settings: Any) -> Site:
+    engine, models = Library(SKEWED), OneModel()
+    return Site(collection(by_letter(["f1", "m1"])), Settings(**settings), Path("index"), models, engine=engine)  # type: ignore[arg-type]
+
+
+def test_the_parts_are_those_of_the_settings() -> None:
+    made = build_answerer(site())
     assert isinstance(made.generator, ExtractiveGenerator)
-    assert (made.filter, made.attributor, made.documents, made.tokens) == (None, CitationAttributor(), 10, 3000)
+    assert (made.contexts, made.attributor) == (Contexts(None, None, 10, 3000), CitationAttributor())
 
-    settings = Settings(
-        filtering={"kind": "fair", "utility": False, "batch": 5, "on_error": "drop", "workers": 2},
-        context={"documents": 3, "tokens": 500, "order": "ends"},
-        answering={"kind": "llm", "citations": "error", "length": 40},
-        attribution={"kind": "judge"},
+    made = build_answerer(
+        site(
+            filter={"kind": "fair", "utility": False, "batch": 5, "on_error": "drop"},
+            context={"documents": 3, "tokens": 500, "order": "ends"},
+            generate={"kind": "llm", "citations": "error", "length": 40},
+            attribute="judge",
+        )
     )
-    made = make_answerer(settings, engine, models)
-    assert isinstance(made.filter, FairFilter)
-    filter = made.filter
-    assert (filter.batch, filter.workers, filter.utility, filter.on_error) == (5, 2, False, "drop")
+    filter = made.contexts.filter
+    assert isinstance(filter, FairFilter)
+    assert (filter.batch, filter.utility, filter.on_error) == (5, False, "drop")
     assert isinstance(made.generator, LlmGenerator)
     generator = made.generator
     assert (generator.order, generator.citations, generator.length) == ("ends", "error", 40)
     assert isinstance(made.attributor, JudgeAttributor)
-    assert (made.documents, made.tokens) == (3, 500)
-    assert make_answerer(Settings(attribution={"kind": "none"}), engine, models).attributor is None
+    assert (made.contexts.documents, made.contexts.tokens) == (3, 500)
+    assert build_answerer(site(attribute="none")).attributor is None
 
 
 def test_entailment_needs_a_model_that_is_named() -> None:
-    from fairagent.assemble import make_answerer
-    from fairagent.errors import SettingsError
-
-    engine: Any = Library(SKEWED)
-    with pytest.raises(SettingsError, match=r"attribution: \{encoder"):
-        make_answerer(Settings(attribution={"kind": "nli"}), engine)
+    with pytest.raises(SettingsError, match=r"attribute: \{encoder"):
+        build_answerer(site(attribute="nli"))
 
 
-def test_a_model_that_is_not_named() -> None:
-    from fairagent.assemble import make_answerer
-    from fairagent.errors import FairAgentError
-
-    engine: Any = Library(SKEWED)
-    with pytest.raises(FairAgentError):
-        make_answerer(Settings(answering={"kind": "llm"}, cache=""), engine)
+@pytest.mark.usefixtures("no_variables")
+def test_a_model_that_is_not_named_or_has_no_key() -> None:
+    asking = site(generate="llm", cache="")
+    with pytest.raises(BackendUnavailable, match="OPENAI_API_KEY"):
+        build_answerer(replace(asking, models=Models.of(asking.settings)))
+    asking = site(generate="llm", cache="", model={"base_url": "http://127.0.0.1:1/v1"})
+    with pytest.raises(SettingsError, match="no language model is named"):
+        build_answerer(replace(asking, models=Models.of(asking.settings)))

@@ -47,6 +47,7 @@ PUBLIC = [
     "ModelError",
     "Query",
     "Ranking",
+    "Sampled",
     "SearchResult",
     "Settings",
     "SettingsError",
@@ -77,10 +78,22 @@ def test_importing_loads_nothing_heavy() -> None:
     assert "numpy" not in modules
 
 
+def test_importing_the_settings_loads_no_part() -> None:
+    code = "import json, sys, fairagent.settings; print(json.dumps(sorted(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    modules = json.loads(done.stdout)
+    assert not {name.partition(".")[0] for name in modules} & (HEAVY | {"jinja2", "diskcache", "tenacity"})
+    ours = {name.split(".")[1] for name in modules if name.startswith("fairagent.")}
+    assert ours == {"errors", "settings", "types"}
+
+
 @pytest.mark.parametrize(
     "statement",
     [
         "from fairagent import open_agent, FairAgent, load_collection, build_index, LuceneRetriever, write_demo",
+        "from fairagent import settings; settings.Settings()",
+        "import fairagent.pipeline",
+        "import fairagent.extend",
         "import fairagent.measures",
         "import fairagent.adapters.pyterrier",
         "import fairagent.cli",

@@ -45,7 +45,7 @@ def test_documents_are_ranked_and_their_best_passages_read(settings_file: Path) 
         n=6,
         expansion={"documents": 0},
         target="uniform",
-        reranking={"fairness": 9},
+        rerank={"fairness": 9},
     )
     result = agent.answer("lawyer")
     assert len(result.search.ranking) == 6

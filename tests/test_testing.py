@@ -12,7 +12,9 @@ import pytest
 
 from fairagent.errors import DataError, ReplyRefused, UsageError
 from fairagent.llm import ModelReply, ModelRequest, Reply, ask
+from fairagent.llm.ledger import ledger
 from fairagent.testing import Answer, LoopbackServer, ReplayModel, ScriptedModel, completion, error
+from fairagent.types import Usage
 
 
 class Color(Reply):
@@ -74,6 +76,24 @@ def test_errors_are_not_recorded(tmp_path):
         recorder.complete(ASKED)
     recorder.complete(ASKED)
     assert len(path.read_text(encoding="utf-8").splitlines()) == 1
+
+
+def test_stand_ins_write_to_the_ledger_as_models_do(tmp_path):
+    path = tmp_path / "replies.jsonl"
+    refused = ReplyRefused("no")
+    refused.usage = Usage(1, 20, 3)
+    model = ScriptedModel([ModelReply('{"name": "red"}', 5, 3, calls=2), refused])
+    recorder = ReplayModel.record(model, path)
+    with ledger() as spent:
+        recorder.complete(ASKED)
+        with pytest.raises(ReplyRefused):
+            recorder.complete(ASKED)
+        with pytest.raises(UsageError):
+            recorder.complete(ASKED)
+    assert (spent.usage.calls, spent.usage.input_tokens, spent.usage.output_tokens) == (3, 25, 6)
+    with ledger() as spent:
+        ReplayModel(path).complete(ASKED)
+    assert (spent.usage.calls, spent.usage.input_tokens, spent.usage.output_tokens) == (2, 5, 3)
 
 
 @pytest.mark.parametrize("line", ["{", "[]", '{"request": {}}', '{"request": {}, "reply": {"text": "x", "notes": []}}'])

@@ -59,4 +59,5 @@ def test_holds_no_tests_and_is_typed(wheel):
     assert not [name for name in names if name.startswith(("tests/", "evaluations/"))]
     assert "fairagent/py.typed" in names
     assert "fairagent/_prompts/refine_query.j2" in names
+    assert "fairagent/profiles/fair-qr.yaml" in names
     assert "fairagent/_prompts/variants/few-shot/refine_query.j2" in names

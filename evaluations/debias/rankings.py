@@ -17,12 +17,11 @@ from pathlib import Path
 
 import numpy as np
 
-from fairagent.assemble import index_folder, open_retriever
-from fairagent.collection import load_collection
 from fairagent.debias.avoid import AvoidIndex, read_avoid, unit
 from fairagent.debias.lexicon import load_lexicon
 from fairagent.debias.stage import DebiasRAG
 from fairagent.debias.theta import Theta
+from fairagent.pipeline import open_site
 from fairagent.retrieve.base import texts_for
 from fairagent.retrieve.encoder import Embeddings, SentenceEncoder
 from fairagent.settings import Settings
@@ -53,9 +52,8 @@ def found_documents(options: argparse.Namespace, queries: Sequence[str]) -> list
     """The first documents of BM25 for each query; none without a collection."""
     if not options.collection:
         return [[] for _ in queries]
-    collection = load_collection(options.collection)
-    settings = Settings(index=options.index)
-    engine = open_retriever(collection, index_folder(collection, settings), settings)
+    site = open_site(options.collection, options.index, Settings())
+    engine = site.settings.engine.build(site)
     asked = [Query(query) for query in queries]
     return [texts_for(query, engine.search(query, DEPTH).ids, engine) for query in asked]
 

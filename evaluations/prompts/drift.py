@@ -1,6 +1,6 @@
 """How far may a model's keywords pull a query away? Two stand-ins for a model, and the setting `drift` varied.
 
-`names` always says the obvious words of a group; `chooses` (refiner grounded) takes the first six words that it is
+`names` always says the obvious words of a group; `chooses` (refine: grounded) takes the first six words that it is
 shown. Neither understands anything, so this shows what weights do, and nothing about models.
 
     python evaluations/prompts/drift.py
@@ -11,26 +11,27 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from fairagent.agent import FairAgent
-from fairagent.assemble import asking_refiner, make_refiner, make_reranker, open_retriever
-from fairagent.collection import Collection, load_collection
 from fairagent.evaluate.topics import evaluate_topic, judged_topics, standard_measures
 from fairagent.llm import ModelRequest
+from fairagent.pipeline import build, open_site, with_settings
 from fairagent.refine.base import Refiner
-from fairagent.retrieve.lucene import LuceneRetriever
+from fairagent.refine.grounded import GroundedConfig
+from fairagent.refine.llm import LlmConfig
 from fairagent.settings import Settings
+from fairagent.site import Site
 from fairagent.testing import ScriptedModel
 
 COLLECTION = Path(__file__).parents[1] / "collections" / "wikilead.yaml"
-INDEX = Path("indexes/wikilead")
 DRIFTS = (5.0, 2.0, 1.0, 0.5, 0.3, 0.15)
 LOOPS = {
     "default": {},
-    "loop alone": {"expansion": {"documents": 0}, "reranking": {"kind": "fused", "refined": 1}},
+    "loop alone": {"expansion": {"documents": 0}, "rerank": {"kind": "fused", "refined": 1}},
 }
 OBVIOUS = {
     "female": ["she", "her", "woman", "women", "female"],
@@ -62,18 +63,17 @@ def _value(text: str, key: str) -> str:
     return re.search(rf'^  "{key}": (.*?),?$', text, re.MULTILINE)[1]  # type: ignore[index]
 
 
-def refiners(settings: Settings, retriever: LuceneRetriever) -> Iterator[tuple[str, Refiner]]:
+def refiners(site: Site) -> Iterator[tuple[str, Refiner]]:
     """Every refiner with its name in the table."""
-    yield "feedback", make_refiner(settings, retriever)
-    for name, say, refiner in (("names", names, "llm"), ("chooses", chooses, "grounded")):
+    yield "feedback", site.settings.refine.build(site)
+    for name, say, kind in (("names", names, LlmConfig), ("chooses", chooses, GroundedConfig)):
         for drift in DRIFTS:
-            chosen = settings.model_copy(update={"refiner": refiner, "drift": drift})
-            yield f"{name}, drift {drift:g}", asking_refiner(ScriptedModel(say), chosen, retriever)
+            yield f"{name}, drift {drift:g}", kind(drift=drift).asking(ScriptedModel(say), site)
 
 
-def row(agent: FairAgent, collection: Collection, dimension: str) -> str:
+def row(agent: FairAgent, dimension: str) -> str:
     """Means of nDCG@20, AWRF@20 and their product, and how many refinements were accepted."""
-    values, accepted = [], 0
+    collection, values, accepted = agent.collection, [], 0
     for id in judged_topics(collection, dimension).counted:
         found = agent.search(collection.topics[id])
         accepted += sum(step.accepted and step.aim is not None for step in found.trace.steps)
@@ -83,15 +83,15 @@ def row(agent: FairAgent, collection: Collection, dimension: str) -> str:
 
 def main() -> None:
     """Print the table."""
-    collection = load_collection(COLLECTION)
-    retriever = open_retriever(collection, INDEX, Settings())
-    columns = [(loop, dimension) for loop in LOOPS for dimension in collection.groups.dimensions]
+    opened = open_site(COLLECTION, settings=Settings())
+    columns = [(loop, dimension) for loop in LOOPS for dimension in opened.collection.groups.dimensions]
     table: dict[str, list[str]] = {}
     for loop, dimension in columns:
         settings = Settings.model_validate({"dimensions": [dimension], **LOOPS[loop]})
-        for name, refiner in refiners(settings, retriever):
-            agent = FairAgent(collection, retriever, refiner, make_reranker(settings, retriever), settings)
-            table.setdefault(name, []).append(row(agent, collection, dimension))
+        site = with_settings(opened, settings)
+        agent = build(site)
+        for name, refiner in refiners(replace(site, engine=agent.retriever)):
+            table.setdefault(name, []).append(row(replace(agent, refiner=refiner), dimension))
     print("| refiner |", " | ".join(f"{loop}, {dimension}" for loop, dimension in columns), "|")
     print("|---" * (len(columns) + 1), "|", sep="")
     for name, cells in table.items():

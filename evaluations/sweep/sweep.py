@@ -18,16 +18,14 @@ from typing import Any
 
 import numpy as np
 
-from fairagent.agent import FairAgent
-from fairagent.assemble import index_folder, make_refiner, make_reranker, open_retriever
-from fairagent.collection import Collection, load_collection
 from fairagent.evaluate.topics import evaluate_topic, judged_topics, standard_measures
-from fairagent.retrieve.lucene import LuceneRetriever, build_index
+from fairagent.pipeline import build, open_site, with_settings
 from fairagent.settings import Settings, load_settings
+from fairagent.site import Site
 
 HERE = Path(__file__).resolve().parent
-PLAIN = {"refiner": "none", "expansion": {"documents": 0}, "reranking": {"kind": "original"}}
-LOOP = {"expansion": {"documents": 0}, "feedback": {"weight": 1.0}}
+PLAIN = {"profile": "engine"}
+LOOP = {"expansion": {"documents": 0}, "refine": {"weight": 1.0}}
 LIST = {"kind": "fused", "refined": 1.0}
 
 
@@ -51,16 +49,16 @@ CASES = (
 ROWS: dict[str, Mapping[str, Any]] = {
     "BM25": PLAIN,
     "default": {},
-    "paper: loop alone, best list, as it is": LOOP | {"reranking": LIST},
-    "paper: loop alone, best list, original BM25": LOOP | {"reranking": {"kind": "original"}},
-    "paper: loop alone, union, original BM25": LOOP | {"reranking": {"kind": "original"}, "candidates": "union"},
+    "paper: loop alone, best list, as it is": LOOP | {"rerank": LIST},
+    "paper: loop alone, best list, original BM25": LOOP | {"rerank": "original"},
+    "paper: loop alone, union, original BM25": LOOP | {"rerank": "original", "candidates": "union"},
     "paper: loop alone, best list, exposure": LOOP,
-    "no refiner (topic words, exposure)": {"refiner": "none"},
+    "no refiner (topic words, exposure)": {"refine": "none"},
     "no topic words (loop, exposure)": {"expansion": {"documents": 0}},
-    "exposure on the BM25 list alone": {"refiner": "none", "expansion": {"documents": 0}},
-    "topic words alone (RM3)": {"refiner": "none", "reranking": LIST},
+    "exposure on the BM25 list alone": {"refine": "none", "expansion": {"documents": 0}},
+    "topic words alone (RM3)": {"refine": "none", "rerank": LIST},
     **{
-        f"re-ranker {kind}, {policy}": {"reranking": {"kind": kind}, "candidates": policy}
+        f"re-ranker {kind}, {policy}": {"rerank": kind, "candidates": policy}
         for kind in ("original", "fused", "exposure")
         for policy in ("best", "last", "union")
     },
@@ -70,10 +68,10 @@ ROWS: dict[str, Mapping[str, Any]] = {
     **{f"topic documents {n}": {"expansion": {"documents": n}} for n in (10, 30, 70)},
     **{f"topic terms {n}": {"expansion": {"terms": n}} for n in (20, 50, 100, 300)},
     **{f"topic weight {w}": {"expansion": {"weight": w}} for w in (0.3, 0.5, 0.8)},
-    **{f"group terms {n}": {"feedback": {"terms": n}} for n in (10, 50)},
-    **{f"group weight {w}": {"feedback": {"weight": w}} for w in (0.05, 0.3, 0.6, 1.0)},
-    **{f"fairness {f}": {"reranking": {"fairness": f}} for f in (0.1, 0.3, 1.0, 3.0)},
-    **{f"unlabeled {u}": {"reranking": {"unlabeled": u}} for u in (0.0, 0.5)},
+    **{f"group terms {n}": {"refine": {"terms": n}} for n in (10, 50)},
+    **{f"group weight {w}": {"refine": {"weight": w}} for w in (0.05, 0.3, 0.6, 1.0)},
+    **{f"fairness {f}": {"rerank": {"fairness": f}} for f in (0.1, 0.3, 1.0, 3.0)},
+    **{f"unlabeled {u}": {"rerank": {"unlabeled": u}} for u in (0.0, 0.5)},
     **{f"divergence {d}": {"divergence": d} for d in ("kl-reverse", "js", "tv")},
     **{f"discount {d}": {"discount": d} for d in ("log2-plus1", "uniform")},
 }
@@ -88,27 +86,22 @@ def main() -> None:
     for name, row in chosen.items():
         cells, milliseconds = [], []
         for case in CASES:
-            values, seconds = _evaluate(*opened[case.collection], case, row)
+            values, seconds = _evaluate(opened[case.collection], case, row)
             cells.append(" ".join(f"{value:.3f}" for value in values))
             milliseconds.append(1000 * seconds)
         print(f"| {name} | " + " | ".join(cells) + f" | {np.mean(milliseconds):.0f} |", flush=True)
 
 
-def _open(name: str) -> tuple[Collection, LuceneRetriever]:
-    collection = load_collection(HERE.parent / "collections" / f"{name}.yaml")
-    folder = index_folder(collection, Settings())
-    if not folder.exists():
-        build_index(collection, folder)
-    return collection, open_retriever(collection, folder, Settings())
+def _open(name: str) -> Site:
+    site = open_site(HERE.parent / "collections" / f"{name}.yaml", settings=Settings())
+    site.settings.engine.prepare(site, lambda what, done: None)
+    return site
 
 
-def _evaluate(
-    collection: Collection, retriever: LuceneRetriever, case: Case, row: Mapping[str, Any]
-) -> tuple[tuple[float, ...], float]:
+def _evaluate(site: Site, case: Case, row: Mapping[str, Any]) -> tuple[tuple[float, ...], float]:
     """The means over the case's topics, and the seconds a topic."""
     settings = load_settings(overrides={"dimensions": [case.dimension], **row}, environ={})
-    refiner, reranker = make_refiner(settings, retriever), make_reranker(settings, retriever)
-    agent = FairAgent(collection, retriever, refiner, reranker, settings)
+    agent, collection = build(with_settings(site, settings)), site.collection
     topics = judged_topics(collection, case.dimension, case.per_group).counted
     results = {topic: agent.search(collection.topics[topic]) for topic in topics}
     values = [

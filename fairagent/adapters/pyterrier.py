@@ -16,13 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from fairagent.agent import FairAgent
 from fairagent.errors import BackendUnavailable
+from fairagent.pipeline import Pipeline
 from fairagent.types import Query
 
 
-def fair_transformer(agent: FairAgent) -> Any:
-    """A `pyterrier.Transformer` whose results are those of `FairAgent.search`.
+def fair_transformer(agent: Pipeline) -> Any:
+    """A `pyterrier.Transformer` whose results are those of the pipeline's search.
 
     The query's `qid` is its topic id. Results keep the columns of their query, best first; ranks start at PyTerrier's
     first rank, 0. Raises BackendUnavailable where PyTerrier is not installed; the transformer raises what the search

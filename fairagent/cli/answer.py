@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -23,7 +22,6 @@ from fairagent.cli.terminal import console
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from fairagent.agent import FairAgent
     from fairagent.types import AnswerResult
 
 
@@ -46,11 +44,10 @@ def answer(
 
     Prints the answer with its numbered sources, the exposure of the groups in what was retrieved and in what the answer
     rests on, and how it came about. Without more settings the answer is made of sentences of the documents;
-    `--set answering.kind=llm` has the language model write it, `--set filtering.kind=fair` has it judge the documents
-    beforehand; `--set debiasing.kind=debias-rag` chooses contexts unlike the biased passages of a library.
+    `--set generate.kind=llm` has the language model write it, `--set filter.kind=fair` has it judge the documents
+    beforehand; `--set debias.kind=debias-rag` chooses contexts unlike the biased passages of a library.
     """
-    from fairagent.assemble import collection_path, open_agent
-    from fairagent.collection import load_collection
+    from fairagent.pipeline import build, engine_alone, open_site, served
     from fairagent.report.beside import beside_table
     from fairagent.report.record import answer_record, to_json
 
@@ -64,44 +61,23 @@ def answer(
         model=logged(log_prompts),
     )
     check_asked(query, topic)
-    loaded = load_collection(collection_path("", chosen))
-    agent, question = open_agent(loaded, settings=chosen), asked(query, topic, loaded)
+    site = open_site(settings=chosen)
+    name = site.collection.name
+    agent, question = served(build(site)), asked(query, topic, site.collection)
     out = console()
     if beside:
-        plain, fair = plain_agent(agent).answer(question), agent.answer(question)
+        plain, fair = engine_alone(site).answer(question), agent.answer(question)
         if as_json:
-            typer.echo(to_json({"collection": loaded.name, "plain": answer_record(plain), "fair": answer_record(fair)}))
+            typer.echo(to_json({"collection": name, "plain": answer_record(plain), "fair": answer_record(fair)}))
         else:
             out.print(beside_table(("the engine alone", plain), ("fairagent", fair)))
         return
     if as_json:
-        typer.echo(to_json({"collection": loaded.name, **answer_record(agent.answer(question))}))
+        typer.echo(to_json({"collection": name, **answer_record(agent.answer(question))}))
         return
     streams = out.is_terminal
     result = agent.answer(question, _write if streams else None)
     print_answer(result, out, written=streams and bool(result.answer.text))
-
-
-def plain_agent(agent: FairAgent) -> FairAgent:
-    """The engine of `agent` without the agent: its ranking of the plain query, answered from as it is."""
-    from fairagent.refine.none import NoRefiner
-    from fairagent.rerank.relevance import OriginalReranker
-    from fairagent.settings import Sampling
-
-    opened = agent.answerer
-    assert opened is not None
-    settings = agent.settings
-    expansion = settings.expansion.model_copy(update={"documents": 0})
-    reranking = settings.reranking.model_copy(update={"kind": "original"})
-    chosen = {"iterations": 0, "expansion": expansion, "reranking": reranking, "sampling": Sampling()}
-    return replace(
-        agent,
-        refiner=NoRefiner(),
-        reranker=OriginalReranker(agent.retriever),
-        settings=settings.model_copy(update=chosen),
-        answerer=lambda: replace(opened(), filter=None, debiasing=None),
-        stochastic=None,
-    )
 
 
 def print_answer(result: AnswerResult, out: Console, written: bool = False) -> None:
@@ -112,7 +88,7 @@ def print_answer(result: AnswerResult, out: Console, written: bool = False) -> N
     out.print()
     if result.context:
         out.print(sources_table(result))
-        if result.attribution:
+        if result.attribution and result.attribution.exposures:
             out.print(resting_table(result.attribution, result))
             out.print()
     out.print(answer_story(result))

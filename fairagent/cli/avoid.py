@@ -41,13 +41,15 @@ def diagnose(
     from fairagent.debias.avoid import read_avoid, write_avoid
     from fairagent.debias.diagnosis import diagnose as diagnosed
     from fairagent.debias.lexicon import load_lexicon
+    from fairagent.debias.stage import DebiasRAGConfig
     from fairagent.llm.models import Models
     from fairagent.prompts import Prompts
     from fairagent.types import Document
 
     chosen = settings_of(settings, assignments, model=logged(log_prompts))
     passages = [Document(one.id, one.text) for one in read_avoid(data)]
-    kinds = classes or list(load_lexicon(chosen.debiasing.lexicon).order)
+    lexicon = chosen.debias.lexicon if isinstance(chosen.debias, DebiasRAGConfig) else ""
+    kinds = classes or list(load_lexicon(lexicon).order)
     models = Models.of(chosen)
     try:
         found = diagnosed(models.open(chosen.model), Prompts(chosen.prompts), passages, kinds, batch)

@@ -1,6 +1,7 @@
 """What `fairagent doctor` looks at: each check says what was found and, where something is wrong, what to do.
 
-No check imports what it checks, and Java is started in a process of its own: a JVM that cannot start ends its process.
+No check imports what it checks. Java is started in a process of its own, since a JVM that cannot start ends its
+process, and so is each plugin, which may do anything while it is imported.
 Of addresses only the host is ever named, of the key only whether there is one.
 """
 
@@ -9,7 +10,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -20,6 +21,7 @@ from fairagent.errors import BackendUnavailable, FairAgentError
 from fairagent.llm.endpoint import KEY_VARIABLE, OPENAI, URL_VARIABLE, Endpoint
 from fairagent.retrieve import java
 from fairagent.settings import Settings
+from fairagent.settings.parts import SLOTS, plugins
 
 OLDEST_PYTHON = (3, 11)
 CORE = ("pyserini", "scipy", "pydantic")
@@ -40,9 +42,20 @@ PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
 _TRY_LUCENE = """
 import sys
 from fairagent.retrieve.java import java_class, start_java
-start_java(sys.argv[1])
+start_java()
+print(java_class("java.lang.Runtime").getRuntime().maxMemory() // 2**20)
 print(java_class("java.lang.System").getProperty("java.version"))
 print(java_class("org.apache.lucene.util.Version").LATEST.toString())
+"""
+
+_TRY_PLUGIN = """
+import sys
+from fairagent.settings.parts import part_class
+try:
+    part_class(sys.argv[1], sys.argv[2])
+    print("loaded")
+except ValueError as error:
+    sys.exit(" ".join(str(error).split()))
 """
 
 
@@ -110,28 +123,57 @@ def check_jar() -> Check:
         return Check("Lucene", "problem", "no Anserini jar", str(error))
 
 
-def check_lucene(memory: str, environ: Mapping[str, str]) -> Check:
+def check_lucene(environ: Mapping[str, str]) -> Check:
     """Start Java with Lucene, in another process."""
-    command = [sys.executable, "-c", _TRY_LUCENE, memory]
-    try:
-        asked = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, env=dict(environ))
-    except subprocess.TimeoutExpired:
+    asked = _tried([_TRY_LUCENE], environ)
+    if asked is None:
         return Check("start of Java", "problem", "no answer in 60 s", "try again on a machine that is less busy")
     if asked.returncode == 0:
-        release, lucene = asked.stdout.split()[-2:]
-        return Check("start of Java", "ok", f"Java {release} runs Lucene {lucene} in at most {memory} of memory")
+        memory, release, lucene = asked.stdout.split()[-3:]
+        return Check("start of Java", "ok", f"Java {release} runs Lucene {lucene} in at most {memory} MB of memory")
     said = (asked.stderr + asked.stdout).strip().splitlines() or [f"exit code {asked.returncode}"]
-    fix = "mend what is said above; if it is the memory, give less: --set retrieval.memory=1g"
+    fix = "mend what is said above; if it is the memory, give less: _JAVA_OPTIONS=-Xmx1g"
     return Check("start of Java", "problem", said[-1], fix)
 
 
+def check_plugins(environ: Mapping[str, str]) -> Iterator[Check]:
+    """The parts that other packages bring: each is loaded, in another process."""
+    found = [(slot, kind, entries) for slot in SLOTS for kind, entries in plugins(slot).items()]
+    if not found:
+        yield Check("plugins", "ok", "none")
+    # What is on this process's path is to be on theirs.
+    environ = {**environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    for slot, kind, entries in found:
+        name = f"plugin {slot}: {kind}"
+        brought = " and ".join(f"{entry.dist.name} ({entry.value})" if entry.dist else entry.value for entry in entries)
+        asked = _tried([_TRY_PLUGIN, slot, kind], environ)
+        if asked and asked.stdout.endswith("loaded\n"):
+            yield Check(name, "ok", brought)
+            continue
+        lines = asked.stderr.strip().splitlines() if asked else ["no answer in 60 s"]
+        said = lines[-1] if lines else "it ends the process that imports it"
+        fix = "mend or uninstall the package; all else works without it"
+        yield Check(name, "problem", said if brought in said else f"{brought}: {said}", fix)
+
+
+def _tried(code: Sequence[str], environ: Mapping[str, str]) -> subprocess.CompletedProcess[str] | None:
+    """What becomes of Python code, with its arguments, in a process of its own; None where that takes a minute."""
+    command = [sys.executable, "-c", *code]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, env=dict(environ))
+    except subprocess.TimeoutExpired:
+        return None
+
+
 def check_model(settings: Settings, environ: Mapping[str, str]) -> Iterator[Check]:
-    """Key and address of the language model, and its name where a refiner asks one."""
-    asked = settings.refiner in ("llm", "grounded")
+    """Key and address of the language model, and its name where a part of the settings asks one."""
+    from fairagent.pipeline import parts_of
+
+    asked = any(part.templates for part in parts_of(settings))
     if environ.get(KEY_VARIABLE):
         yield Check(KEY_VARIABLE, "ok", "set")
     else:
-        yield Check(KEY_VARIABLE, "note", "not set", "needed by whatever asks a model; refiner: feedback works without")
+        yield Check(KEY_VARIABLE, "note", "not set", "needed by whatever asks a model; profile: offline works without")
     address = settings.model.base_url or environ.get(URL_VARIABLE, "")
     whose = "settings" if settings.model.base_url else URL_VARIABLE if address else "no other is set"
     found = f"{host(address or OPENAI)} ({whose})"
@@ -171,8 +213,8 @@ def check_prompts(folder: str) -> Check:
 
 def check_collection(settings: Settings) -> Iterator[Check]:
     """The collection and its index, where they are named."""
-    from fairagent.assemble import index_folder
     from fairagent.collection import load_collection
+    from fairagent.pipeline import index_folder
     from fairagent.retrieve.lucene import Manifest
 
     if not settings.collection:
@@ -189,7 +231,7 @@ def check_collection(settings: Settings) -> Iterator[Check]:
             name = "index"
             manifest = Manifest.read(folder)
             if settings.collection:
-                manifest.check(collection, settings.retrieval.analyzer, folder)
+                manifest.check(collection, settings.analyzer, folder)
             yield Check(name, "ok", f"{manifest.documents:,} documents of {manifest.collection} at {folder}")
     except FairAgentError as error:
         yield _problem(name, error)
@@ -223,7 +265,8 @@ def all_checks(settings: Settings, start_java: bool, environ: Mapping[str, str] 
     found, jar = check_java(environ), check_jar()
     yield from (found, jar)
     if start_java and found.status == jar.status == "ok":
-        yield check_lucene(settings.retrieval.memory, environ)
+        yield check_lucene(environ)
+    yield from check_plugins(environ)
     yield from check_model(settings, environ)
     yield check_proxies(environ)
     yield check_prompts(settings.prompts)

@@ -2,48 +2,62 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
 import yaml
 
 from fairagent.cli.options import AsJson, Assignments, SettingsFile, overrides, settings_file
-from fairagent.settings import ENV_PREFIX, Section, Settings, from_environment, load_settings, read_yaml
+from fairagent.settings import ENV_PREFIX, Part, Section, Settings, from_environment, lay, load_settings, read_yaml
+from fairagent.settings.parts import SLOTS, described
+from fairagent.settings.profiles import profiles, read_profile
 
 Place = tuple[str, ...]
-Layers = Mapping[str, Mapping[str, Any]]
+Layer = tuple[str, Mapping[str, Any]]
+"""What it is called, and what it sets."""
+
+ENVIRONMENT = "environment"
+PROFILE = ("profile",)
 
 
 def config(
     defaults: Annotated[bool, typer.Option("--defaults", help="Print all defaults with what they mean.")] = False,
+    profile: Annotated[
+        str | None, typer.Option("--profile", metavar="NAME", help=f"Lay a profile below: {', '.join(profiles())}.")
+    ] = None,
     settings: SettingsFile = None,
     assignments: Assignments = None,
     as_json: AsJson = False,
 ) -> None:
     """Print the settings; those that were set say where.
 
-    --set beats FAIRAGENT_... variables (FAIRAGENT_RERANKING__KIND=fused), these beat the file, the file the defaults.
-    The output of --defaults is a settings file to start from.
+    --set beats FAIRAGENT_... variables (FAIRAGENT_RERANK__KIND=fused), these beat the file, the file the defaults; a
+    profile lies right below whatever names it. The output of --defaults is a settings file to start from, with
+    --profile that of the profile.
     """
     from fairagent.report.record import to_json
 
-    file = settings_file(settings)
-    called = overrides(assignments)
-    chosen = Settings() if defaults else load_settings(file, called)
-    layers = {"--set": called, "environment": from_environment(), str(file): read_yaml(file) if file else {}}
-    sources = {} if defaults else {path: source for path in leaves(chosen) if (source := source_of(path, layers))}
+    file = None if defaults else settings_file(settings)
+    called = overrides(() if defaults else assignments, profile=profile)
+    environ: Mapping[str, str] = {} if defaults else os.environ
+    chosen = load_settings(file, called, environ)
+    layers = [(str(file), read_yaml(file) if file else {}), (ENVIRONMENT, from_environment(environ)), ("--set", called)]
+    sources = {} if defaults else sources_of(chosen, layers)
+    if profile is not None and not defaults:
+        sources[PROFILE] = "--profile"
     if as_json:
-        values = _without_passwords(chosen.model_dump(mode="json"))
-        typer.echo(to_json({"settings": values, "sources": {".".join(path): name for path, name in sources.items()}}))
+        named = {".".join(place): name for place, name in sources.items()}
+        typer.echo(to_json({"settings": _plain(chosen), "sources": named}))
         return
-    for line in yaml_lines(chosen, sources, described=defaults):
+    for line in yaml_lines(chosen, sources, explained=defaults):
         typer.echo(line)
 
 
 def leaves(section: Section, above: Place = ()) -> Iterator[Place]:
-    """The place of every single setting in the tree, e.g. ("reranking", "kind")."""
+    """The place of every single setting in the tree, e.g. ("rerank", "kind")."""
     for name in type(section).model_fields:
         value = getattr(section, name)
         if isinstance(value, Section):
@@ -52,43 +66,83 @@ def leaves(section: Section, above: Place = ()) -> Iterator[Place]:
             yield (*above, name)
 
 
-def source_of(place: Place, layers: Layers) -> str | None:
-    """Which layer, the strongest first, sets the value at `place`; None where it is the default."""
-    for name, values in layers.items():
-        found: Any = values
-        for part in place:
-            found = found.get(part) if isinstance(found, Mapping) else None
-        if found is not None:
-            return f"{ENV_PREFIX}{'__'.join(place).upper()}" if name == "environment" else name
-    return None
+def sources_of(chosen: Settings, layers: Sequence[Layer]) -> dict[Place, str]:
+    """Which layer sets each value of `chosen` that is not a default; `layers` are those it was laid of, weakest first.
+
+    They are laid anew, one by one: what a part of another kind took the place of counts for nothing.
+    """
+    found: dict[Place, str] = {}
+    merged: dict[str, Any] = {}
+    for name, values in _with_profiles(layers):
+        merged = lay(merged, values)
+        # A place that is gone meanwhile was another part's.
+        found = {place: source for place, source in found.items() if _sets(merged, place)}
+        for place in leaves(chosen):
+            if _sets(values, place):
+                found[place] = _variable(place) if name == ENVIRONMENT else name
+    for name, values in layers:
+        if "profile" in values:
+            found[PROFILE] = _variable(PROFILE) if name == ENVIRONMENT else name
+    return {place: found[place] for place in leaves(chosen) if place in found}
+
+
+def _with_profiles(layers: Sequence[Layer]) -> Iterator[Layer]:
+    """Each layer, its profile as one of its own right below it."""
+    for name, values in layers:
+        if profile := values.get("profile"):
+            yield f"profile {profile}", read_profile(profile)
+        yield name, {key: value for key, value in values.items() if key != "profile"}
+
+
+def _sets(values: Mapping[str, Any], place: Place) -> bool:
+    """Whether there is a value at `place`, which may stand in a part's short form."""
+    found: Any = {key: described(key, value) if key in SLOTS else value for key, value in values.items()}
+    for part in place:
+        if isinstance(found, str):
+            found = {"kind": found}
+        if not isinstance(found, Mapping) or part not in found:
+            return False
+        found = found[part]
+    return True
+
+
+def _variable(place: Place) -> str:
+    """The variable that sets what is at `place`: its own, or that of a section around it."""
+    names = [ENV_PREFIX + "__".join(place[:length]).upper() for length in range(len(place), 0, -1)]
+    given = {name.upper() for name in os.environ}
+    return next((name for name in names if name in given), names[0])
 
 
 def yaml_lines(
-    section: Section, sources: Mapping[Place, str], described: bool = False, above: Place = ()
+    section: Section, sources: Mapping[Place, str], explained: bool = False, above: Place = ()
 ) -> Iterator[str]:
-    """The settings as a YAML file: comments say where a value comes from, or (`described`) what it means."""
+    """The settings as a YAML file: comments say where a value comes from, or (`explained`) what it means."""
     margin = "  " * len(above)
     for name, field in type(section).model_fields.items():
         value, place = getattr(section, name), (*above, name)
-        meaning = value.__doc__ if isinstance(value, Section) else field.description
-        if described:
-            yield f"{margin}# {' '.join((meaning or '').split())}"
+        kind = isinstance(section, Part) and name == "kind"
+        meaning = section.__doc__ if kind else field.description or value.__doc__
+        if explained:
+            yield f"{margin}# {' '.join((meaning or name).split())}"
         if isinstance(value, Section):
             yield f"{margin}{name}:"
-            yield from yaml_lines(value, sources, described, place)
+            yield from yaml_lines(value, sources, explained, place)
         else:
             yield f"{margin}{name}: {_flow(value)}{f'  # {sources[place]}' if place in sources else ''}"
 
 
 def _flow(value: Any) -> str:
     """`value` as YAML in one line."""
-    plain = list(value) if isinstance(value, tuple) else _without_passwords(value)
-    text = yaml.safe_dump(plain, default_flow_style=True, width=100_000, allow_unicode=True)
+    text = yaml.safe_dump(_plain(value), default_flow_style=True, width=100_000, allow_unicode=True)
     return text.removesuffix("\n").removesuffix("\n...")
 
 
-def _without_passwords(value: Any) -> Any:
-    """`value` with the user part of every address in it replaced."""
-    if isinstance(value, dict):
-        return {key: _without_passwords(part) for key, part in value.items()}
+def _plain(value: Any) -> Any:
+    """`value` in lists and mappings alone, with the user part of every address in it replaced."""
+    if isinstance(value, Section):
+        return _plain(value.model_dump(mode="json"))
+    if isinstance(value, Mapping):
+        return {key: _plain(part) for key, part in value.items()}
+    if isinstance(value, tuple | list):
+        return [_plain(part) for part in value]
     return re.sub(r"//[^/@\s]*@", "//***@", value) if isinstance(value, str) else value

@@ -22,12 +22,11 @@ def demo(
     No key is needed. Every run makes up the same collection: people who never lived, to show how fairagent works.
     Nothing measured on it is a finding about the world.
     """
-    from fairagent.assemble import open_retriever
     from fairagent.cli.indexing import ensure_index
-    from fairagent.cli.systems import agent_with, compare, rows_record, systems_table
-    from fairagent.collection import load_collection
+    from fairagent.cli.systems import compare, rows_record, systems_table
     from fairagent.collection.demo import write_demo
     from fairagent.evaluate.topics import judged_topics, standard_measures
+    from fairagent.pipeline import build, open_site
     from fairagent.report.answer import answer_body, sources_table
     from fairagent.report.record import to_json
     from fairagent.report.story import story
@@ -35,17 +34,16 @@ def demo(
     settings = Settings()
     n = settings.n
     file = write_demo(folder, people=people)
-    collection = load_collection(file)
-    indexed = ensure_index(collection, folder / "index", settings.retrieval)
-    retriever = open_retriever(collection, indexed.folder, settings)
-    rows = list(compare(collection, retriever, settings))
+    site = open_site(file, folder / "index", settings)
+    collection, indexed = site.collection, ensure_index(site)
+    rows = list(compare(site))
     if as_json:
         measures = [str(measure) for measure in standard_measures(n)]
         record = {"collection": str(file), "index": str(indexed.folder), "topics": len(collection.topics)}
         typer.echo(to_json({**record, "measures": measures, "systems": rows_record(rows)}))
         return
 
-    agent = agent_with(settings.reranking.kind, collection, retriever, settings)
+    agent = build(site)
     topics = list(collection.topics.values())
     # Refinements that do not help are discarded; the story of one that did says more.
     helped = (one for one in map(agent.search, topics) if any(step.aim and step.accepted for step in one.trace.steps))
@@ -62,8 +60,7 @@ def demo(
         judged = judged_topics(collection, dimension)
         if left_out := [*judged.without_relevant, *judged.without_label]:
             out.print(f"Not judged for {dimension}, since no relevant document has a label: {', '.join(left_out)}")
-    kind = settings.reranking.kind
-    out.print(f"\nHow the agent ({kind} re-ranking) went about {result.query.text!r}\n", style="bold")
+    out.print(f"\nHow the agent ({settings.rerank} re-ranking) went about {result.query.text!r}\n", style="bold")
     out.print(story(result.trace))
     answered = agent.answer(result.query)
     out.print("\nIts answer, in sentences of the first documents, and the groups of these\n", style="bold")

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fairagent.cli.options import AsJson, LogPrompts, logged
-from fairagent.cli.terminal import console, error_console, progress_bar
+from fairagent.cli.terminal import console, error_console, progress_bar, told
 from fairagent.errors import UsageError
 
 if TYPE_CHECKING:
-    from fairagent.evaluate.check import Checked
     from fairagent.evaluate.crew import Crew
     from fairagent.evaluate.run import Run
     from fairagent.types import Usage
@@ -57,14 +56,15 @@ def evaluate(
     """
     from fairagent.evaluate.check import check_experiment
     from fairagent.evaluate.experiment import build_indexes, run_experiment
-    from fairagent.files import file_name
     from fairagent.evaluate.results import PAGE
+    from fairagent.files import file_name
     from fairagent.llm.models import Models
 
     chosen = {LOG_PROMPTS: "true"} if logged(log_prompts) else {}
     checked = check_experiment(file, limit_topics, {**os.environ, **chosen})
     folder = run or Path("runs") / file_name(checked.plan.name)
-    _build(checked, build_indexes)
+    with progress_bar() as bar:
+        build_indexes(checked, told(bar, checked.collection))
     models = Models(checked.plan.cache, checked.plan.budget, checked.plan.prices)
     try:
         with _crew(workers, dask) as crew, progress_bar() as bar:
@@ -155,18 +155,3 @@ def _crew(workers: int | None, address: str | None) -> AbstractContextManager[Cr
     if workers is not None and address != LOCAL:
         raise UsageError("--workers does not go with the address of a cluster: that has its workers already")
     return dask(address, workers)
-
-
-def _build(checked: Checked, build_indexes: Any) -> None:
-    """Build the missing indexes, with a bar for each."""
-    with progress_bar() as bar:
-        tasks: dict[str, Any] = {}
-
-        def progress(what: str, done: int) -> None:
-            if what not in tasks:
-                collection = checked.collection
-                total = None if bar.disable or collection.chunks else collection.source.count()
-                tasks[what] = bar.add_task(what, total=total)
-            bar.update(tasks[what], completed=done)
-
-        build_indexes(checked, progress)

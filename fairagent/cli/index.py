@@ -18,7 +18,7 @@ def index(
     assignments: Assignments = None,
     as_json: AsJson = False,
 ) -> None:
-    """Index a collection for search.
+    """Index a collection for search, with whatever else the settings' parts need, such as embeddings.
 
     An index that was built from the collection as it is now is left alone; one that was built from something else is
     refused, unless --force says to replace it. A build of more than 50,000 documents that was interrupted goes on from
@@ -26,14 +26,13 @@ def index(
     """
     from rich.filesize import decimal
 
-    from fairagent.assemble import collection_path, index_folder
-    from fairagent.cli.indexing import ensure_index
-    from fairagent.collection import load_collection
+    from fairagent.cli.indexing import ensure_indexes
+    from fairagent.pipeline import open_site
     from fairagent.report.record import to_json
 
     chosen = settings_of(settings, assignments, collection=collection, index=index)
-    loaded = load_collection(collection_path("", chosen))
-    indexed = ensure_index(loaded, index_folder(loaded, chosen), chosen.retrieval, force)
+    site = open_site(settings=chosen)
+    loaded, indexed = site.collection, ensure_indexes(site, force)
     manifest, seconds = indexed.manifest, indexed.seconds
     if as_json:
         record = {
@@ -45,6 +44,7 @@ def index(
             "built": seconds is not None,
             "seconds": seconds,
             "notes": [*loaded.notes, *loaded.source.notes],
+            **({"besides": list(indexed.besides)} if indexed.besides else {}),
         }
         typer.echo(to_json(record))
         return
@@ -55,5 +55,7 @@ def index(
         out.print(f"{indexed.folder} is up to date: {what}", markup=False, soft_wrap=True)
     else:
         out.print(f"Built {indexed.folder} in {seconds:.1f} s: {what}", markup=False, soft_wrap=True)
+    if indexed.besides:
+        out.print(f"built besides: {', '.join(indexed.besides)}", markup=False, soft_wrap=True)
     for note in (*loaded.notes, *loaded.source.notes):
         out.print(f"note: {note}", markup=False, soft_wrap=True)

@@ -1,51 +1,73 @@
-"""Building an index under the eyes of a user: what is there already, what may be replaced, and a progress bar."""
+"""Building indexes under the eyes of a user: what is there already, what may be replaced, and progress bars."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
 
-from fairagent.cli.terminal import progress_bar
-from fairagent.collection import Collection
+from fairagent.cli.terminal import progress_bar, told
+from fairagent.pipeline import parts_of
 from fairagent.retrieve.lucene import Manifest, build_index
 from fairagent.retrieve.lucene.index import MANIFEST
-from fairagent.settings import Retrieval
+from fairagent.site import Site
 
 
 @dataclass(frozen=True, slots=True)
 class Indexed:
-    """An index that fits its collection; `seconds` is None where it was there already, `size` is in bytes."""
+    """An index that fits its collection; `seconds` is None where it was there already, `size` is in bytes.
+
+    `besides` says what else was built since the settings' parts need it, such as embeddings.
+    """
 
     folder: Path
     manifest: Manifest
     seconds: float | None
     size: int
+    besides: tuple[str, ...] = ()
 
 
-def ensure_index(collection: Collection, folder: Path, retrieval: Retrieval, force: bool = False) -> Indexed:
-    """The index of `collection` in `folder`, built if there is none or `force` says so.
+def ensure_index(site: Site, force: bool = False) -> Indexed:
+    """The Lucene index of the site, built if there is none or `force` says so.
 
     Raises IndexMismatch where there is another index (unless forced), and what `build_index` raises.
     """
+    collection, folder = site.collection, site.index
     if (folder / MANIFEST).is_file() and not force:
         manifest = Manifest.read(folder)
-        manifest.check(collection, retrieval.analyzer, folder)
+        manifest.check(collection, site.settings.analyzer, folder)
         return Indexed(folder, manifest, None, _size(folder))
     started = perf_counter()
     with progress_bar() as bar:
-        # How many passages there will be is not known before.
-        total = None if bar.disable or collection.chunks else collection.source.count()
-        task = bar.add_task(f"indexing {collection.name}", total=total)
+        progress = told(bar, collection)
+        what = f"indexing {collection.name}"
+        progress(what, 0)
         manifest = build_index(
-            collection,
-            folder,
-            retrieval.analyzer,
-            lambda done: bar.update(task, completed=done),
-            retrieval.memory,
-            resume=not force,
+            collection, folder, site.settings.analyzer, lambda done: progress(what, done), resume=not force
         )
     return Indexed(folder, manifest, perf_counter() - started, _size(folder))
+
+
+def ensure_indexes(site: Site, force: bool = False) -> Indexed:
+    """As `ensure_index`, and then whatever else the parts of the site's settings need.
+
+    Raises what they find wrong: IndexMismatch where e.g. embeddings were made from something else, BackendUnavailable
+    where a model is missing.
+    """
+    indexed, parts = ensure_index(site, force), parts_of(site.settings)
+    for part in parts:
+        part.check(site)
+    besides: dict[str, None] = {}
+    with progress_bar() as bar:
+        show = told(bar, site.collection)
+
+        def progress(what: str, done: int) -> None:
+            besides[what] = None
+            show(what, done)
+
+        for part in parts:
+            part.prepare(site, progress)
+    return replace(indexed, besides=tuple(besides))
 
 
 def _size(folder: Path) -> int:

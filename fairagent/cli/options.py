@@ -12,6 +12,7 @@ import yaml
 
 from fairagent.errors import UsageError
 from fairagent.settings import Settings, load_settings, merge
+from fairagent.settings.parts import SLOTS, described
 
 DEFAULT_SETTINGS = Path("fairagent.yaml")
 LOGGERS = ("fairagent", "openai")
@@ -29,7 +30,7 @@ SettingsFile = Annotated[
 ]
 Assignments = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="A setting, e.g. reranking.kind=fused; may be repeated."),
+    typer.Option("--set", metavar="KEY=VALUE", help="A setting, e.g. rerank.kind=fused; may be repeated."),
 ]
 LogPrompts = Annotated[
     bool, typer.Option("--log-prompts", help="Log to standard error, also what models are asked (never the key).")
@@ -47,21 +48,22 @@ def overrides(assignments: Sequence[str] | None, **options: Any) -> dict[str, An
 
     Values are YAML. Raises UsageError for an assignment that is none.
 
-    >>> overrides(["reranking.kind=fused", "dimensions=[gender]"], n=10, index=None)
-    {'reranking': {'kind': 'fused'}, 'dimensions': ['gender'], 'n': 10}
+    >>> overrides(["rerank.kind=fused", "dimensions=[gender]"], n=10, index=None)
+    {'rerank': {'kind': 'fused'}, 'dimensions': ['gender'], 'n': 10}
     """
     layers: list[dict[str, Any]] = []
     for assignment in assignments or ():
         key, equals, text = assignment.partition("=")
         if not equals or not key.strip():
-            raise UsageError(f"--set {assignment}: expected KEY=VALUE, e.g. --set reranking.kind=fused")
+            raise UsageError(f"--set {assignment}: expected KEY=VALUE, e.g. --set rerank.kind=fused")
         try:
             value = yaml.safe_load(text)
         except yaml.YAMLError:
             raise UsageError(f"--set {assignment}: the value is not valid YAML; quote it") from None
         for part in reversed(key.strip().split(".")):
             value = {part: value}
-        layers.append(value)
+        # A part in its short form, so that more can be said of it: engine=rm3, engine.terms=20.
+        layers += [{name: described(name, part) if name in SLOTS else part} for name, part in value.items()]
     return merge(*layers, {name: value for name, value in options.items() if value is not None})
 
 

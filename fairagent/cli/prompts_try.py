@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -23,9 +24,8 @@ from fairagent.errors import ReplyError, UsageError
 
 if TYPE_CHECKING:
     from fairagent.cli.trial import Asked, Heard, Trial
-    from fairagent.collection import Collection
     from fairagent.prompts import Prompts
-    from fairagent.settings import Settings
+    from fairagent.site import Site
     from fairagent.types import Query
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="A template, e.g. refine_query.", show_default=False)]
@@ -63,11 +63,9 @@ def try_prompt(
     ones, and those that no search can fill are shown with examples. With --send the model is asked, and its reply is
     shown with what the index and the loop do with it.
     """
-    from fairagent.assemble import collection_path
     from fairagent.cli.trial import Listening
-    from fairagent.collection import load_collection
     from fairagent.llm.base import estimate_tokens
-    from fairagent.llm.models import Models
+    from fairagent.pipeline import open_site
     from fairagent.prompts import Prompts
     from fairagent.report.record import to_json
 
@@ -85,8 +83,8 @@ def try_prompt(
     check_asked(query, topic)
     prompts = Prompts(chosen.prompts)
     id = known(name, prompts)
-    loaded = load_collection(collection_path("", chosen))
-    trial = _trial(id, prompts, loaded, chosen, asked(query, topic, loaded), group, documents, answer)
+    site = open_site(settings=chosen)
+    trial = _trial(id, prompts, site, asked(query, topic, site.collection), group, documents, answer)
     shown = trial.show()
     tokens = estimate_tokens(*(text for _, text in shown.messages))
     longest = prompts[id].longest_reply(chosen.model.max_tokens)
@@ -97,8 +95,7 @@ def try_prompt(
             out.print(f"about {tokens:,} tokens (one for every 4 bytes), and at most {longest:,} for the reply")
     heard = None
     if send and shown.messages:
-        models = Models.of(chosen)
-        model = Listening(models.open(chosen.model))
+        model = Listening(site.model)
         try:
             heard = trial.send(model)
         except ReplyError:
@@ -106,7 +103,7 @@ def try_prompt(
                 _print_texts(model.texts)
             raise
         finally:
-            models.close()
+            site.models.close()
     if as_json:
         typer.echo(to_json(_record(id, prompts, shown, tokens, heard)))
     elif heard:
@@ -126,26 +123,34 @@ def known(name: str, used: Prompts) -> str:
 def _trial(
     id: str,
     prompts: Prompts,
-    collection: Collection,
-    settings: Settings,
+    site: Site,
     query: Query,
     group: str | None,
     documents: int,
     answer: str,
 ) -> Trial:
-    from fairagent.agent import FairAgent
-    from fairagent.assemble import index_folder, make_reranker, open_retriever
-    from fairagent.cli.trial import READERS, REFINERS, ExampleTrial, ReadingTrial, RefiningTrial, group_named
-    from fairagent.refine.none import NoRefiner
+    from fairagent.cli.trial import (
+        READERS,
+        REFINERS,
+        ExampleTrial,
+        ReadingTrial,
+        RefiningTrial,
+        group_named,
+        refining_part,
+    )
+    from fairagent.pipeline import build, check_groups, engine_alone, resolve, with_settings
 
-    aim = group_named(group, collection, settings) if group is not None else None
-    retriever = open_retriever(collection, index_folder(collection, settings), settings)
-    if id not in (*REFINERS, *READERS):
-        return ExampleTrial(prompts, id, query)
+    aim = group_named(group, site.collection, site.settings) if group is not None else None
     if id not in REFINERS:
+        retriever = engine_alone(site).retriever
+        if id not in READERS:
+            return ExampleTrial(prompts, id, query)
         return ReadingTrial(prompts, id, retriever, query, documents, answer)
-    agent = FairAgent(collection, retriever, NoRefiner(), make_reranker(settings, retriever), settings)
-    return RefiningTrial(agent, retriever, settings.model_copy(update={"refiner": REFINERS[id]}), query, aim)
+    part = refining_part(id, site.settings)
+    check_groups(with_settings(site, resolve(site.settings, {"refine": part})))
+    # The trial puts a refiner of its own into the loop.
+    agent = build(with_settings(site, resolve(site.settings, {"refine": "none"})))
+    return RefiningTrial(agent, part, replace(site, engine=agent.retriever), query, aim)
 
 
 def _print_asked(shown: Asked) -> None:

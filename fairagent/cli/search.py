@@ -63,8 +63,8 @@ def search(
     Exposure is the share of the readers' attention that a group's documents get; "before" is the engine's ranking for
     the plain query.
     """
-    from fairagent.assemble import collection_path, open_agent
     from fairagent.collection import load_collection
+    from fairagent.pipeline import collection_path, open_agent
     from fairagent.report.record import result_record, to_json
 
     chosen = settings_of(
@@ -118,6 +118,7 @@ def _print(result: SearchResult, n: int) -> None:
     if len(result.hits) < n:
         out.print(f"Only {len(result.hits)} of the {n} documents asked for were found.")
     out.print(hits_table(result.hits))
-    out.print(exposure_table(result.trace))
+    if result.trace.exposures:
+        out.print(exposure_table(result.trace))
     out.print()
     out.print(story(result.trace))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from time import perf_counter
 from typing import Any
@@ -12,19 +12,13 @@ from rich.table import Table
 from rich.text import Text
 
 from fairagent.agent import FairAgent
-from fairagent.assemble import make_agent
 from fairagent.cli.terminal import progress_bar
-from fairagent.collection import Collection
 from fairagent.evaluate.topics import mean_over_topics, standard_measures
-from fairagent.query import as_query
-from fairagent.retrieve.rm3 import Engine
-from fairagent.settings import Settings
-from fairagent.types import Ranking, Topic
+from fairagent.pipeline import build, engine_alone, resolve, with_settings
+from fairagent.site import Site
+from fairagent.types import Ranking
 
 RERANKERS = ("original", "fused", "exposure")
-
-Search = Callable[[Topic], tuple[Ranking, int]]
-"""A topic's ranking, and how many calls of a language model it took."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,27 +40,15 @@ class Row:
     seconds: float
 
 
-def compare(collection: Collection, retriever: Engine, settings: Settings) -> Iterator[Row]:
-    """Run every system on every topic, and judge it at cut-off `settings.n`.
+def compare(site: Site) -> Iterator[Row]:
+    """Run every system on every topic, and judge it at the settings' cut-off.
 
     Java compiles what it runs often, so the agent goes over all topics once before anything is timed.
     """
-    _run("warming up", _searching(agent_with(settings.reranking.kind, collection, retriever, settings)), collection, 1)
-
-    def plain(topic: Topic) -> tuple[Ranking, int]:
-        return retriever.search(as_query(topic), settings.n), 0
-
-    yield _run("BM25", plain, collection, settings.n)
+    _run("warming up", build(site))
+    yield _run("BM25", engine_alone(site))
     for kind in RERANKERS:
-        agent = agent_with(kind, collection, retriever, settings)
-        yield _run(f"agent, {kind}", _searching(agent), collection, settings.n)
-
-
-def agent_with(kind: str, collection: Collection, retriever: Engine, settings: Settings) -> FairAgent:
-    """The agent that `settings` describe, but with the re-ranker `kind`."""
-    reranking = settings.reranking.model_copy(update={"kind": kind})
-    chosen = settings.model_copy(update={"reranking": reranking})
-    return make_agent(collection, retriever, chosen, retriever)
+        yield _run(f"agent, {kind}", build(with_settings(site, resolve(site.settings, {"rerank": kind}))))
 
 
 def systems_table(rows: Sequence[Row], n: int) -> Table:
@@ -92,23 +74,16 @@ def rows_record(rows: Sequence[Row]) -> list[dict[str, Any]]:
     return [asdict(row) for row in rows]
 
 
-def _searching(agent: FairAgent) -> Search:
-    def search(topic: Topic) -> tuple[Ranking, int]:
-        result = agent.search(topic)
-        return result.ranking, result.trace.usage.calls
-
-    return search
-
-
-def _run(system: str, search: Search, collection: Collection, n: int) -> Row:
-    topics = list(collection.topics.values())
+def _run(system: str, agent: FairAgent) -> Row:
+    collection, n = agent.collection, agent.settings.n
     rankings: dict[str, Ranking] = {}
     calls = 0
     started = perf_counter()
     with progress_bar() as bar:
-        for topic in bar.track(topics, description=system):
-            rankings[topic.id], used = search(topic)
-            calls += used
+        for topic in bar.track(list(collection.topics.values()), description=system):
+            result = agent.search(topic)
+            rankings[topic.id] = result.ranking
+            calls += result.trace.usage.calls
     seconds = perf_counter() - started
     relevance, fairness, product = standard_measures(n)
     (ndcg,) = mean_over_topics(collection, None, rankings, n, [relevance])

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+if TYPE_CHECKING:
+    from rich.progress import TaskID
+
+    from fairagent.collection import Collection
 
 
 def console() -> Console:
@@ -22,3 +30,17 @@ def progress_bar() -> Progress:
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
     times = TimeElapsedColumn(), TimeRemainingColumn()
     return Progress(*columns, *times, console=terminal, transient=True, disable=not terminal.is_terminal)
+
+
+def told(bar: Progress, collection: Collection) -> Callable[[str, int], None]:
+    """What moves a line of `bar` for each thing that is built from the documents of `collection`."""
+    tasks: dict[str, TaskID] = {}
+
+    def progress(what: str, done: int) -> None:
+        if what not in tasks:
+            # How many passages there will be is not known before.
+            total = None if bar.disable or collection.chunks else collection.source.count()
+            tasks[what] = bar.add_task(what, total=total)
+        bar.update(tasks[what], completed=done)
+
+    return progress

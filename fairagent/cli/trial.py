@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from fairagent.agent import FairAgent
-from fairagent.assemble import asking_refiner
 from fairagent.collection import Collection
 from fairagent.errors import ReplyError, UsageError
 from fairagent.exposure import dimensions_of, total_gap
@@ -17,15 +16,19 @@ from fairagent.llm.base import Message
 from fairagent.llm.clean import query_shown
 from fairagent.prompts import Prompts
 from fairagent.prompts.specimens import SPECIMENS
-from fairagent.refine.asking import PROMPTS, AskingRefiner
+from fairagent.refine.asking import AskingRefiner
 from fairagent.refine.base import RefineState
-from fairagent.retrieve.base import texts_for
-from fairagent.retrieve.rm3 import Engine
+from fairagent.refine.grounded import GroundedConfig
+from fairagent.refine.llm import LlmConfig
+from fairagent.retrieve.base import Retriever, Vocabulary, texts_for
 from fairagent.settings import Settings
+from fairagent.site import Site
 from fairagent.types import Group, Query, Refinement, Usage
 
-REFINERS = {prompt: refiner for refiner, prompt in PROMPTS.items()}
-"""Template's id -> the refiner that asks with it."""
+Asking = LlmConfig | GroundedConfig
+
+REFINERS: dict[str, type[Asking]] = {part().templates[0]: part for part in (LlmConfig, GroundedConfig)}
+"""Template's id -> the part that asks with it."""
 
 READERS = ("answer", "ask", "attribute", "fairness_filter", "utility_filter")
 """Templates that are given what a search finds; the others are tried with examples."""
@@ -98,11 +101,14 @@ class _Watching:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RefiningTrial:
-    """One turn of the loop; `agent` is one that makes a single refinement, with any refiner."""
+    """One turn of the loop, with the refiner of `part`.
+
+    `agent` is one that makes a single refinement, `site` what it is built from, its engine included.
+    """
 
     agent: FairAgent
-    retriever: Engine
-    settings: Settings
+    part: Asking
+    site: Site
     query: Query
     group: Group | None
 
@@ -116,16 +122,15 @@ class RefiningTrial:
         place = state.exposure.labels.index(state.group.label)
         share, target = state.exposure.shares[place], state.exposure.target[place]
         about = f"{self.query.text!r} aims at {state.group}: {share:.1%} of the exposure, target {target:.1%}"
-        return Asked(asking_refiner(_Silent(), self.settings, self.retriever).messages(state), about)
+        return Asked(self.part.asking(_Silent(), self.site).messages(state), about)
 
     def send(self, model: Listening) -> Heard:
         """What the model proposes, and what the index and the loop do with it."""
-        watching = _Watching(self.group, asking_refiner(model, self.settings, self.retriever))
+        watching = _Watching(self.group, self.part.asking(model, self.site))
         trace = replace(self.agent, refiner=watching).search(self.query).trace
         step, state, refinement = trace.steps[-1], watching.state, watching.refinement
         assert state is not None
-        frequency = self.retriever.document_frequency
-        rows = [(term.text, f"{frequency(term.text):,}", f"added, weight {term.weight:.3g}") for term in step.added]
+        rows = [(term.text, self._found(term.text), f"added, weight {term.weight:.3g}") for term in step.added]
         rows += [(word, "0", "dropped: not in the index") for word in step.dropped]
         for refused in refinement.refused:
             word, _, reason = refused.rpartition(": ")
@@ -137,6 +142,17 @@ class RefiningTrial:
             end = f"the loop stops: {trace.stopped}"
         return Heard(tuple(model.texts), tuple(rows), end, refinement.usage)
 
+    def _found(self, word: str) -> str:
+        """How many documents hold the word, where the engine can tell."""
+        engine = self.agent.retriever
+        return f"{engine.document_frequency(word):,}" if isinstance(engine, Vocabulary) else ""
+
+
+def refining_part(template: str, settings: Settings) -> Asking:
+    """The part that asks with `template`: the settings' own, if it does."""
+    kind, chosen = REFINERS[template], settings.refine
+    return chosen if isinstance(chosen, kind) else kind()
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReadingTrial:
@@ -144,7 +160,7 @@ class ReadingTrial:
 
     prompts: Prompts
     name: str
-    retriever: Engine
+    retriever: Retriever
     query: Query
     count: int
     answer: str

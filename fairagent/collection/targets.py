@@ -31,6 +31,7 @@ from fairagent.collection.collection import Collection
 from fairagent.collection.faults import listed
 from fairagent.collection.population import share_faults
 from fairagent.errors import DataError, UsageError
+from fairagent.measures import min_max
 from fairagent.settings.parts import Part, read_part
 from fairagent.types import FloatArray, Ranking
 
@@ -108,7 +109,7 @@ class Estimated(TargetKind):
         labels = _labels(dimension, collection)
         if ranking is None:
             raise UsageError(f"the target {self.kind!r} needs the ranking of the original query")
-        shares = _known(_weights(ranking) @ collection.groups.memberships(dimension, ranking.ids, topic))
+        shares = _known(min_max(ranking.scores) @ collection.groups.memberships(dimension, ranking.ids, topic))
         source = self.kind
         if shares is None:
             source = f"{self.kind} (nothing labeled was ranked: corpus)"
@@ -116,9 +117,7 @@ class Estimated(TargetKind):
         shares = self._mixed(shares, dimension, labels, collection)
         return Target(dimension, labels, shares, source, _judged(dimension, collection))
 
-    def _mixed(
-        self, shares: FloatArray, dimension: str, labels: tuple[str, ...], collection: Collection
-    ) -> FloatArray:
+    def _mixed(self, shares: FloatArray, dimension: str, labels: tuple[str, ...], collection: Collection) -> FloatArray:
         return shares
 
 
@@ -127,9 +126,7 @@ class TrecEstimated(Estimated):
 
     kind: str = "trec-estimated"
 
-    def _mixed(
-        self, shares: FloatArray, dimension: str, labels: tuple[str, ...], collection: Collection
-    ) -> FloatArray:
+    def _mixed(self, shares: FloatArray, dimension: str, labels: tuple[str, ...], collection: Collection) -> FloatArray:
         if dimension not in collection.population:
             return shares
         return (shares + _population(dimension, labels, collection)) / 2
@@ -172,8 +169,7 @@ class Given(TargetKind):
 
     def make(self, dimension: str, collection: Collection, topic: str, ranking: Ranking | None = None) -> Target:
         """See `TargetKind.make`."""
-        labels = _labels(dimension, collection)
-        return Target(dimension, labels, _given(self.shares, dimension, labels), self.kind, False)
+        return _given(self.shares, dimension, collection)
 
 
 def make_target(
@@ -183,7 +179,7 @@ def make_target(
     topic: str,
     ranking: Ranking | None = None,
 ) -> Target:
-    """The target of `kind` (the name of one, its settings, or the user's own label -> share) for one topic id.
+    """The target of `kind` (the name of one, its part, or the user's own label -> share) for one topic id.
 
     `estimated` and `trec-estimated` need the `ranking`, best the whole deep list of the original query.
 
@@ -191,12 +187,11 @@ def make_target(
     cannot be told (no population, nothing labeled) or where the user's do not add up to 1.
     """
     if isinstance(kind, Mapping):
-        chosen: Part = Given(shares=dict(kind))
-    else:
-        try:
-            chosen = read_part("target", kind)
-        except ValueError as error:
-            raise UsageError(f"{error}, or your own label: share pairs") from None
+        return _given(kind, dimension, collection)
+    try:
+        chosen = read_part("target", kind)
+    except ValueError as error:
+        raise UsageError(f"{error} (or give your own label: share pairs)") from None
     if not isinstance(chosen, TargetKind):
         raise UsageError(f"{chosen.kind!r} is no target")
     return chosen.make(dimension, collection, topic, ranking)
@@ -247,14 +242,6 @@ def _known(totals: FloatArray) -> FloatArray | None:
     return totals[1:] / mass if mass > 0 else None
 
 
-def _weights(ranking: Ranking) -> FloatArray:
-    """Min-max scores (n,); all 1 where the scores are equal."""
-    if not len(ranking):
-        return np.empty(0)
-    lowest, highest = ranking.scores.min(), ranking.scores.max()
-    return (ranking.scores - lowest) / (highest - lowest) if highest > lowest else np.ones(len(ranking))
-
-
 def _corpus(dimension: str, collection: Collection) -> FloatArray:
     shares = _known(collection.groups.shares(dimension))
     if shares is None:
@@ -273,10 +260,12 @@ def _population(dimension: str, labels: tuple[str, ...], collection: Collection)
     return np.array([world.get(label, 0.0) for label in labels])
 
 
-def _given(shares: Mapping[str, float], dimension: str, labels: tuple[str, ...]) -> FloatArray:
+def _given(shares: Mapping[str, float], dimension: str, collection: Collection) -> Target:
+    labels = _labels(dimension, collection)
     faults = share_faults(shares)
     if strange := [str(label) for label in shares if label not in labels]:
         faults.append(f"{listed(strange)} is no group of the dimension, which has: {listed(labels)}")
     if faults:
         raise DataError(f"the target given for {dimension!r} cannot be used: {'; '.join(faults)}")
-    return np.array([float(shares.get(label, 0.0)) for label in labels])
+    given = np.array([float(shares.get(label, 0.0)) for label in labels])
+    return Target(dimension, labels, given, "given", False)

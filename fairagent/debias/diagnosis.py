@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from fairagent.debias.avoid import AvoidPassage
-from fairagent.errors import BudgetExceeded, ModelError
 from fairagent.filter.pages import Page, as_data, batches, call_ids, page_of
 from fairagent.filter.verdicts import check_ids
 from fairagent.llm import Model, ModelRequest, Reply, ask

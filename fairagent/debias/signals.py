@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from fairagent.measures import min_max
 from fairagent.types import FloatArray
 
 Vectors = NDArray[np.float32]
@@ -18,10 +19,9 @@ FLAT = 1e-12
 """A signal that varies by less is constant: what is left is rounding."""
 
 
-def min_max(values: FloatArray) -> FloatArray:
-    """Values (n,) on [0, 1]; all 0 where they are constant, which says nothing about any candidate."""
-    low, high = values.min(), values.max()
-    return np.zeros(len(values)) if high - low <= FLAT else (values - low) / (high - low)
+def scaled(signal: FloatArray) -> FloatArray:
+    """The signal of the candidates (n,) on [0, 1]; all 0 where it is constant, which says nothing about any of them."""
+    return min_max(signal, flat=0.0, within=FLAT)
 
 
 def to_query(vectors: Vectors, query: Vectors) -> FloatArray:
@@ -42,7 +42,7 @@ def features(near: FloatArray, avoided: FloatArray) -> FloatArray:
     >>> features(np.array([0.2, 0.6]), np.array([0.9, 0.4])).tolist()
     [[0.0, 0.0], [1.0, 1.0]]
     """
-    return np.column_stack((min_max(near), min_max(1 - avoided)))
+    return np.column_stack((scaled(near), scaled(1 - avoided)))
 
 
 def passing(avoided: FloatArray, tau: float, least: int, exempt: Flags) -> tuple[Places, bool]:

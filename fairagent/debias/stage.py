@@ -155,9 +155,7 @@ class DebiasRAGConfig(Part):
     def beside(self, folder: Path) -> Self:
         """With both files from anywhere."""
         named = {"library": self.library, "lexicon": self.lexicon}
-        return self.model_copy(
-            update={field: str((folder / path).absolute()) for field, path in named.items() if path}
-        )
+        return self.model_copy(update={field: str((folder / path).absolute()) for field, path in named.items() if path})
 
     def worst_case(self, case: Case) -> Iterator[Calls]:
         """A rewrite of each passage that is avoided, as long as passages are."""

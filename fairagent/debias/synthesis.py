@@ -13,7 +13,7 @@ from pydantic import Field
 
 from fairagent.debias.avoid import AvoidPassage
 from fairagent.debias.lexicon import Lexicon
-from fairagent.errors import BudgetExceeded, FatalModelError, ModelError, ReplyInvalid
+from fairagent.errors import FatalModelError, ModelError, ReplyInvalid
 from fairagent.likelihood.base import Likelihood, perplexity
 from fairagent.llm import Model, ModelRequest, Reply, ask
 from fairagent.llm.clean import query_shown, visible

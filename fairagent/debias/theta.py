@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fairagent.debias.signals import min_max
+from fairagent.debias.signals import scaled
 from fairagent.errors import DataError, UsageError
 from fairagent.types import FloatArray
 
@@ -40,7 +40,7 @@ def target(phi: FloatArray) -> FloatArray:
 
     `phi` is (n, s), the signals of each candidate in [0, 1]. Needs no labels (Eq. 6).
     """
-    return _softmax(min_max(phi.sum(axis=1)))
+    return _softmax(scaled(phi.sum(axis=1)))
 
 
 def loss(phi: FloatArray, theta: FloatArray) -> float:

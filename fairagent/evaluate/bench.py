@@ -11,7 +11,6 @@ from typing import Protocol
 from fairagent.collection import Collection, load_collection
 from fairagent.errors import DataError, FatalModelError, IndexMismatch, ModelError
 from fairagent.evaluate.answers.exam import Exam
-from fairagent.evaluate.engines import Engines
 from fairagent.evaluate.fair_rag.lamp import lamp_collection, read_lamp
 from fairagent.evaluate.fair_rag.lamp_trial import LampTrial
 from fairagent.evaluate.fair_rag.trial import FairRagTrial
@@ -19,11 +18,14 @@ from fairagent.evaluate.judge import Judge, step_record
 from fairagent.evaluate.outcome import Outcome, took
 from fairagent.evaluate.plan import Plan
 from fairagent.evaluate.stereotypes.trial import ChoiceTrial
-from fairagent.evaluate.systems import KINDS, Parts, System
+from fairagent.evaluate.systems import System, build_systems
 from fairagent.evaluate.utility.trial import UtilityTrial
+from fairagent.llm.ledger import ledger
 from fairagent.llm.models import Models
+from fairagent.memo import Memo
+from fairagent.retrieve.bm25 import close_all
 from fairagent.stereotypes.files import READERS as CHOICES
-from fairagent.types import Topic, Usage
+from fairagent.types import Topic
 
 
 class Trial(Protocol):
@@ -62,7 +64,7 @@ class Rankings:
             hits=judge.hits(id, result.hits),
             exposures=judge.exposures(id, result.ranking),
             steps=tuple(map(step_record, trace.steps)),
-            stopped=trace.stopped if used.agent.settings.iterations else "",
+            stopped=trace.stopped,
             **took(trace.usage),
             oracle=trace.oracle and used.sees_groups,
             seconds=trace.seconds,
@@ -75,35 +77,30 @@ class Bench:
     """Everything that a topic and a system's name become an outcome with; threads may share it."""
 
     trial: Trial
-    engines: Engines
+    memo: Memo
     models: Models
 
     @classmethod
     def open(cls, plan: Plan, collection: Collection | None = None, models: Models | None = None) -> Bench:
         """Open the engines and build the systems, which may train some of them."""
         collection = collection or _collection(plan)
-        engines = Engines(collection)
+        memo = Memo()
         models = models or Models(plan.cache, plan.budget, plan.prices)
-        systems = {}
         searching = {} if plan.fair_rag and plan.fair_rag.lamp else plan.systems
-        for name, system in searching.items():
-            kind = KINDS[system.kind]
-            if kind.build and (system.shown is None or system.shown.of == name):
-                parts = Parts(collection, system.settings, engines, system.index, plan.seed, models)
-                systems[name] = kind.build(parts, kind.options(**system.options))
+        systems = build_systems(searching, collection, models, plan.seed, memo)
         trial: Trial
         if plan.questions:
             exam = ChoiceTrial if plan.questions.task in CHOICES else Exam
-            trial = exam.open(plan, plan.questions, systems, models)
+            trial = exam.open(plan, plan.questions, collection, systems, models)
         elif plan.fair_rag and plan.fair_rag.lamp:
             trial = LampTrial.open(plan, plan.fair_rag, plan.fair_rag.lamp, collection, models)
         elif plan.fair_rag:
-            trial = FairRagTrial.open(plan, plan.fair_rag, Judge.of(plan, collection), systems, models)
+            trial = FairRagTrial.open(plan, plan.fair_rag, Judge.of(plan, collection), systems)
         elif plan.utility:
             trial = UtilityTrial.open(plan, plan.utility, collection, systems, models)
         else:
             trial = Rankings(Judge.of(plan, collection), systems)
-        return cls(trial, engines, models)
+        return cls(trial, memo, models)
 
     def outcome(self, system: str, id: str) -> Outcome:
         """What one topic comes to under one system.
@@ -112,18 +109,18 @@ class Bench:
         index) is raised, and ends the run.
         """
         started = perf_counter()
-        try:
-            return self.trial.outcome(system, id)
-        except (DataError, ModelError) as error:
-            if isinstance(error, FatalModelError | IndexMismatch):
-                raise
-            spent = error.usage if isinstance(error, ModelError) else Usage()
-            query = self.trial.topic(id).query
-            return Outcome.failure(id, query, system, str(error), perf_counter() - started, spent)
+        with ledger() as spent:
+            try:
+                return self.trial.outcome(system, id)
+            except (DataError, ModelError) as error:
+                if isinstance(error, FatalModelError | IndexMismatch):
+                    raise
+                query = self.trial.topic(id).query
+                return Outcome.failure(id, query, system, str(error), perf_counter() - started, spent.usage)
 
     def close(self) -> None:
         """Release the engines' files and the models' connections."""
-        self.engines.close()
+        close_all(self.memo)
         self.models.close()
 
 

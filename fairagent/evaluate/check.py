@@ -15,13 +15,13 @@ from fairagent.collection.faults import listed
 from fairagent.errors import SettingsError
 from fairagent.evaluate.answers.design import QuestionsDesign
 from fairagent.evaluate.answers.questions import Question
-from fairagent.evaluate.check_systems import check_systems, read_systems
 from fairagent.evaluate.design import Design
 from fairagent.evaluate.experiment_file import ExperimentFile
 from fairagent.evaluate.fair_rag.design import FairRagDesign, LampDesign
 from fairagent.evaluate.labels import measure_label
 from fairagent.evaluate.plan import Plan, SystemPlan
 from fairagent.evaluate.problems import Problems
+from fairagent.evaluate.systems import check_systems, read_systems
 from fairagent.evaluate.utility.design import UtilityDesign
 from fairagent.llm.models import Models
 from fairagent.settings import Settings, load_settings, read_yaml, validate
@@ -70,7 +70,8 @@ def check_experiment(
     if collection:
         # Without a cache: to check makes no folder.
         models = Models("", common.budget, common.prices, environ)
-        systems = check_systems(systems, collection, chosen.judged, problems, models)
+        lamp = bool(described.fair_rag and described.fair_rag.lamp)
+        systems = check_systems(systems, collection, chosen.judged, problems, models, lamp)
         chosen = design.opened(chosen, systems, models, environ)
         models.close()
     rows = design.rows(systems)

@@ -12,17 +12,16 @@ from fairagent.errors import FairAgentError, UsageError
 from fairagent.evaluate.bench import Bench, close, keep_open, run_job
 from fairagent.evaluate.check import Checked
 from fairagent.evaluate.crew import Crew
-from fairagent.evaluate.engines import Progress, build_dense, build_lucene, build_splade
 from fairagent.evaluate.fingerprint import changes, fingerprint, provenance, without_passwords
 from fairagent.evaluate.journal import Journal, read_journal
-from fairagent.evaluate.options import Options
 from fairagent.evaluate.outcome import Outcome
 from fairagent.evaluate.results import RESULTS, write_results
 from fairagent.evaluate.run import FORMAT, HEAD, JOURNAL, Run, answers, failures, load_run, read_head
-from fairagent.evaluate.systems import KINDS
+from fairagent.evaluate.systems import prepared
 from fairagent.files import LOCK, locked, write_whole
 from fairagent.llm.models import Models
 from fairagent.settings import BudgetSettings
+from fairagent.settings.parts import Progress
 
 ATTEMPTS = 3
 """How often a topic that fails is tried under one system, over all repetitions of the command."""
@@ -32,14 +31,8 @@ def build_indexes(checked: Checked, progress: Progress = lambda what, done: None
     """Build the indexes and embeddings that the systems need and that are not there; LaMP's items need none."""
     if checked.plan.fair_rag and checked.plan.fair_rag.lamp:
         return
-    for system in checked.plan.systems.values():
-        options: Options = KINDS[system.kind].options(**system.options)
-        if KINDS[system.kind].indexed:
-            build_lucene(checked.collection, system.index, system.settings, progress)
-        if options.needs_embeddings:
-            build_dense(checked.collection, system.index, options.model, progress)
-        if options.needs_splade:
-            build_splade(checked.collection, system.index, options.model, progress)
+    for part, site in prepared(checked.plan.systems, checked.collection):
+        part.prepare(site, progress)
 
 
 def run_experiment(

@@ -85,7 +85,7 @@ class ExperimentFile(Section):
     settings: Overrides = Field(default={})
     """Settings that all systems share."""
     systems: dict[Name, Overrides] = Field(min_length=1)
-    """Name -> `system:` (a kind; default `agent`), `options:` of the kind, and settings that beat the shared ones."""
+    """Name -> settings that beat the shared ones; with a `profile`, laid over that."""
     prices: dict[str, Price] = Field(default={})
     """Name of a language model -> its price."""
     budget: BudgetSettings = BudgetSettings()

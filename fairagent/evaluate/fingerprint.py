@@ -15,11 +15,11 @@ from typing import Any
 from fairagent.collection import Collection
 from fairagent.collection.config import CollectionFile
 from fairagent.collection.trec_fair.files import find_track_files
-from fairagent.debias.lexicon import lexicon_file
 from fairagent.evaluate.fair_rag.section import FairRag
 from fairagent.evaluate.plan import Plan, QuestionsPlan, SystemPlan
 from fairagent.evaluate.stereotypes.section import MEASURES as CHOICES
-from fairagent.settings import ModelSettings, read_yaml, validate
+from fairagent.settings import ModelSettings, Part, read_yaml, validate
+from fairagent.settings.parts import SLOTS
 from fairagent.stereotypes.choice import FORCED_CHOICE
 
 Record = dict[str, Any]
@@ -112,19 +112,19 @@ def without_passwords(value: Any) -> Any:
 NOT_DECIDING: Any = {
     **dict.fromkeys(("collection", "index", "cache", "budget", "prices", "prompts"), True),
     "model": {"timeout", "deadline", "attempts", "log_prompts"},
-    "filtering": {"workers"},
-    "debiasing": {"library", "lexicon"},
 }
 """Settings that no outcome depends on, those that are no system's own, and those whose files are hashed instead."""
 
 
 def _system(system: SystemPlan, plan: Plan, environ: Mapping[str, str]) -> Record:
     settings = without_passwords(system.settings.model_dump(mode="json", exclude=NOT_DECIDING))
-    record = {"system": system.kind, "options": _options(system), "settings": settings}
-    if system.debiases:
-        chosen = system.settings.debiasing
-        lexicon = lexicon_file(chosen.lexicon)
-        record["debiasing"] = {"library": _file_hash(Path(chosen.library)), "lexicon": _file_hash(lexicon)}
+    record: Record = {"settings": settings}
+    for slot in SLOTS:
+        part = getattr(system.settings, slot)
+        # Of a part's files the content decides, and not the place.
+        for field, path in part.files.items() if isinstance(part, Part) else ():
+            settings[slot].pop(field, None)
+            record.setdefault("files", {})[f"{slot}.{field}"] = _file_hash(path)
     if system.draws:
         record["draws"] = system.draws.model_dump(mode="json", exclude={"prompts"})
     if system.asks_model:
@@ -135,13 +135,6 @@ def _system(system: SystemPlan, plan: Plan, environ: Mapping[str, str]) -> Recor
         record["server"] = _server(system.settings.model, environ)
         record["price"] = _price(system.settings.model, plan)
     return record
-
-
-def _options(system: SystemPlan) -> Record:
-    """A system's options; of a run file its content and not its place."""
-    if system.kind != "run-file":
-        return system.options
-    return {**system.options, "path": _file_hash(Path(system.options["path"]))}
 
 
 def _price(model: ModelSettings, plan: Plan) -> Record | None:

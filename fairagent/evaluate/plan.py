@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from fairagent.evaluate.answers.questions import Task
 from fairagent.evaluate.fair_rag.section import Draws, FairRag
 from fairagent.evaluate.stereotypes.section import LocalModel
-from fairagent.evaluate.utility.section import Shown, Utility
+from fairagent.evaluate.utility.section import OF_JUDGMENTS, Shown, Utility
 from fairagent.measures import AWRF, Measure, Product, parse_measure
-from fairagent.settings import BudgetSettings, ModelSettings, Price, Section, Settings
+from fairagent.settings import BudgetSettings, ModelSettings, Part, Price, Section, Settings
 
-NO_RETRIEVAL = "no-retrieval"
-"""The kind of system that answers questions from what its model knows."""
+NO_RETRIEVAL = "none"
+"""The engine of systems that answer questions from what their model knows."""
 
 
 class SystemPlan(Section):
-    """One system: its kind and options (`fairagent.evaluate.systems`), its settings, and its index's folder.
+    """One system: its settings, and its index's folder.
 
     `task` says which questions it answers; None: it ranks documents. `draws`: at random, in a Fair RAG experiment.
     `shown`: what an answer is written from, in a utility experiment. `local`: a model on this machine chooses, and the
     system's own is not asked to.
     """
 
-    kind: str
-    options: dict[str, Any]
     settings: Settings
     index: str
     task: Task | None = None
@@ -33,44 +29,54 @@ class SystemPlan(Section):
     local: bool = False
 
     @property
+    def searches(self) -> bool:
+        """Whether it has a search engine: not nothing, and not what is taken from the judgments."""
+        return self.settings.engine.kind not in (NO_RETRIEVAL, *OF_JUDGMENTS)
+
+    @property
     def asks_model(self) -> bool:
         """Whether it calls a language model."""
         return bool(self.prompts)
 
     @property
+    def searching(self) -> tuple[Part, ...]:
+        """The parts that a search asks."""
+        settings = self.settings
+        return (settings.engine, *((settings.refine,) if settings.loops else ()), settings.rerank)
+
+    @property
     def prompts(self) -> tuple[str, ...]:
         """The ids of the templates that it asks its model with."""
-        from fairagent.debias.synthesis import PROMPT as REWRITING
         from fairagent.evaluate.answers.asking import PROMPT
         from fairagent.evaluate.answers.grading import PROMPTS as JUDGES
         from fairagent.evaluate.utility.writing import PROMPT as WRITING
-        from fairagent.filter.fair import steps
-        from fairagent.refine.asking import PROMPTS
         from fairagent.stereotypes.choice import PROMPT as CHOOSING
         from fairagent.stereotypes.files import READERS as CHOICES
 
-        refining = [PROMPTS[self.settings.refiner]] if self.kind == "agent" and self.settings.refiner in PROMPTS else []
+        searching = tuple(id for part in self.searching for id in part.templates)
         if self.draws:
-            return (*refining, *self.draws.prompts)
+            return (*searching, *self.draws.prompts)
         if self.task is None:
-            writing = (WRITING,) if self.shown and self.settings.answering.kind == "llm" else ()
-            return (*refining, *writing)
-        filtering = steps(self.settings.filtering.utility) if self.filters else ()
-        if self.debiases and self.settings.debiasing.rewrites:
-            filtering = (*filtering, REWRITING)
+            return (*searching, *((WRITING,) if self.shown and self.settings.generate.templates else ()))
+        context = (*(self.settings.filter.templates if self.filters else ()), *self.settings.debias.templates)
         if self.task in CHOICES:
-            return (*refining, *filtering, *(() if self.local else (CHOOSING,)))
-        return (*refining, *filtering, PROMPT, JUDGES[self.task])
+            return (*searching, *context, *(() if self.local else (CHOOSING,)))
+        return (*searching, *context, PROMPT, JUDGES[self.task])
 
     @property
     def debiases(self) -> bool:
         """Whether what it answers from is chosen by DebiasRAG; also without retrieval."""
-        return self.task is not None and self.settings.debiasing.kind != "none"
+        return self.task is not None and self.settings.debias.kind != "none"
 
     @property
     def filters(self) -> bool:
         """Whether it asks a model which documents may be answered from."""
-        return self.task is not None and self.kind != NO_RETRIEVAL and self.settings.filtering.kind == "fair"
+        return self.task is not None and self.searches and self.settings.filter.kind != "none"
+
+    @property
+    def without_context(self) -> bool:
+        """Whether it answers from no documents at all."""
+        return not self.searches and not self.debiases
 
 
 class QuestionsPlan(Section):

@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 
 from fairagent.evaluate.fair_rag.tables import ANALYSIS, analysis_csv, analysis_text
-from fairagent.files import file_name
 from fairagent.evaluate.latex import details_latex, results_latex
 from fairagent.evaluate.run import Run
 from fairagent.evaluate.stereotypes.sets import FILE as SETS
@@ -17,7 +16,7 @@ from fairagent.evaluate.tables import answered, answers_csv, results_csv, timing
 from fairagent.evaluate.text_table import results_text
 from fairagent.evaluate.utility.tables import FILE as UTILITY
 from fairagent.evaluate.utility.tables import utility_csv, utility_text
-from fairagent.files import write_whole
+from fairagent.files import file_name, write_whole
 
 PAGE = "report.html"
 ANSWERS = "answers.csv"

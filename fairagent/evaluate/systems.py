@@ -1,221 +1,197 @@
-"""The systems that an experiment may name: one table from a kind to the options it takes and how it is built.
-
-Every system is a `FairAgent`, so that all are run, traced and judged alike. The baselines are agents whose loop does
-nothing: the first list of their engine goes straight to their re-ranker.
-"""
+"""The systems of an experiment: settings laid over a profile, checked together, and built as anyone's pipeline is."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
+
+import numpy as np
 
 from fairagent.agent import FairAgent
-from fairagent.assemble import make_refiner, make_reranker
 from fairagent.collection import Collection
-from fairagent.errors import DataError
-from fairagent.evaluate.engines import Engines
-from fairagent.evaluate.options import (
-    AgentOptions,
-    BM25Options,
-    CrossEncoderOptions,
-    DELTROptions,
-    DenseOptions,
-    DLFOptions,
-    FAStarIROptions,
-    JudgedOptions,
-    MMROptions,
-    Options,
-    PlackettLuceOptions,
-    RM3Options,
-    RunFileOptions,
-    SpladeOptions,
-)
-from fairagent.evaluate.plan import NO_RETRIEVAL
-from fairagent.evaluate.training import cross_fitted, training_pools
-from fairagent.evaluate.utility.run_file import RunFile, read_run
+from fairagent.errors import SettingsError
+from fairagent.evaluate.experiment_file import ExperimentFile
+from fairagent.evaluate.plan import NO_RETRIEVAL, SystemPlan
+from fairagent.evaluate.problems import Problems
+from fairagent.evaluate.topics import JudgedTopics
+from fairagent.exposure import ExposureMeter
+from fairagent.files import file_name
 from fairagent.llm.models import Models
-from fairagent.measures import parse_discount
-from fairagent.refine.none import NoRefiner
-from fairagent.rerank.base import Pool, Reranker
-from fairagent.rerank.cross_encoder import CrossEncoderReranker
-from fairagent.rerank.deltr import DELTRReranker, fit_deltr, judged_query
-from fairagent.rerank.dlf import DLFReranker, fit_dlf
-from fairagent.rerank.fa_star_ir import FAStarIRReranker
-from fairagent.rerank.features import EmbeddingFeatures
-from fairagent.rerank.mmr import MMRReranker
-from fairagent.rerank.plackett_luce import PlackettLuceReranker
-from fairagent.rerank.protected import Place, most_lacking
-from fairagent.rerank.similarity import ByEmbeddings, ByGroups, ByTerms
-from fairagent.retrieve.base import Retriever
-from fairagent.retrieve.relevance_model import RM3
-from fairagent.retrieve.rm3 import RM3Retriever
-from fairagent.settings import Settings
+from fairagent.memo import Memo
+from fairagent.pipeline import build, index_folder, parts_of
+from fairagent.prompts import source_beside
+from fairagent.settings import BudgetSettings, Part, Settings, lay, load_settings
+from fairagent.settings.parts import SLOTS
+from fairagent.site import Site
 from fairagent.types import Ranking
 
+OF_ALL: dict[str, Any] = {"budget": BudgetSettings(), "prices": {}, "cache": ""}
+"""What stands in a system's settings in the place of those that are one for all systems."""
+NOT_OF_A_SYSTEM = {
+    "n": "it is the largest cut-off of the measures, or `context: {documents: ...}` where questions are answered",
+    "collection": "all systems search the same",
+    **dict.fromkeys(OF_ALL, "it is one for all systems and stands at the top of the file"),
+}
+"""Settings that an experiment decides, and why."""
+ONLY = {NO_RETRIEVAL: "questions", "oracle": "utility", "adversarial": "utility", "okapi": "fair_rag"}
+"""Engines that make sense in one kind of experiment alone, and the section that makes it one."""
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Parts:
-    """What a system is built from; `folder` is that of its index."""
 
-    collection: Collection
-    settings: Settings
-    engines: Engines
-    folder: str
-    seed: int
-    models: Models
-
-
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class System:
-    """What answers topics. `sees_groups` says whether it looks at the documents' groups at all."""
+    """What answers topics. `sees_groups` says whether its rankings depend on the documents' groups."""
 
     agent: FairAgent
-    sees_groups: bool = True
+    site: Site
+
+    @property
+    def sees_groups(self) -> bool:
+        """Whether its rankings depend on groups."""
+        return self.site.settings.sees_groups
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """The options of a kind, and what builds a system from them, None where it does not search.
+def read_systems(
+    described: ExperimentFile,
+    folder: Path,
+    dimensions: tuple[str, ...],
+    n: int,
+    problems: Problems,
+    environ: Mapping[str, str],
+) -> dict[str, SystemPlan]:
+    """The systems whose settings are right; `index` is still empty.
 
-    `indexed` says whether it needs the Lucene index, `only` the section of the file without which it makes no sense.
+    `folder` is the file's: files and folders that settings name are looked for beside it.
     """
-
-    options: type[Options]
-    build: Callable[[Parts, Any], System] | None
-    indexed: bool = True
-    only: Literal["", "questions", "utility", "fair_rag"] = ""
-
-
-@dataclass(frozen=True, slots=True)
-class AsRetrieved:
-    """No re-ranking."""
-
-    def rerank(self, pool: Pool) -> Ranking:
-        """The first `pool.n` candidates."""
-        return pool.ranking.top(pool.n)
-
-
-def baseline(parts: Parts, retriever: Retriever, reranker: Reranker, sees_groups: bool) -> System:
-    """`reranker` on the first list of `retriever`."""
-    settings = parts.settings
-    expansion = settings.expansion.model_copy(update={"documents": 0})
-    idle = settings.model_copy(update={"refiner": "none", "iterations": 0, "expansion": expansion})
-    return System(FairAgent(parts.collection, retriever, NoRefiner(), reranker, idle), sees_groups)
-
-
-def _engine(parts: Parts, options: Options) -> Retriever:
-    if options.retriever == "dense":
-        return parts.engines.dense(parts.folder, parts.settings, options.model)
-    if options.retriever == "splade":
-        return parts.engines.splade(parts.folder, parts.settings, options.model)
-    lucene = parts.engines.lucene(parts.folder, parts.settings)
-    if options.retriever == "bm25":
-        return lucene
-    expansion = parts.settings.expansion
-    return RM3Retriever(lucene, RM3(expansion.documents, expansion.terms, expansion.weight))
+    shared = _own(described.settings, folder, "settings", problems)
+    if problems.attempt("", _settings, [shared], dimensions, n, environ) is None:
+        shared = {}
+    systems: dict[str, SystemPlan] = {}
+    files: dict[str, str] = {}
+    for name, values in described.systems.items():
+        where = f"systems.{name}"
+        own = _own(values, folder, where, problems)
+        settings = problems.attempt(where, _settings, [shared, own], dimensions, n, environ)
+        if settings:
+            engine = settings.engine.kind
+            if engine in ONLY and not getattr(described, ONLY[engine]):
+                there = "to answer `questions`" if ONLY[engine] == "questions" else f"for `{ONLY[engine]}`"
+                problems.add(SettingsError, f"{where}.engine: {engine!r} ranks nothing; it is there {there}")
+            if settings.debias.kind != "none" and not described.questions:
+                chooses = "it chooses what `questions` are answered from"
+                problems.add(SettingsError, f"{where}.debias cannot be set: {chooses}")
+            update, task = {**OF_ALL, **_beside(settings, folder)}, None
+            if described.questions:
+                # It finds what is answered from, and no more.
+                update["n"] = settings.context.documents if engine != NO_RETRIEVAL else 1
+                task = described.questions.task
+            local = bool(described.questions and described.questions.local)
+            systems[name] = SystemPlan(settings=settings.model_copy(update=update), index="", task=task, local=local)
+        other = files.setdefault(file_name(name).casefold(), name)
+        if other != name:
+            problems.add(SettingsError, f"{where}: its run file would be that of {other!r}; change one of the names")
+    return systems
 
 
-def _agent(parts: Parts, options: AgentOptions) -> System:
-    engine = _engine(parts, options)
-    # Feedback reads the words of documents, whichever engine has found these.
-    refiner = make_refiner(parts.settings, parts.engines.lucene(parts.folder, parts.settings), parts.models)
-    reranker = make_reranker(parts.settings, engine)
-    return System(FairAgent(parts.collection, engine, refiner, reranker, parts.settings))
+def _own(values: Mapping[str, Any], folder: Path, where: str, problems: Problems) -> dict[str, Any]:
+    """The settings that are a system's to make; adds the others as problems."""
+    if isinstance(prompts := values.get("prompts"), str):
+        values = {**values, "prompts": source_beside(prompts, folder)}
+    for key in values:
+        if key in NOT_OF_A_SYSTEM:
+            problems.add(SettingsError, f"{where}.{key} cannot be set: {NOT_OF_A_SYSTEM[key]}")
+    return {key: value for key, value in values.items() if key not in NOT_OF_A_SYSTEM}
 
 
-def _plain(parts: Parts, options: Options) -> System:
-    return baseline(parts, _engine(parts, options), AsRetrieved(), sees_groups=False)
+def _settings(
+    layers: list[dict[str, Any]], dimensions: tuple[str, ...], n: int, environ: Mapping[str, str]
+) -> Settings:
+    return load_settings(None, lay({"dimensions": dimensions}, *layers, {"n": n}), environ)
 
 
-def _cross_encoder(parts: Parts, options: CrossEncoderOptions) -> System:
-    engine = _engine(parts, options)
-    reranker = CrossEncoderReranker(engine, parts.engines.scorer(options.scorer), options.depth)
-    return baseline(parts, engine, reranker, sees_groups=False)
+def _beside(settings: Settings, folder: Path) -> dict[str, Part]:
+    """The parts with paths from anywhere."""
+    parts = {slot: getattr(settings, slot) for slot in SLOTS}
+    return {slot: part.beside(folder) for slot, part in parts.items() if isinstance(part, Part)}
 
 
-def _mmr(parts: Parts, options: MMROptions) -> System:
-    if options.by == "groups":
-        return baseline(parts, _engine(parts, options), MMRReranker(ByGroups(), options.relevance), sees_groups=True)
-    if options.by == "embeddings":
-        reranker = MMRReranker(
-            ByEmbeddings(parts.engines.dense(parts.folder, parts.settings, options.model)), options.relevance
-        )
-    else:
-        reranker = MMRReranker(ByTerms(parts.engines.lucene(parts.folder, parts.settings)), options.relevance)
-    return baseline(parts, _engine(parts, options), reranker, sees_groups=False)
+def check_systems(
+    systems: Mapping[str, SystemPlan],
+    collection: Collection,
+    judged: Mapping[str, JudgedTopics],
+    problems: Problems,
+    models: Models,
+    lamp: bool = False,
+) -> dict[str, SystemPlan]:
+    """The systems with their indexes' folders; adds what does not fit the collection, its index or this machine.
+
+    With `lamp`, engines score the items of questions, and no index is asked for.
+    """
+    placed: dict[str, SystemPlan] = {}
+    analyzers: dict[str, tuple[str, str]] = {}
+    for name, system in systems.items():
+        where, settings = f"systems.{name}", system.settings
+        system = system.model_copy(update={"index": str(index_folder(collection, settings).absolute())})
+        site = site_of(system, collection, models)
+        _check_dimensions(where, site, judged, problems)
+        if not lamp:
+            for slot in ("engine", "rerank"):
+                # What is wrong with an index is wrong for all systems.
+                place = "" if slot == "engine" else f"{where}.{slot}"
+                problems.attempt(place, getattr(settings, slot).check, site)
+        if system.asks_model:
+            problems.attempt(where, _check_model, site)
+        other, analyzer = analyzers.setdefault(system.index, (name, settings.analyzer))
+        if analyzer != settings.analyzer:
+            problems.add(
+                SettingsError,
+                f"{where}: its analyzer is {settings.analyzer!r}, that of {other!r} {analyzer!r}: "
+                "give one of them an index of its own (index: FOLDER)",
+            )
+        placed[name] = system
+    return placed
 
 
-def _fa_star_ir(parts: Parts, options: FAStarIROptions) -> System:
-    group, discount = options.place(parts.collection, parts.settings), parse_discount(parts.settings.discount)
-    reranker = FAStarIRReranker(options.alpha, group, options.compat, discount)
-    return baseline(parts, _engine(parts, options), reranker, sees_groups=True)
+def _check_dimensions(where: str, site: Site, judged: Mapping[str, JudgedTopics], problems: Problems) -> None:
+    """Try everything that depends on the dimensions: each on a topic that counts for it, so that there is a target."""
+    nothing = Ranking((), np.zeros(0))
+    for dimension in site.settings.dimensions:
+        topic = next(iter(judged[dimension].counted if dimension in judged else ()), "")
+        alone = site.settings.model_copy(update={"dimensions": (dimension,)})
+        problems.attempt(where, ExposureMeter.make, site.collection, topic, alone, nothing)
 
 
-def _deltr(parts: Parts, options: DELTROptions) -> System:
-    named = options.place(parts.collection, parts.settings)
-
-    def fit(pools: Mapping[str, Pool]) -> Reranker:
-        group = named or _usually_lacking(pools.values(), parts.settings)
-        queries = [judged_query(pool, parts.collection.qrels[topic], group) for topic, pool in pools.items()]
-        return DELTRReranker(fit_deltr(queries, options.gamma, options.iterations, seed=parts.seed), group)
-
-    return _fitted(parts, options, fit)
+def _check_model(site: Site) -> None:
+    assert site.prompts
+    site.models.open(site.settings.model)
 
 
-def _dlf(parts: Parts, options: DLFOptions) -> System:
-    features = EmbeddingFeatures(parts.engines.dense(parts.folder, parts.settings, options.model))
-
-    def fit(pools: Mapping[str, Pool]) -> Reranker:
-        model = fit_dlf(tuple(pools.values()), features, options.hidden, seed=parts.seed)
-        return DLFReranker(model, features, options.alpha)
-
-    return _fitted(parts, options, fit)
+def site_of(
+    system: SystemPlan, collection: Collection, models: Models, seed: int = 0, memo: Memo | None = None
+) -> Site:
+    """What a system is built from; systems that share a `memo` share what they open."""
+    # Each query from the same state: an outcome depends on no other.
+    return Site(collection, system.settings, Path(system.index), models, seed, memo or Memo(), steady=True)
 
 
-def _plackett_luce(parts: Parts, options: PlackettLuceOptions) -> System:
-    reranker = PlackettLuceReranker(options.alpha, parts.seed)
-    return baseline(parts, _engine(parts, options), reranker, sees_groups=False)
+def prepared(systems: Mapping[str, SystemPlan], collection: Collection) -> Iterator[tuple[Part, Site]]:
+    """Every part that may need an index, with the site that it is needed at; all of them share one memo."""
+    memo, models = Memo(), Models()
+    for system in systems.values():
+        site = site_of(system, collection, models, memo=memo)
+        for part in parts_of(system.settings):
+            yield part, site
 
 
-def _run_file(parts: Parts, options: RunFileOptions) -> System:
-    run = RunFile(read_run(Path(options.path), parts.collection.topics, options.tag))
-    return baseline(parts, run, AsRetrieved(), sees_groups=False)
-
-
-def _fitted(parts: Parts, options: Options, fit: Callable[[Mapping[str, Pool]], Reranker]) -> System:
-    engine = _engine(parts, options)
-    pools = training_pools(parts.collection, engine, parts.settings)
-    return baseline(parts, engine, cross_fitted(pools, fit, parts.seed), sees_groups=True)
-
-
-def _usually_lacking(pools: Iterable[Pool], settings: Settings) -> Place:
-    """The group that lacks most in most pools, on a tie the first; DataError where none ever lacks anything."""
-    discount = parse_discount(settings.discount)
-    found = Counter(place for pool in pools if (place := most_lacking(pool, discount)))
-    if not found:
-        raise DataError("DELTR: no group lacks exposure in any training topic; name one with options: {group: ...}")
-    return min(found, key=lambda place: (-found[place], place.dimension, place.group))
-
-
-KINDS: dict[str, Kind] = {
-    "agent": Kind(AgentOptions, _agent),
-    "bm25": Kind(BM25Options, _plain),
-    "rm3": Kind(RM3Options, _plain),
-    "dense": Kind(DenseOptions, _plain),
-    "splade": Kind(SpladeOptions, _plain),
-    "cross-encoder": Kind(CrossEncoderOptions, _cross_encoder),
-    "mmr": Kind(MMROptions, _mmr),
-    "fa-star-ir": Kind(FAStarIROptions, _fa_star_ir),
-    "deltr": Kind(DELTROptions, _deltr),
-    "dlf": Kind(DLFOptions, _dlf),
-    "plackett-luce": Kind(PlackettLuceOptions, _plackett_luce),
-    "run-file": Kind(RunFileOptions, _run_file, indexed=False),
-    "oracle": Kind(JudgedOptions, None, indexed=False, only="utility"),
-    "adversarial": Kind(JudgedOptions, None, indexed=False, only="utility"),
-    "okapi": Kind(BM25Options, None, indexed=False, only="fair_rag"),
-    NO_RETRIEVAL: Kind(BM25Options, None, indexed=False, only="questions"),
-}
-"""Every kind that a file may name in `system:`. A new baseline is a builder above, its options, and a line here."""
+def build_systems(
+    systems: Mapping[str, SystemPlan], collection: Collection, models: Models, seed: int, memo: Memo
+) -> dict[str, System]:
+    """The systems that search, which may train some of them."""
+    built = {}
+    for name, system in systems.items():
+        if system.searches and (system.shown is None or system.shown.of == name):
+            site = site_of(system, collection, models, seed, memo)
+            agent = build(site)
+            built[name] = System(agent, site)
+    return built

@@ -1,4 +1,4 @@
-"""What a request spends on language models, all in one place: a ledger that every call made inside a block writes to."""
+"""What a request spends on language models, all in one place: a ledger that every call inside a block writes to."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ class Ledger:
 
 
 _open: ContextVar[tuple[Ledger, ...]] = ContextVar("ledgers", default=())
+_counting: ContextVar[bool] = ContextVar("counting", default=False)
 
 
 @contextmanager
@@ -49,12 +50,20 @@ def ledger() -> Iterator[Ledger]:
 
 
 def counted(ask: Callable[[], ModelReply]) -> ModelReply:
-    """What `ask` answers or raises, written to every open ledger: what models do with each of their calls."""
+    """What `ask` answers or raises, written to every open ledger: what models do with each of their calls.
+
+    Where a model asks another one, the outer one's answer says what both took, and is all that is written.
+    """
+    if _counting.get():
+        return ask()
+    token = _counting.set(True)
     try:
         reply = ask()
     except (ModelError, BudgetExceeded) as error:
         _write(error.usage)
         raise
+    finally:
+        _counting.reset(token)
     _write(reply.usage)
     return reply
 

@@ -37,6 +37,7 @@ from fairagent.measures.measure import JudgedRanking, Measure
 from fairagent.measures.ndcg import NDCG, ndcg
 from fairagent.measures.parse import parse_measure
 from fairagent.measures.product import Product
+from fairagent.measures.scale import min_max
 from fairagent.measures.target import blend
 
 __all__ = [
@@ -69,6 +70,7 @@ __all__ = [
     "kl",
     "kl_reverse",
     "known_part",
+    "min_max",
     "most_underexposed",
     "ndcg",
     "normalized_expected_utility",

@@ -6,6 +6,7 @@ A membership row says how a document's weight is spread over the groups; column 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -13,8 +14,8 @@ from fairagent.errors import DataError
 from fairagent.measures.checks import as_memberships, as_vector, check_nonnegative, check_same_length
 from fairagent.types import FloatArray
 
-TIE = 1e-12
-"""Gaps this close count as equal, and a gap this small as none: what lies below is rounding."""
+DECIMALS = 12
+"""What lies below this decimal of a gap is rounding."""
 
 
 def group_exposure(memberships: FloatArray, weights: FloatArray) -> FloatArray:
@@ -86,23 +87,27 @@ def gaps(shares: FloatArray, target: FloatArray) -> FloatArray:
     return target - shares
 
 
-def most_underexposed(shares: FloatArray, target: FloatArray) -> int | None:
-    """The index of the known group that lacks most exposure, argmax_g (target_g - shares_g).
+def most_underexposed(shares: Sequence[FloatArray], targets: Sequence[FloatArray]) -> tuple[int, int] | None:
+    """The places (dimension, group) of the known group that lacks most exposure, of all dimensions; None where none.
 
-    `shares` and `target` are (g,), as `known_part` gives them. Ties (within 1e-12) go to the larger target,
-    then to the lower index; a group with target 0 is never chosen. None where no group lacks anything, and
-    where `shares` is all zero: nothing in the ranking is labeled, so the exposure is not known and no group
-    can be said to lack it.
+    `shares` and `targets` hold an array (g,) a dimension, as `known_part` gives them. It is the group with the largest
+    target - share, both rounded to the 12th decimal. Ties go to the larger target, then to the first dimension and
+    group; a group with target 0 is never chosen.
+
+    Where nothing in a dimension is labeled, its shares are all zero and its groups lack their whole target: a loop has
+    to look for some group then. FAIR-QR's reference values name no group there, since the exposure is not known.
 
     Raises DataError as `gaps` does.
 
     >>> import numpy as np
-    >>> most_underexposed(np.array([0.7, 0.1, 0.2]), np.array([0.4, 0.3, 0.3]))
-    1
+    >>> gender, region = np.array([0.6, 0.4]), np.array([0.7, 0.1, 0.2])
+    >>> most_underexposed([gender, region], [np.array([0.5, 0.5]), np.array([0.4, 0.3, 0.3])])
+    (1, 1)
     """
-    lacking = gaps(shares, target)
-    worst = float(lacking.max())
-    if worst <= TIE or not np.any(shares):
-        return None
-    tied = np.flatnonzero(lacking >= worst - TIE)
-    return int(tied[np.asarray(target)[tied].argmax()])
+    lacking = [
+        (round(gap, DECIMALS), due, -dimension, -group)
+        for dimension, (of_groups, target) in enumerate(zip(shares, targets, strict=True))
+        for group, (gap, due) in enumerate(zip(gaps(of_groups, target).tolist(), target.tolist(), strict=True))
+    ]
+    most, _, dimension, group = max(lacking, default=(0.0, 0.0, 0, 0))
+    return (-dimension, -group) if most > 0 else None

@@ -90,7 +90,7 @@ def _lines(result: AnswerResult) -> Iterator[Line]:
         yield "removed", Text(removed_text(result.removed))
         unanswered = sum(verdict.fair is None for verdict in verdicts)
         if unanswered:
-            yield "", Text(f"{unanswered} without a usable verdict, so filtering.on_error decided", "red")
+            yield "", Text(f"{unanswered} without a usable verdict, so filter.on_error decided", "red")
     if result.debiased:
         yield from _debiased(result.debiased)
     count = len(result.context)

@@ -45,7 +45,7 @@ def _sources(result: AnswerResult) -> RenderableType:
 def _exposures(result: AnswerResult, targets: tuple[Exposure, ...]) -> RenderableType:
     """What each group has of the documents that were read and of those that the answer rests on."""
     attribution = result.attribution
-    if attribution is None:
+    if attribution is None or not targets:
         return Text()
     page = Table.grid(padding=(0, 1), expand=True)
     page.add_column(ratio=1)

@@ -29,6 +29,7 @@ def result_record(result: SearchResult) -> Record:
     before, after = trace.steps[0], trace
     return {
         "query": {"text": result.query.text, "topic": result.query.id or None},
+        "profile": trace.profile or None,
         "hits": [_hit(hit) for hit in result.hits],
         "targets": dict(zip((exposure.dimension for exposure in after.exposures), trace.targets, strict=True)),
         "oracle": trace.oracle,

@@ -56,12 +56,10 @@ def _step(step: Step, before: Step | None) -> Iterator[Line]:
     """A step's lines; `before` is the last accepted step before it, None for the first."""
     if before is None:
         yield "query", Text.assemble((step.query.text or "(empty)", "bold"), f" ({_count(step)})")
-        yield from map(_shares, step.exposures)
-        yield "gap", Text(gap_text(step.gap))
+        yield from _exposed(step.exposures, gap_text(step.gap))
     elif step.aim is None:
         yield step.source, Text(f"{_terms(step.added, TOPIC_WORDS_SHOWN)} ({_count(step)})")
-        yield from map(_shares, step.exposures)
-        yield "gap", Text(f"{gap_text(step.gap)}, was {gap_text(before.gap)}")
+        yield from _exposed(step.exposures, f"{gap_text(step.gap)}, was {gap_text(before.gap)}")
     else:
         yield from _refinement(step, before, step.aim)
 
@@ -85,17 +83,27 @@ def _refinement(step: Step, before: Step, aim: Group) -> Iterator[Line]:
 
 
 def _ending(trace: Trace) -> Iterator[Line]:
-    yield "stopped", Text(trace.stopped)
-    candidates = _CANDIDATES.get(trace.candidates, trace.candidates)
-    yield "final ranking", Text(f"from {candidates} ({trace.candidates}), re-ranked ({trace.reranker})")
+    if trace.profile:
+        yield "profile", Text(trace.profile)
+    if trace.stopped:
+        yield "stopped", Text(trace.stopped)
+    yield "final ranking", Text(_final(trace))
     if trace.draw:
         yield "drawn", Text(_drawn(trace.draw))
-    yield from map(_shares, trace.exposures)
-    yield "gap", Text(gap_text(trace.gap))
-    yield "target", Text(targets_text(trace))
+    yield from _exposed(trace.exposures, gap_text(trace.gap))
+    if trace.exposures:
+        yield "target", Text(targets_text(trace))
     if trace.oracle:
         yield "", Text(ORACLE, "bold red")
     yield "cost", Text(_cost(trace))
+
+
+def _final(trace: Trace) -> str:
+    reranked = "as it is" if trace.reranker == "none" else f"re-ranked ({trace.reranker})"
+    if len(trace.steps) == 1:
+        return f"from the list retrieved, {reranked}"
+    candidates = _CANDIDATES.get(trace.candidates, trace.candidates)
+    return f"from {candidates} ({trace.candidates}), {reranked}"
 
 
 def _drawn(draw: Draw) -> str:
@@ -121,6 +129,13 @@ def usage_text(usage: Usage) -> str:
     price = "price unknown" if usage.cost is None else f"${usage.cost:.4f}"
     tokens = f"{usage.input_tokens:,} tokens in, {usage.output_tokens:,} out"
     return f"{usage.calls} model call{'s' * (usage.calls != 1)}, {tokens}, {price}"
+
+
+def _exposed(exposures: Sequence[Exposure], gap: str) -> Iterator[Line]:
+    """What the groups have, and the gap; nothing where nothing was measured."""
+    yield from map(_shares, exposures)
+    if exposures:
+        yield "gap", Text(gap)
 
 
 def _shares(exposure: Exposure) -> Line:

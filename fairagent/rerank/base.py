@@ -41,14 +41,6 @@ class Reranker(Protocol):
         ...
 
 
-def min_max(scores: FloatArray) -> FloatArray:
-    """Scores on [0, 1]; all 1 where they are equal."""
-    if not len(scores):
-        return scores
-    low, high = scores.min(), scores.max()
-    return np.ones_like(scores) if low == high else (scores - low) / (high - low)
-
-
 def ordered(ids: tuple[str, ...], scores: FloatArray, n: int) -> Ranking:
     """The best `n` by score, ties by id; DataError where a score is no finite number."""
     odd = np.flatnonzero(~np.isfinite(scores))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-
 from fairagent.rerank.base import Pool, Reranker
 from fairagent.settings.parts import Part, Rerank
 from fairagent.site import Site

@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 from scipy.special import rel_entr, softmax
 
-from fairagent.rerank.base import min_max
+from fairagent.measures import min_max
 from fairagent.types import FloatArray
 
 Direction = Literal["kl", "kl-reverse"]

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from fairagent.measures import LOG2_MAX2, Discount, parse_discount
-from fairagent.rerank.base import Pool, min_max
+from fairagent.measures import LOG2_MAX2, Discount, min_max, parse_discount
+from fairagent.rerank.base import Pool
 from fairagent.settings.parts import Part
 from fairagent.site import Site
 from fairagent.types import FloatArray, Ranking

@@ -7,7 +7,8 @@ from typing import Protocol
 
 import numpy as np
 
-from fairagent.rerank.base import Pool, min_max
+from fairagent.measures import min_max
+from fairagent.rerank.base import Pool
 from fairagent.retrieve.dense import EmbeddingSource
 from fairagent.types import FloatArray
 

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from fairagent.errors import UsageError
-from fairagent.rerank.base import Pool, min_max
+from fairagent.measures import min_max
+from fairagent.rerank.base import Pool
 from fairagent.rerank.similarity import ByEmbeddings, ByGroups, ByTerms, Similarity
 from fairagent.retrieve.bm25 import prepare_index, words_of
 from fairagent.retrieve.encoder import BUNDLED

@@ -42,7 +42,7 @@ class PlackettLuceReranker:
 
 
 class PlackettLuceConfig(Part):
-    """One random ranking a topic, always the same one; what each request gets a ranking of its own with is `sampling`."""
+    """One random ranking a topic, always the same one; with `sampling` each request gets one of its own."""
 
     kind: Literal["plackett-luce"] = "plackett-luce"
     alpha: float = Field(1.0, ge=0)

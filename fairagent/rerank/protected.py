@@ -10,11 +10,10 @@ from pydantic import Field
 
 from fairagent.errors import UsageError
 from fairagent.exposure import dimensions_of
-from fairagent.measures import Discount, gaps, group_exposure, known_part
+from fairagent.measures import Discount, group_exposure, known_part, most_underexposed
 from fairagent.rerank.base import Pool
 from fairagent.settings.parts import Part
 from fairagent.site import Site
-from fairagent.types import FloatArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,30 +43,12 @@ class Place:
 
 
 def most_lacking(pool: Pool, discount: Discount) -> Place | None:
-    """The group whose exposure in the first `pool.n` candidates is furthest below its target; None where none is.
-
-    Ties go to the larger target, then to the first dimension and group. Where a dimension shows no labeled
-    document, its groups lack their whole target.
-    """
+    """The group of `measures.most_underexposed` in the first `pool.n` candidates; None where none lacks anything."""
     top = pool.ranking.top(pool.n)
     weights = discount(len(top))
-    lacking = [_lacking(rows[: len(top)], weights, target) for rows, target in _dimensions(pool)]
-    places = [
-        (gap, share, -dimension, -group)
-        for dimension, (gaps_of, target) in enumerate(zip(lacking, pool.targets, strict=True))
-        for group, (gap, share) in enumerate(zip(gaps_of.tolist(), target.tolist(), strict=True))
-    ]
-    gap, share, dimension, group = max(places, default=(0.0, 0.0, 0, 0))
-    return Place(-dimension, -group) if gap > 0 and share > 0 else None
-
-
-def _dimensions(pool: Pool) -> zip[tuple[FloatArray, FloatArray]]:
-    return zip(pool.memberships, pool.targets, strict=True)
-
-
-def _lacking(memberships: FloatArray, weights: FloatArray, target: FloatArray) -> FloatArray:
-    # Rounded: what differs after the 12th decimal is a tie.
-    return gaps(known_part(group_exposure(memberships, weights)), target).round(12)
+    shares = [known_part(group_exposure(rows[: len(top)], weights)) for rows in pool.memberships]
+    place = most_underexposed(shares, pool.targets)
+    return Place(*place) if place else None
 
 
 class ProtectedPart(Part):

@@ -7,7 +7,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from fairagent.rerank.base import Pool, min_max, ordered
+from fairagent.measures import min_max
+from fairagent.rerank.base import Pool, ordered
 from fairagent.retrieve.base import Retriever
 from fairagent.retrieve.bm25 import engine_of
 from fairagent.settings.parts import Part

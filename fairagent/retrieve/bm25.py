@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from fairagent.errors import SettingsError
 from fairagent.retrieve.base import Retriever
 from fairagent.retrieve.lucene import LuceneRetriever, Manifest, build_index
 from fairagent.retrieve.lucene.index import MANIFEST
@@ -45,6 +46,7 @@ def open_index(site: Site, k1: float = 0.9, b: float = 0.4) -> LuceneRetriever |
         engine = LuceneRetriever(site.index, site.collection, site.settings.analyzer, k1, b)
         return LucenePassages(engine) if site.collection.chunks else engine
 
+    _expect_index(site)
     engine: LuceneRetriever | LucenePassages = site.memo.get(("lucene", site.index, k1, b), opened)
     return engine
 
@@ -74,7 +76,13 @@ def words_of(site: Site) -> TermSource:
 
 def beside_index(site: Site, suffix: str) -> Path:
     """The folder of another index of the same documents."""
+    _expect_index(site)
     return Path(f"{site.index}-{suffix}")
+
+
+def _expect_index(site: Site) -> None:
+    if site.words is not None:
+        raise SettingsError("it needs an index of the collection, and there is none: the engine is a guest's")
 
 
 def engine_of(site: Site) -> Retriever:

@@ -29,6 +29,9 @@ from fairagent.retrieve.clock import engine_time
 MINIMUM = 21
 """The oldest Java that runs the Lucene of pyserini 1.6."""
 
+HEAP = "2g"
+"""The largest heap of the JVM; the variable _JAVA_OPTIONS=-Xmx8g, which Java itself reads, beats it."""
+
 _lock = threading.RLock()
 
 
@@ -68,10 +71,6 @@ def java_version(home: Path) -> int | None:
     # "1.8.0" is Java 8, "21.0.8" is Java 21.
     found = re.search(r'(?:JAVA_VERSION=|version )"(?:1\.)?(\d+)', text)
     return int(found.group(1)) if found else None
-
-
-HEAP = "2g"
-"""The largest heap of the JVM; the variable _JAVA_OPTIONS=-Xmx8g, which Java itself reads, beats it."""
 
 
 def start_java() -> None:

@@ -111,12 +111,12 @@ class SpladeConfig(Part):
 
     kind: Literal["splade"] = "splade"
     model: str = Field(min_length=1)
-    """The SPLADE model: a folder, or a name in the Hugging Face cache, such as naver/splade-cocondenser-ensembledistil."""
+    """The SPLADE model: a folder, or a name in the Hugging Face cache: naver/splade-cocondenser-ensembledistil."""
 
     def check(self, site: Site) -> None:
         """Raise BackendUnavailable where the model is missing, IndexMismatch for an index of something else."""
         check_index(site)
-        self._encoder(site)
+        self.encoder(site)
         if (self._folder(site) / MANIFEST).is_file():
             SpladeManifest.read(self._folder(site)).check(site.collection, self._folder(site))
 
@@ -128,7 +128,7 @@ class SpladeConfig(Part):
             build_splade_index(
                 site.collection,
                 self._folder(site),
-                self._encoder(site),
+                self.encoder(site),
                 lambda done: progress(f"weighing {name}", done),
             )
 
@@ -136,7 +136,7 @@ class SpladeConfig(Part):
         """The engine."""
 
         def opened() -> Titled:
-            splade = SpladeRetriever(self._folder(site), self._encoder(site), site.collection)
+            splade = SpladeRetriever(self._folder(site), self.encoder(site), site.collection)
             engine = PassageRetriever(splade) if site.collection.chunks else splade
             return Titled(engine, open_index(site))
 
@@ -146,6 +146,7 @@ class SpladeConfig(Part):
     def _folder(self, site: Site) -> Path:
         return beside_index(site, f"splade-{file_name(self.model)}")
 
-    def _encoder(self, site: Site) -> SparseTextEncoder:
-        encoder: SparseTextEncoder = site.memo.get(("splade encoder", self.model), lambda: SpladeEncoder(self.model))
-        return encoder
+    def encoder(self, site: Site) -> SparseTextEncoder:
+        """The model; BackendUnavailable where it is not on this machine."""
+        opened: SparseTextEncoder = site.memo.get(("splade encoder", self.model), lambda: SpladeEncoder(self.model))
+        return opened

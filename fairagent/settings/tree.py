@@ -136,10 +136,7 @@ def _of_dimension(value: Any) -> Part:
     return read_part("target", value)
 
 
-FORMS = (
-    "expected the name of a target, or for each dimension a name or shares, "
-    "e.g. {gender: {female: 0.5, male: 0.5}}"
-)
+FORMS = "expected the name of a target, or for each dimension a name or shares, e.g. {gender: {female: 0.5, male: 0.5}}"
 Target = Annotated[
     SerializeAsAny[Part] | dict[str, SerializeAsAny[Part]],
     BeforeValidator(_target),
@@ -267,7 +264,8 @@ def from_environment(environ: Mapping[str, str] = os.environ) -> dict[str, Any]:
         value = parse_yaml(environ[name], name)
         for part in reversed(name[len(ENV_PREFIX) :].lower().split("__")):
             value = {part: value}
-        layers.append(value)
+        # A part in its short form, so that other variables can say more of it.
+        layers += [{key: described(key, part) if key in SLOTS else part} for key, part in value.items()]
     return merge(*layers)
 
 

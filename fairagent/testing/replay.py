@@ -10,13 +10,14 @@ from pathlib import Path
 
 from fairagent.errors import DataError, Fault, UsageError
 from fairagent.llm.base import Model, ModelReply, ModelRequest
+from fairagent.llm.ledger import counted
 
 
 class ReplayModel:
     """A `Model` that gives the replies in a file which `ReplayModel.record` wrote; nothing is sent anywhere.
 
     A request that was made several times gets its replies in their order, and the last one from then on. One that was
-    not recorded raises UsageError.
+    not recorded raises UsageError. As with a real model, open ledgers count what the replies took.
 
     >>> from tempfile import TemporaryDirectory
     >>> from fairagent.testing import ScriptedModel
@@ -48,6 +49,9 @@ class ReplayModel:
 
     def complete(self, request: ModelRequest) -> ModelReply:
         """The recorded reply, with what it took when it was recorded."""
+        return counted(lambda: self._reply(request))
+
+    def _reply(self, request: ModelRequest) -> ModelReply:
         asked = _plain(request)
         with self._lock:
             replies = self._replies.get(_key(asked))

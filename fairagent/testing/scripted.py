@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 from fairagent.errors import ModelError, UsageError
 from fairagent.llm.base import ModelReply, ModelRequest, estimate_tokens
+from fairagent.llm.ledger import counted
 
 Scripted = str | ModelReply | ModelError
 """What a scripted model does: answer with a text or a whole reply, or raise."""
@@ -15,7 +16,8 @@ Scripted = str | ModelReply | ModelError
 class ScriptedModel:
     """A `Model` that answers from a script: the next of a sequence, or what a function of the request says.
 
-    `requests` are all requests so far, in order. A request after the end of the sequence raises UsageError.
+    `requests` are all requests so far, in order. A request after the end of the sequence raises UsageError. As with a
+    real model, open ledgers count what the answers and errors say that they took.
 
     >>> model = ScriptedModel(['{"keywords": ["judge"]}'])
     >>> model.complete(ModelRequest((("user", "Keywords, please."),))).text
@@ -32,6 +34,9 @@ class ScriptedModel:
         with self._lock:
             self.requests.append(request)
             number = len(self.requests)
+        return counted(lambda: self._answer(request, number))
+
+    def _answer(self, request: ModelRequest, number: int) -> ModelReply:
         if callable(self._script):
             scripted = self._script(request)
         elif number <= len(self._script):

@@ -56,7 +56,7 @@ def test_a_topic_stands_for_its_query(call: Call, small: Small) -> None:
 
 
 def test_nothing_is_said_about_the_ground_where_nothing_was_asked(call: Call, small: Small) -> None:
-    options = ["--set", "attribution.kind=none", *small.options]
+    options = ["--set", "attribute.kind=none", *small.options]
     assert record(call, "lawyer", *options)["exposure"] is None
     result = call("answer", "lawyer", *options)
     assert result.exit_code == 0
@@ -106,9 +106,7 @@ def test_a_model_writes_and_judges(call: Call, small: Small, server: LoopbackSer
         return json.dumps({"verdicts": verdicts})
 
     server.script = script
-    found = record(
-        call, "lawyer", "--set", "answering.kind=llm", "--set", "filtering.kind=fair", *MODEL, *small.options
-    )
+    found = record(call, "lawyer", "--set", "generate.kind=llm", "--set", "filter.kind=fair", *MODEL, *small.options)
     assert found["answer"] == "She won [2], he lost."
     assert found["notes"] == ["citations of no document were taken out: [9]"]
     assert len(found["verdicts"]) == 4
@@ -125,18 +123,18 @@ def test_no_document_survives_the_filter(call: Call, small: Small, server: Loopb
         return json.dumps({"verdicts": [{"id": one["id"], "pass": False, "reason": "no"} for one in documents]})
 
     server.script = script
-    result = call("answer", "lawyer", "--set", "filtering.kind=fair", *MODEL, *small.options)
+    result = call("answer", "lawyer", "--set", "filter.kind=fair", *MODEL, *small.options)
     assert result.exit_code == 0, result.stderr
     assert result.stdout.startswith("No answer: the filter left none of 4 documents")
     assert "removed" in result.stdout
 
 
 def test_no_name_of_a_model_and_an_empty_answer(call: Call, small: Small, server: LoopbackServer) -> None:
-    result = call("answer", "lawyer", "--set", "answering.kind=llm", *small.options)
+    result = call("answer", "lawyer", "--set", "generate.kind=llm", *small.options)
     assert result.exit_code == 2
     assert "no language model is named" in result.stderr
     server.script = ["[99]"]
-    result = call("answer", "lawyer", "--set", "answering.kind=llm", *MODEL, *small.options)
+    result = call("answer", "lawyer", "--set", "generate.kind=llm", *MODEL, *small.options)
     assert result.exit_code == 5
     assert "the answer is empty" in result.stderr
 
@@ -160,12 +158,19 @@ def test_nothing_to_answer(call: Call, small: Small, arguments: list[str]) -> No
 
 
 @pytest.mark.parametrize(
-    "setting", ["context.documents=0", "context.tokens=1", "context.order=best", "answering.kind=none", "filtering.x=1"]
+    ("setting", "message"),
+    [
+        ("context.documents=0", "context.documents: "),
+        ("context.tokens=1", "context.tokens: "),
+        ("context.order=best", "context.order: "),
+        ("generate.kind=none", "generate: no generator of kind 'none'; there are: extractive, llm"),
+        ("filter.x=1", "filter.x: unknown key"),
+    ],
 )
-def test_settings_that_make_no_sense(call: Call, small: Small, setting: str) -> None:
+def test_settings_that_make_no_sense(call: Call, small: Small, setting: str, message: str) -> None:
     result = call("answer", "lawyer", "--set", setting, *small.options)
     assert result.exit_code == 2
-    assert setting.partition("=")[0] in result.stderr
+    assert message in result.stderr
 
 
 def test_in_a_terminal_the_text_comes_as_it_is_written_and_once(
@@ -191,7 +196,7 @@ def test_a_model_is_heard_in_a_terminal(
         answer_command, "console", lambda: Console(force_terminal=True, color_system=None, highlight=False)
     )
     server.script = ["She won [2], he lost [9]."]
-    shown = call("answer", "lawyer", "--set", "answering.kind=llm", *MODEL, *small.options).stdout
+    shown = call("answer", "lawyer", "--set", "generate.kind=llm", *MODEL, *small.options).stdout
     assert shown.startswith("She won [2], he lost.\n")
     assert server.requests[0]["stream"] is True
     assert "citations of no document were taken out: [9]" in shown

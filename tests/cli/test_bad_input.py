@@ -9,9 +9,28 @@ import pytest
 from .conftest import COLLECTION, Call, Small, write_collection
 
 SEARCH = [
-    (["--set", "rerankin.kind=fused"], 2, "rerankin: unknown key; did you mean 'reranking'?"),
-    (["--set", "reranking.knd=fused"], 2, "reranking.knd: unknown key; did you mean 'kind'?"),
-    (["--set", "reranking.kind=fusd"], 2, "'original', 'fused' or 'exposure'"),
+    (["--set", "rerankin.kind=fused"], 2, "rerankin: unknown key; did you mean 'rerank'?"),
+    (["--set", "rerank.farness=1"], 2, "rerank.farness: unknown key of re-ranker 'exposure'; did you mean 'fairness'?"),
+    (["--set", "rerank.kind=fusd"], 2, "rerank: no re-ranker of kind 'fusd'; did you mean 'fused'?"),
+    (["--set", "rerank.batch=1"], 2, "rerank.batch: unknown key of re-ranker 'exposure'"),
+    (
+        ["--set", "rerank=mmr", "--set", "rerank.alpha=1"],
+        2,
+        "rerank.alpha: unknown key of re-ranker 'mmr'; fa-star-ir, ",
+    ),
+    (["--set", "refine.kind=lmm"], 2, "refine: no refiner of kind 'lmm'; did you mean 'llm'?"),
+    (["--set", "refine={kind: llm, documents: 3}"], 2, "refine.documents: unknown key of refiner 'llm'; feedback, "),
+    (["--set", "filter=fiar"], 2, "filter: no filter of kind 'fiar'; did you mean 'fair'?"),
+    (["--set", "engine=dens"], 2, "engine: no engine of kind 'dens'; did you mean 'dense'?"),
+    (["--set", "engine=okapi"], 2, "a collection is searched with bm25"),
+    (["--set", "rerank=[mmr, {kind: exposur}]"], 2, "rerank.parts.1: no re-ranker of kind 'exposur'; did you mean"),
+    (["--set", "rerank=[{kind: mmr, fairness: 1}]"], 2, "rerank.parts.0.fairness: unknown key of re-ranker 'mmr'"),
+    (["--set", "rerank.kind=[mmr]"], 2, "rerank: `kind` is a name; there are: original, "),
+    (["--set", "rerank=3"], 2, "rerank: expected a kind of re-ranker"),
+    (["--set", "rerank={kind: fa-star-ir, group: {gender: femal}}"], 2, "group: 'femal' is no group of 'gender'"),
+    (["--set", "profile=fair-q"], 2, "no profile 'fair-q'; did you mean 'fair-qr'?"),
+    (["--set", "profile=xyzzy"], 2, "no profile 'xyzzy'; there are: debias-rag, engine, "),
+    (["--set", "debias.library=x"], 2, "debias.library: unknown key of debiasing 'none'; debias-rag, "),
     (["--set", "depth"], 2, "--set depth: expected KEY=VALUE"),
     (["--set", "=3"], 2, "expected KEY=VALUE"),
     (["--set", "n=[1"], 2, "not valid YAML"),
@@ -19,13 +38,13 @@ SEARCH = [
     (["--n", "0"], 2, "greater than or equal to 1"),
     (["--n", "few"], 2, "--n"),
     (["--dimension", "gendr"], 2, "no dimension 'gendr'; there are: gender, era"),
-    (["--set", "target=populaton"], 2, "no target 'populaton'"),
+    (["--set", "target=populaton"], 2, "target: no target of kind 'populaton'; did you mean 'population'?"),
     (["--set", "target=population"], 4, "no population for 'era'"),
     (["--set", "target={gender: {female: 0.5, male: 0.4}, era: corpus}"], 4, "add up to 0.9, expected 1"),
     (["--set", "target={gender: {female: 0.5, nonbinary: 0.5}, era: corpus}"], 4, "nonbinary is no group"),
     (["--set", "target={gender: population}"], 2, "no target is set for dimension 'era'"),
     (["--set", "discount=log3"], 2, "log3"),
-    (["--set", "retrieval.analyzer=german"], 4, "fairagent index --force"),
+    (["--set", "analyzer=german"], 4, "fairagent index --force"),
     (["--settings", "nowhere.yaml"], 2, "nowhere.yaml: no such file"),
     (["--topic", "T11"], 2, "no topic 'T11' in collection 'small'; did you mean 'T1'?"),
 ]
@@ -99,7 +118,19 @@ def test_a_collection_without_groups(call: Call, tmp_path: Path) -> None:
     assert call("index", "-c", str(file), "--index", "index").exit_code == 0
     result = call("search", "lawyer", "-c", str(file), "--index", "index")
     assert result.exit_code == 2
-    assert "has no groups" in result.stderr
+    assert "the loop looks at groups, and collection 'small' has none" in result.stderr
+    assert "`profile: engine` searches without" in result.stderr
+    for rerank, message in (
+        ("exposure", "rerank: exposure looks at groups, and collection 'small' has none"),
+        ("fa-star-ir", "rerank: fa-star-ir looks at groups, and collection 'small' has none"),
+        ("[mmr, {kind: mmr, by: groups}]", "rerank: mmr, mmr looks at groups, and collection 'small' has none"),
+    ):
+        chosen = ["--set", "profile=engine", "--set", f"rerank={rerank}"]
+        for command in ("search", "answer"):
+            result = call(command, "lawyer", "-c", str(file), "--index", "index", *chosen)
+            assert (result.exit_code, result.stdout) == (2, "")
+            assert message in result.stderr
+            assert result.stderr.count("fairagent:") == 1
 
 
 def test_a_folder_that_is_no_index_is_never_replaced(call: Call, small: Small, tmp_path: Path) -> None:
@@ -113,7 +144,7 @@ def test_a_folder_that_is_no_index_is_never_replaced(call: Call, small: Small, t
 
 
 def test_no_key_for_a_model(call: Call, small: Small) -> None:
-    result = call("search", "lawyer", *small.options, "--set", "refiner=llm")
+    result = call("search", "lawyer", *small.options, "--set", "refine=llm")
     assert result.exit_code == 3
     assert "OPENAI_API_KEY" in result.stderr
     assert "feedback" in result.stderr

@@ -18,8 +18,8 @@ collection: {collection}
 prices: {{tiny: {{input: 1, output: 10}}}}
 settings: {{index: '{index}', depth: 30, target: estimated, expansion: {{documents: 0}}, model: {{name: tiny}}}}
 systems:
-  BM25: {{system: bm25}}
-  agent: {{refiner: llm, iterations: 1}}
+  BM25: {{profile: engine}}
+  agent: {{refine: llm, iterations: 1}}
 """
 
 
@@ -32,7 +32,7 @@ def server(call: Call, monkeypatch: pytest.MonkeyPatch) -> Iterator[LoopbackServ
 
 
 def searching(call: Call, small: Small, *more: str):
-    asked = ("--set", "refiner=llm", "--set", "model.name=tiny", "--set", "iterations=1", "--set", "target=uniform")
+    asked = ("--set", "refine=llm", "--set", "model.name=tiny", "--set", "iterations=1", "--set", "target=uniform")
     return call("search", "lawyer", "--dimension", "gender", *small.options, *asked, *more)
 
 

@@ -8,13 +8,15 @@ import pytest
 import yaml
 
 from fairagent.cli.config import leaves
+from fairagent.collection.targets import Given
 from fairagent.settings import Settings, load_settings
+from fairagent.settings.profiles import profiles
 
 from .conftest import Call
 
 
 def test_every_layer_is_named_where_it_wins(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
-    Path("fairagent.yaml").write_text("n: 5\ndepth: 300\nreranking: {kind: fused}\n", encoding="utf-8")
+    Path("fairagent.yaml").write_text("n: 5\ndepth: 300\nrerank: {kind: fused}\n", encoding="utf-8")
     monkeypatch.setenv("FAIRAGENT_DEPTH", "200")
     monkeypatch.setenv("FAIRAGENT_ITERATIONS", "3")
     result = call("config", "--set", "iterations=2")
@@ -25,7 +27,7 @@ def test_every_layer_is_named_where_it_wins(call: Call, monkeypatch: pytest.Monk
     assert "iterations: 2  # --set" in lines
     assert "  kind: fused  # fairagent.yaml" in lines
     assert "divergence: kl" in lines
-    assert yaml.safe_load(result.stdout)["reranking"]["kind"] == "fused"
+    assert yaml.safe_load(result.stdout)["rerank"]["kind"] == "fused"
 
 
 def test_the_printed_settings_are_a_settings_file(call: Call, tmp_path: Path) -> None:
@@ -35,7 +37,10 @@ def test_the_printed_settings_are_a_settings_file(call: Call, tmp_path: Path) ->
     file.write_text(printed, encoding="utf-8")
     again = load_settings(file, environ={})
     assert again.collection == "a"  # YAML's own comment, as in a file
-    assert again.target == {"gender": {"female": 0.5, "male": 0.5}}
+    assert (
+        again.target == load_settings(overrides={"target": {"gender": {"female": 0.5, "male": 0.5}}}, environ={}).target
+    )
+    assert again.target == {"gender": Given(shares={"female": 0.5, "male": 0.5})}
     assert again.dimensions == ("gender",)
 
 
@@ -55,9 +60,9 @@ def test_defaults_are_all_there_and_described(call: Call, tmp_path: Path) -> Non
 
 
 def test_json(call: Call) -> None:
-    found = json.loads(call("config", "--set", "reranking.kind=original", "--json").stdout)
-    assert found["settings"]["reranking"]["kind"] == "original"
-    assert found["sources"] == {"reranking.kind": "--set"}
+    found = json.loads(call("config", "--set", "rerank.kind=original", "--json").stdout)
+    assert found["settings"]["rerank"]["kind"] == "original"
+    assert found["sources"] == {"rerank.kind": "--set"}
 
 
 def test_passwords_in_addresses_are_not_shown(call: Call) -> None:
@@ -66,3 +71,110 @@ def test_passwords_in_addresses_are_not_shown(call: Call) -> None:
         printed = call("config", "--set", address, *more).stdout
         assert "canary" not in printed
         assert "models.example.org" in printed
+
+
+def sources(call: Call, *arguments: str) -> dict[str, str]:
+    result = call("config", *arguments, "--json")
+    assert result.exit_code == 0, result.stderr
+    found: dict[str, str] = json.loads(result.stdout)["sources"]
+    return found
+
+
+# --- profiles ---------------------------------------------------------------------------------------------------
+
+
+def test_a_profile_is_shown_with_its_values(call: Call) -> None:
+    lines = call("config", "--profile", "fair-qr").stdout.splitlines()
+    assert lines[0] == "profile: fair-qr  # --profile"
+    place = lines.index("refine:")
+    assert lines[place + 1 : place + 4] == [
+        "  kind: llm  # profile fair-qr",
+        "  keyword_weight: 1.0",
+        "  drift: 100.0  # profile fair-qr",
+    ]
+    assert "  documents: 0  # profile fair-qr" in lines
+    assert "  temperature: 0.3  # profile fair-qr" in lines
+    assert "depth: 500" in lines
+
+
+@pytest.mark.parametrize("name", profiles())
+def test_what_is_printed_of_a_profile_is_the_profile(call: Call, tmp_path: Path, name: str) -> None:
+    file = tmp_path / "again.yaml"
+    for more in ([], ["--defaults"]):
+        file.write_text(call("config", "--profile", name, *more).stdout, encoding="utf-8")
+        assert load_settings(file, environ={}) == load_settings(overrides={"profile": name}, environ={})
+    assert set(sources(call, "--profile", name).values()) == {"--profile", f"profile {name}"}
+
+
+def test_each_layer_lies_over_its_own_profile(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("fairagent.yaml").write_text("profile: fair-qr\nrefine: {drift: 2}\ndepth: 100\n", encoding="utf-8")
+    found = sources(call)
+    assert found["profile"] == found["refine.drift"] == found["depth"] == "fairagent.yaml"
+    assert found["refine.kind"] == found["rerank.kind"] == found["model.temperature"] == "profile fair-qr"
+
+    monkeypatch.setenv("FAIRAGENT_PROFILE", "fair-rag")
+    found = sources(call, "--set", "rerank.kind=mmr")
+    assert found["profile"] == "FAIRAGENT_PROFILE"
+    # The stronger layer's profile beats what the file says itself; what it leaves alone stays.
+    assert (found["refine.kind"], "refine.drift" in found) == ("profile fair-rag", False)
+    assert (found["depth"], found["model.temperature"]) == ("fairagent.yaml", "profile fair-qr")
+    assert (found["rerank.kind"], "rerank.relevance" in found) == ("--set", False)
+    found = sources(call, "--profile", "engine", "--set", "expansion.documents=3")
+    assert (found["profile"], found["rerank.kind"]) == ("--profile", "profile engine")
+    assert (found["expansion.documents"], found["sampling.alpha"]) == ("--set", "profile fair-rag")
+    assert sources(call, "--set", "profile=offline")["profile"] == "--set"
+
+
+def test_a_part_of_another_kind_takes_the_place_of_the_one_below(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = "refine: {kind: llm, keyword_weight: 2, drift: 3}\nrerank: {kind: fa-star-ir, alpha: 0.2}\n"
+    Path("fairagent.yaml").write_text(file, encoding="utf-8")
+    assert sources(call)["refine.drift"] == "fairagent.yaml"
+    found = sources(call, "--set", "refine.kind=grounded", "--set", "refine.drift=4")
+    assert {key: found[key] for key in found if key.startswith("refine")} == {
+        "refine.kind": "--set",
+        "refine.drift": "--set",
+    }
+    # The same kind again replaces nothing.
+    found = sources(call, "--set", "refine=llm", "--set", "rerank={alpha: 0.1}")
+    assert (found["refine.kind"], found["refine.drift"]) == ("--set", "fairagent.yaml")
+    assert (found["rerank.kind"], found["rerank.alpha"]) == ("fairagent.yaml", "--set")
+    monkeypatch.setenv("FAIRAGENT_RERANK", "[mmr, exposure]")
+    monkeypatch.setenv("FAIRAGENT_REFINE", "none")
+    monkeypatch.setenv("FAIRAGENT_ENGINE", "rm3")
+    monkeypatch.setenv("FAIRAGENT_ENGINE__TERMS", "5")
+    assert sources(call) == {
+        "engine.kind": "FAIRAGENT_ENGINE",
+        "engine.terms": "FAIRAGENT_ENGINE__TERMS",
+        "refine.kind": "FAIRAGENT_REFINE",
+        "rerank.kind": "FAIRAGENT_RERANK",
+        "rerank.parts": "FAIRAGENT_RERANK",
+    }
+
+
+def test_a_chain_and_an_engine_in_an_engine_are_printed_and_read_again(call: Call, tmp_path: Path) -> None:
+    chain = "rerank=[{kind: mmr, relevance: 0.3}, exposure]"
+    chosen = ("--set", "engine={kind: rm3, engine: {kind: bm25, k1: 1.2}}", "--set", chain)
+    found = sources(call, *chosen)
+    assert (found["engine.engine.k1"], "engine.engine.b" in found) == ("--set", False)
+    printed = call("config", *chosen).stdout
+    assert "parts: [{by: text, encoder: " in printed
+    file = tmp_path / "again.yaml"
+    file.write_text(printed, encoding="utf-8")
+    again = load_settings(file, environ={})
+    assert str(again.rerank) == "mmr, exposure"
+    assert (again.rerank.parts[0].relevance, again.engine.engine.k1) == (0.3, 1.2)
+
+
+def test_a_value_that_is_none_has_a_source(call: Call) -> None:
+    Path("fairagent.yaml").write_text("profile: fair-rag\n", encoding="utf-8")
+    found = sources(call, "--set", "sampling.alpha=null")
+    assert (found["sampling.alpha"], found["sampling.pool"]) == ("--set", "profile fair-rag")
+
+
+@pytest.mark.parametrize(("name", "hint"), [("fair-q", "did you mean 'fair-qr'?"), ("xyz", "there are: debias-rag, ")])
+def test_a_profile_that_is_not_there(call: Call, name: str, hint: str) -> None:
+    result = call("config", "--profile", name)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert f"no profile {name!r}; {hint}" in result.stderr
+    Path("fairagent.yaml").write_text("profile: [engine]\n", encoding="utf-8")
+    assert "profile: Input should be a valid string" in call("config").stderr

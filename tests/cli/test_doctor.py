@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import tomllib
+from collections.abc import Iterator
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
@@ -15,6 +17,7 @@ from fairagent.cli.checks import (
     check_lucene,
     check_model,
     check_packages,
+    check_plugins,
     check_prompts,
     check_proxies,
     check_python,
@@ -22,6 +25,7 @@ from fairagent.cli.checks import (
 )
 from fairagent.retrieve import java
 from fairagent.settings import load_settings
+from fairagent.settings.parts import plugins
 
 from .conftest import Call, Small
 
@@ -65,7 +69,11 @@ def test_no_secret_is_shown(call: Call, monkeypatch: pytest.MonkeyPatch) -> None
         (["--index", "nowhere"], "index"),
         (["--set", "dept=3"], "settings"),
         (["--set", "prompts=nowhere"], "prompts"),
-        (["--set", "refiner=llm"], "model server"),
+        (["--set", "refine=llm"], "model server"),
+        (["--set", "generate.kind=llm"], "model server"),
+        (["--set", "debias={kind: debias-rag, library: x, rewrites: 2}"], "model server"),
+        (["--set", "profile=fair-qr"], "model"),
+        (["--set", "profile=fair-q"], "settings"),
     ],
 )
 def test_a_problem_is_named_and_ends_with_3(call: Call, arguments: list[str], name: str) -> None:
@@ -77,7 +85,7 @@ def test_a_problem_is_named_and_ends_with_3(call: Call, arguments: list[str], na
 
 
 def test_a_changed_collection_is_found(call: Call, small: Small, tmp_path: Path) -> None:
-    result = call("doctor", "--no-java", *small.options, "--set", "retrieval.analyzer=german")
+    result = call("doctor", "--no-java", *small.options, "--set", "analyzer=german")
     assert result.exit_code == 3
     assert "does not belong to collection" in " ".join(result.stdout.split())
 
@@ -143,9 +151,7 @@ def test_java_homes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_java_that_does_not_start_is_reported_not_fatal() -> None:
-    import os
-
-    found = check_lucene("1k", os.environ)
+    found = check_lucene({**os.environ, "_JAVA_OPTIONS": "-Xmx1k"})
     assert found.status == "problem"
     assert found.found
     assert "memory" in found.fix
@@ -155,12 +161,92 @@ def test_the_model_is_a_problem_only_where_it_is_needed() -> None:
     without = load_settings(environ={})
     assert {check.status for check in check_model(without, {})} == {"note", "ok"}
     local = load_settings(
-        overrides={"refiner": "llm", "model": {"name": "m", "base_url": "http://localhost:11434/v1"}}, environ={}
+        overrides={"refine": "llm", "model": {"name": "m", "base_url": "http://localhost:11434/v1"}}, environ={}
     )
     assert "problem" not in {check.status for check in check_model(local, {})}
-    nameless = load_settings(overrides={"refiner": "llm"}, environ={})
+    nameless = load_settings(overrides={"refine": "llm"}, environ={})
     problems = [check.name for check in check_model(nameless, {"OPENAI_API_KEY": "sk-x"}) if check.status == "problem"]
     assert problems == ["model"]
+    idle = load_settings(overrides={"refine": "llm", "iterations": 0}, environ={})
+    assert "problem" not in {check.status for check in check_model(idle, {})}
+    for part in ({"filter": "fair"}, {"attribute": "judge"}, {"generate": "llm"}):
+        asking = load_settings(overrides=part, environ={})
+        assert "problem" in {check.status for check in check_model(asking, {})}
+
+
+def install(folder: Path, package: str, module: str, **entries: str) -> None:
+    """A package that brings re-rankers: their kinds and where they are."""
+    described = folder / f"{package}-1.0.dist-info"
+    described.mkdir()
+    (described / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n", encoding="utf-8")
+    lines = "".join(f"{kind} = {place}\n" for kind, place in entries.items())
+    (described / "entry_points.txt").write_text(f"[fairagent.rerankers]\n{lines}", encoding="utf-8")
+    (folder / f"{package}.py").write_text(module, encoding="utf-8")
+
+
+@pytest.fixture
+def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder in which packages can be installed."""
+    folder = tmp_path / "packages"
+    folder.mkdir()
+    monkeypatch.syspath_prepend(str(folder))
+    plugins.cache_clear()
+    yield folder
+    plugins.cache_clear()
+
+
+GOOD = "from fairagent.extend import Part\n\nclass Shuffle(Part):\n    kind: str = 'shuffle'\n"
+
+
+def test_plugins_are_listed_and_each_is_loaded_for_itself(call: Call, small: Small, packages: Path) -> None:
+    assert [(check.name, check.found) for check in check_plugins(os.environ)] == [("plugins", "none")]
+    plugins.cache_clear()
+    install(packages, "good", GOOD, shuffle="good:Shuffle", gone="good:Gone", odd="good:__name__")
+    install(packages, "broken", "import nowhere_at_all", broken="broken:Broken")
+    install(packages, "ending", "import os\nos._exit(0)", ending="ending:Ending")
+    install(packages, "greedy", GOOD, mmr="greedy:Shuffle")
+    install(packages, "twin", GOOD, shuffle2="twin:Shuffle", twice="twin:Shuffle")
+    install(packages, "other", GOOD, twice="other:Shuffle")
+    result = call("doctor", "--no-java", "--json", *small.options)
+    assert result.exit_code == 3
+    checks = {check["name"]: check for check in json.loads(result.stdout)["checks"]}
+    found = {name: (one["status"], one["found"]) for name, one in checks.items() if name.startswith("plugin")}
+    place = "plugin rerank: "
+    assert found.pop(place + "shuffle") == ("ok", "good (good:Shuffle)")
+    assert found.pop(place + "shuffle2") == ("ok", "twin (twin:Shuffle)")
+    wrong = {name.removeprefix(place): said for name, (status, said) in found.items() if status == "problem"}
+    assert len(wrong) == len(found) == 6
+    assert "of good (good:Gone) cannot be loaded: AttributeError: " in wrong["gone"]
+    assert wrong["odd"] == "re-ranker 'odd' of good (good:__name__) is no fairagent.extend.Part"
+    assert (
+        "of broken (broken:Broken) cannot be loaded: ModuleNotFoundError: No module named 'nowhere_a" in wrong["broken"]
+    )
+    assert wrong["ending"] == "ending (ending:Ending): it ends the process that imports it"
+    assert "'mmr' is claimed by fairagent (fairagent.rerank.mmr:MMRConfig) and greedy" in wrong["mmr"]
+    assert "twin (twin:Shuffle)" in wrong["twice"]
+    assert "other (other:Shuffle)" in wrong["twice"]
+    # All else is told as ever.
+    assert {checks[name]["status"] for name in ("collection", "index", "prompts")} == {"ok"}
+
+
+def test_a_plugin_is_served_and_a_broken_one_harms_only_who_asks_for_it(
+    call: Call, small: Small, packages: Path
+) -> None:
+    module = GOOD + (
+        "    def build(self, site):\n        return self\n"
+        "    def rerank(self, pool):\n        return pool.ranking.top(pool.n)\n"
+    )
+    install(packages, "good", module, shuffle="good:Shuffle")
+    install(packages, "broken", "1 / 0", broken="broken:Broken")
+    served = call("search", "lawyer", *small.options, "--set", "rerank=shuffle")
+    assert served.exit_code == 0, served.stderr
+    assert "re-ranked (shuffle)" in served.stdout
+    asked = call("search", "lawyer", *small.options, "--set", "rerank=broken")
+    assert (asked.exit_code, asked.stdout) == (2, "")
+    assert "rerank: re-ranker 'broken' of broken (broken:Broken) cannot be loaded: ZeroDivisionError" in asked.stderr
+    assert "did you mean 'shuffle'?" in call("search", "x", *small.options, "--set", "rerank=shufle").stderr
+    shown = json.loads(call("doctor", "--no-java", "--json", "--set", "rerank=broken").stdout)["checks"]
+    assert "'broken'" in next(check["found"] for check in shown if check["name"] == "settings")
 
 
 def test_prompts(tmp_path: Path) -> None:

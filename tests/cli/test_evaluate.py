@@ -17,13 +17,13 @@ collection: {collection}
 measures: [nDCG@10, 'nDCG@10*AWRF(unknown=ignore)@10']
 settings: {{index: '{index}', depth: 30, target: estimated, expansion: {{documents: 5, terms: 5}}}}
 systems:
-  BM25: {{system: bm25}}
-  FA*IR: {{system: fa-star-ir}}
+  BM25: {{profile: engine}}
+  FA*IR: {{profile: engine, rerank: fa-star-ir}}
   agent: {{}}
 """
 MODEL = """\
-  agent, llm: {refiner: llm, iterations: 3, model: {name: gpt-x, max_tokens: 100}}
-  agent, free: {refiner: llm, iterations: 1, model: {name: gpt-y}}
+  agent, llm: {refine: llm, iterations: 3, model: {name: gpt-x, max_tokens: 100}}
+  agent, free: {refine: llm, iterations: 1, model: {name: gpt-y}}
 prices: {gpt-x: {input: 1.5, output: 10}}
 """
 RESULTS = ("results.csv", "results.txt", "results.tex", "topics.csv", "runs/agent.txt")
@@ -122,7 +122,7 @@ def test_a_missing_index_is_built(call: Call, small: Small) -> None:
 
 
 def test_everything_wrong_is_said_at_once(call: Call, small: Small) -> None:
-    result = call("evaluate", write(small, "  odd: {system: bm26}\nbaseline: none\nmeasure: []\n"))
+    result = call("evaluate", write(small, "  odd: {engine: bm26}\nbaseline: none\nmeasure: []\n"))
     assert result.exit_code == 2
     for fault in ("no kind 'bm26'; did you mean 'bm25'?", "no system 'none'", "did you mean 'measures'?"):
         assert fault in result.stderr

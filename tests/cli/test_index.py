@@ -21,7 +21,7 @@ def test_builds_then_leaves_alone_then_replaces(call: Call, tmp_path: Path) -> N
     assert result.stdout.startswith("indexes/small is up to date: 30 documents")
     assert manifest.stat().st_ino == built
 
-    result = call("index", "-c", str(file), "--set", "retrieval.analyzer=english-nostem", "--force")
+    result = call("index", "-c", str(file), "--set", "analyzer=english-nostem", "--force")
     assert result.exit_code == 0
     assert "analyzer english-nostem" in result.stdout
     assert json.loads(manifest.read_text(encoding="utf-8"))["analyzer"] == "english-nostem"
@@ -45,3 +45,37 @@ def test_json(call: Call, tmp_path: Path) -> None:
     assert first["bytes"] == sum(path.stat().st_size for path in Path("here").rglob("*") if path.is_file())
     again = json.loads(call("index", "-c", str(file), "--index", "here", "--json").stdout)
     assert (again["built"], again["seconds"]) == (False, None)
+
+
+def test_what_the_parts_need_besides_is_built_too(call: Call, tmp_path: Path) -> None:
+    file = write_collection(tmp_path / "small")
+    plain = call("index", "-c", str(file)).stdout
+    assert "besides" not in plain
+    dense = ("--set", "engine=dense")
+    result = call("index", "-c", str(file), *dense)
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout.startswith("indexes/small is up to date: 30 documents")
+    assert "built besides: embedding small" in result.stdout
+    assert call("search", "lawyer", "-c", str(file), *dense).exit_code == 0
+    again = call("index", "-c", str(file), *dense)
+    assert again.stdout.startswith("indexes/small is up to date: 30 documents")
+    assert "besides" not in again.stdout
+    # The same embeddings serve a re-ranker, and those of a part in a chain are thought of, too.
+    chain = ("--set", "profile=engine", "--set", "rerank=[{kind: mmr, by: embeddings}]")
+    assert call("index", "-c", str(file), *chain).stdout == again.stdout
+    both = json.loads(call("index", "-c", str(file), "--index", "other", "--json", *chain).stdout)
+    assert (both["built"], both["besides"]) == (True, ["embedding small"])
+    missing = call("index", "-c", str(file), "--set", "engine={kind: dense, encoder: nowhere}")
+    assert missing.exit_code == 3
+    assert "nowhere" in missing.stderr
+
+
+def test_embeddings_of_something_else_are_no_index(call: Call, tmp_path: Path) -> None:
+    file = write_collection(tmp_path / "small")
+    assert call("index", "-c", str(file), "--set", "engine=dense").exit_code == 0
+    with (file.parent / "docs.jsonl").open("a", encoding="utf-8") as pages:
+        pages.write('{"id": "new", "title": "New", "text": "a lawyer"}\n')
+    result = call("index", "-c", str(file), "--set", "engine=dense", "--force")
+    assert result.exit_code == 4
+    assert "the embeddings at indexes/small-" in result.stderr
+    assert call("index", "-c", str(file)).stdout.startswith("indexes/small is up to date: 31 documents")

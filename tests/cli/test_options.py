@@ -21,8 +21,8 @@ def test_values_are_yaml() -> None:
 
 
 def test_assignments_add_up_and_options_win() -> None:
-    given = overrides(["reranking.kind=fused", "reranking.refined=0.2", "n=5"], n=7, index=None)
-    assert given == {"reranking": {"kind": "fused", "refined": 0.2}, "n": 7}
+    given = overrides(["rerank.kind=fused", "rerank.refined=0.2", "n=5"], n=7, index=None)
+    assert given == {"rerank": {"kind": "fused", "refined": 0.2}, "n": 7}
 
 
 @pytest.mark.parametrize("assignment", ["n", "=5", " =5", "n: 5", "n={"])

@@ -112,7 +112,8 @@ def test_labels_from_the_judgments_make_an_oracle(write, settings):
 @pytest.mark.parametrize(
     ("kind", "dimension", "error", "message"),
     [
-        ("trecc", "region", UsageError, "no target 'trecc'; there are: population, uniform, corpus"),
+        ("trecc", "region", UsageError, "no target of kind 'trecc'; did you mean 'trec'? (or give your own"),
+        ("zzz", "region", UsageError, "no target of kind 'zzz'; there are: population, uniform, corpus"),
         ("uniform", "sex", UsageError, "no dimension 'sex'; there are: gender, region"),
         ("estimated", "region", UsageError, "'estimated' needs the ranking"),
         ("trec-estimated", "region", UsageError, "'trec-estimated' needs the ranking"),

@@ -11,6 +11,7 @@ from fairagent.debias.avoid import AvoidIndex, AvoidPassage, read_avoid, write_a
 from fairagent.debias.diagnosis import diagnose
 from fairagent.errors import DataError, ReplyInvalid
 from fairagent.llm import ModelRequest
+from fairagent.llm.ledger import ledger
 from fairagent.prompts import Prompts
 from fairagent.testing import ScriptedModel
 from fairagent.types import Document
@@ -90,7 +91,12 @@ def test_a_model_diagnoses_itself() -> None:
 
 def test_a_diagnosis_of_other_passages_is_refused() -> None:
     reply = json.dumps({"diagnoses": [{"id": "other", "biased": True, "kind": ""}]})
-    model = ScriptedModel([reply] * 3)
-    with pytest.raises(ReplyInvalid) as raised:
-        diagnose(model, Prompts(), [Document("p", "all")], ["gender"])
-    assert raised.value.usage.calls == 3
+    passages = [Document("p", "all"), Document("q", "all")]
+
+    def answer(request: ModelRequest) -> str:
+        return diagnosing(request) if len(model.requests) == 1 else reply
+
+    model = ScriptedModel(answer)
+    with ledger() as spent, pytest.raises(ReplyInvalid) as raised:
+        diagnose(model, Prompts(), passages, ["gender"], batch=1)
+    assert (raised.value.usage.calls, spent.usage.calls) == (3, 4)

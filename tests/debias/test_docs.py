@@ -14,8 +14,9 @@ import yaml
 
 from fairagent.debias.avoid import read_avoid, write_avoid
 from fairagent.debias.lexicon import load_lexicon
+from fairagent.debias.stage import DebiasRAGConfig
 from fairagent.evaluate.check import check_experiment
-from fairagent.settings import Debiasing, Settings, validate
+from fairagent.settings import Settings, validate
 
 from .parts import LIBRARY, written
 
@@ -28,8 +29,8 @@ def blocks(language: str) -> list[str]:
 
 
 def test_the_settings_are_the_defaults_but_for_the_kind_and_the_library() -> None:
-    section = validate(Settings, yaml.safe_load(blocks("yaml")[0]), "page").debiasing
-    assert section == Debiasing(kind="debias-rag", library="avoid.jsonl")
+    part = validate(Settings, yaml.safe_load(blocks("yaml")[0]), "page").debias
+    assert part == DebiasRAGConfig(library="avoid.jsonl")
 
 
 def test_the_lexicon_on_the_page(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 from fairagent.debias.avoid import AvoidPassage
 from fairagent.debias.synthesis import Rewriter, synthesize
 from fairagent.errors import FatalModelError, ReplyRefused
+from fairagent.llm.ledger import ledger
 from fairagent.prompts import Prompts
 from fairagent.testing import ScriptedModel
 from fairagent.types import FloatArray
@@ -69,8 +70,8 @@ def test_what_is_no_set_of_rewrites_is_asked_for_again_and_then_done_without(tmp
     assert made.usage.calls == 3
 
 
-def test_what_no_call_can_mend_ends_it_with_what_was_spent(tmp_path: Path) -> None:
+def test_what_no_call_can_mend_ends_it_and_the_ledger_knows_what_was_spent(tmp_path: Path) -> None:
     model = ScriptedModel([rewrites("one"), FatalModelError("no key")])
-    with pytest.raises(FatalModelError) as raised:
+    with ledger() as spent, pytest.raises(FatalModelError):
         synthesize("q", PASSAGES, lexicon(tmp_path), Rewriter(model, Prompts(), 1))
-    assert raised.value.usage.calls == 1
+    assert spent.usage.calls == 1

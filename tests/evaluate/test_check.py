@@ -21,13 +21,13 @@ measures: [nDCG@20, AWR@20, nDCG@10*AWRF@20]
 baseline: plane
 settings: {depht: 3}
 systems:
-  plain: {system: words}
-  plian: {system: wordz}
-  a/b: {reranking: {kind: fusd}, n: 3}
+  plain: {profile: engine, engine: words}
+  plian: {engine: wordz}
+  a/b: {rerank: {kind: fusd}, n: 3}
   a b: {target: populaton}
-  llm: {refiner: llm, target: {gender: {female: 0.5, male: 0.4}}, prompts: nowhere}
-  FA: {system: fa-star-ir, options: {group: {gender: f}}}
-  FB: {system: fa-star-ir, options: {alph: 0.1}}
+  llm: {refine: llm, target: {gender: {female: 0.5, male: 0.4}}, prompts: nowhere}
+  FA: {profile: engine, rerank: {kind: fa-star-ir, group: {gender: f}}}
+  FB: {profile: engine, rerank: {kind: fa-star-ir, alph: 0.1}}
 prices: {gpt-x: {input: 1, output: 2}}
 expected: {plain: {nDCG@10: 0.3, gendr: {nDCG@20: 0.4}}, other: {nDCG@20: 1}}
 """
@@ -40,15 +40,15 @@ FOUND = [
     "measures: 'nDCG@10*AWRF@20': the factors of a product have the same cut-off",
     "baseline: no system 'plane'; there are: plain, plian",
     "depht: unknown key; did you mean 'depth'?",
-    "systems.plian.system: no kind 'wordz'; did you mean 'words'?",
-    "reranking.kind: Input should be 'original', 'fused' or 'exposure' (got 'fusd')",
+    "engine: no engine of kind 'wordz'; did you mean 'words'?",
+    "rerank: no re-ranker of kind 'fusd'; did you mean 'fused'?",
     "systems.a/b.n cannot be set: it is the largest cut-off of the measures",
     "systems.a b: its run file would be that of 'a/b'; change one of the names",
-    "systems.a b: no target 'populaton'",
+    "target: no target of kind 'populaton'; did you mean 'population'?",
     "systems.llm: the target given for 'gender' cannot be used: the shares add up to 0.9, expected 1",
     "systems.llm: prompts: there is no folder ",
-    "systems.FA.options: group: 'f' is no group of 'gender', which has: female, male",
-    "systems.FB.options: 1 fault(s)\n    alph: unknown key; did you mean 'alpha'?",
+    "systems.FA.rerank: group: 'f' is no group of 'gender', which has: female, male",
+    "rerank.alph: unknown key of re-ranker 'fa-star-ir'; did you mean 'alpha'?",
     "prices: no system uses the model 'gpt-x'",
     "expected.plain: no measure 'nDCG@10'; there are: nDCG@20",
     "expected.plain: no dimension 'gendr' is judged",
@@ -92,8 +92,8 @@ def test_faults_of_file_and_collection_together(tmp_path: Path) -> None:
         (words.EXPERIMENT + "topics: [T19]", DataError, "none of 1 topics has relevant documents"),
         (words.EXPERIMENT + "per_group: 9", DataError, "none of 20 topics"),
         (words.EXPERIMENT.replace("plain", '"a\\tb"'), SettingsError, "pattern"),
-        (words.EXPERIMENT.replace("{system: words}", "words"), SettingsError, "systems.plain"),
-        (words.EXPERIMENT.replace("{order: random}", "[random]"), SettingsError, "expected `key: value` lines"),
+        (words.EXPERIMENT.replace("{profile: engine, engine: words}", "words"), SettingsError, "systems.plain"),
+        (words.EXPERIMENT.replace("rerank: plackett-luce", "engine: [random]"), SettingsError, "expected a kind of engine"),
         (words.EXPERIMENT + "settings: {target: population}", DataError, "no population for 'era'"),
     ],
 )

@@ -121,7 +121,7 @@ def test_dask_gives_the_same_results(tmp_path: Path) -> None:
 name: on a cluster
 collection: collection.yaml
 settings: {{index: '{tmp_path / "index"}', depth: 20}}
-systems: {{BM25: {{system: bm25}}, random: {{system: plackett-luce}}, agent: {{}}}}
+systems: {{BM25: {{profile: engine}}, random: {{profile: engine, rerank: plackett-luce}}, agent: {{}}}}
 topics: 6
 """
     checked = check_experiment(words.write(tmp_path, text), environ={})

@@ -123,8 +123,12 @@ def test_a_torn_line_is_done_again(tmp_path: Path) -> None:
     ("old", "new", "named"),
     [
         ("seed: 7", "seed: 8", "seed: was 7, is 8"),
-        ("order: exposure", "order: random", 'systems.fair.options.order: was "exposure", is "random"'),
-        ("plain: {system: words}", "plain: {system: words, depth: 9}", "systems.plain.settings.depth: was 500, is 9"),
+        ("order: exposure", "order: random", 'systems.fair.settings.engine.order: was "exposure", is "random"'),
+        (
+            "plain: {profile: engine, engine: words}",
+            "plain: {profile: engine, engine: words, depth: 9}",
+            "systems.plain.settings.depth: was 500, is 9",
+        ),
         ("seed: 7", "seed: 7\nmeasures: [nDCG@5]", "measures: was"),
         ("seed: 7", "seed: 7\ndimensions: [gender]", 'dimensions: was ["gender", "era"], is ["gender"]'),
     ],
@@ -156,7 +160,9 @@ def test_changed_data_are_refused(tmp_path: Path, name: str) -> None:
 def test_more_topics_and_systems_are_added_to_what_is_done(tmp_path: Path) -> None:
     file = words.write(tmp_path)
     words.run(file, tmp_path / "whole")
-    without = words.EXPERIMENT.replace("  random: {system: words, options: {order: random}}\n", "")
+    without = words.EXPERIMENT.replace(
+        "  random: {profile: engine, engine: {kind: words, order: random}, rerank: plackett-luce}\n", ""
+    )
     file.write_text(without, encoding="utf-8")
     words.run(file, tmp_path / "grown", limit=3)
     assert load_run(tmp_path / "grown").systems == ("plain", "fair")
@@ -169,7 +175,7 @@ def test_more_topics_and_systems_are_added_to_what_is_done(tmp_path: Path) -> No
     file.write_text(without, encoding="utf-8")
     words.run(file, tmp_path / "grown")
     file.write_text(words.EXPERIMENT.replace("order: random", "order: plain"), encoding="utf-8")
-    with pytest.raises(UsageError, match=r"systems\.random\.options\.order"):
+    with pytest.raises(UsageError, match=r"systems\.random\.settings\.engine\.order"):
         words.run(file, tmp_path / "grown")
 
 

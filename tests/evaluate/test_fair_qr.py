@@ -9,7 +9,7 @@ import pytest
 
 from fairagent.collection.demo import write_demo
 from fairagent.evaluate.check import check_experiment
-from fairagent.evaluate.check_systems import read_systems
+from fairagent.evaluate.systems import read_systems
 from fairagent.evaluate.crew import threads
 from fairagent.evaluate.estimate import estimate
 from fairagent.evaluate.experiment import build_indexes, run_experiment

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -11,10 +12,14 @@ from tiny_models import save_bert, save_cross_encoder, save_masked, save_t5
 from fairagent.errors import BackendUnavailable, IndexMismatch, SettingsError
 from fairagent.evaluate.check import check_experiment
 from fairagent.evaluate.crew import threads
-from fairagent.evaluate.engines import Engines, splade_folder
 from fairagent.evaluate.experiment import build_indexes, run_experiment
 from fairagent.evaluate.run import Run
+from fairagent.evaluate.systems import site_of
+from fairagent.files import file_name
+from fairagent.llm.models import Models
+from fairagent.memo import Memo
 from fairagent.rerank.pair_scorer import open_pair_scorer
+from fairagent.retrieve.bm25 import close_all
 from fairagent.retrieve.dense import EmbeddingSource
 from fairagent.retrieve.splade import SpladeRetriever
 from fairagent.retrieve.splade_encoder import SpladeEncoder
@@ -31,14 +36,16 @@ measures: [nDCG@8, AWRF(unknown=ignore)@8]
 topics: 8
 settings: {index: FOLDER/index, depth: 20}
 systems:
-  BM25: {system: bm25}
-  Contriever: {system: dense, options: {model: 'contriever:FOLDER/bert'}}
-  SPLADE: {system: splade, options: {model: FOLDER/masked}}
-  agent, SPLADE: {options: {retriever: splade, model: FOLDER/masked}}
-  cross-encoder: {system: cross-encoder, options: {scorer: FOLDER/cross}}
-  cross-encoder, nothing read: {system: cross-encoder, options: {scorer: FOLDER/cross, depth: 1}}
+  BM25: {profile: engine}
+  Contriever: {profile: engine, engine: {kind: dense, encoder: 'contriever:FOLDER/bert'}}
+  SPLADE: {profile: engine, engine: {kind: splade, model: FOLDER/masked}}
+  agent, SPLADE: {engine: {kind: splade, model: FOLDER/masked}}
+  cross-encoder: {profile: engine, rerank: {kind: cross-encoder, scorer: FOLDER/cross}}
+  cross-encoder, nothing read: {profile: engine, rerank: {kind: cross-encoder, scorer: FOLDER/cross, depth: 1}}
   MonoT5 on SPLADE:
-    {system: cross-encoder, options: {scorer: 'monot5:FOLDER/t5', retriever: splade, model: FOLDER/masked}}
+    profile: engine
+    engine: {kind: splade, model: FOLDER/masked}
+    rerank: {kind: cross-encoder, scorer: 'monot5:FOLDER/t5'}
 """
 
 
@@ -81,7 +88,8 @@ def test_all_of_them_rank(run: Run) -> None:
 def test_splade_is_the_order_of_its_products(run: Run, folder: Path) -> None:
     collection = check_experiment(folder / "experiment.yaml", environ={}).collection
     encoder = SpladeEncoder(str(folder / "masked"))
-    engine = SpladeRetriever(splade_folder(str(folder / "index"), str(folder / "masked")), encoder, collection)
+    weights = Path(f"{folder / 'index'}-splade-{file_name(str(folder / 'masked'))}")
+    engine = SpladeRetriever(weights, encoder, collection)
     ids = [text["id"] for text in words.documents()]
     texts = [f"{text['title']} {text['text']}" for text in words.documents()]
     for topic, ranked in found(run, "SPLADE").items():
@@ -94,18 +102,19 @@ def test_splade_is_the_order_of_its_products(run: Run, folder: Path) -> None:
 
 def test_the_cross_encoder_reads_the_first_list(run: Run, folder: Path) -> None:
     checked = check_experiment(folder / "experiment.yaml", environ={})
-    engines = Engines(checked.collection)
-    settings = checked.plan.systems["BM25"].settings
-    lucene = engines.lucene(str(folder / "index"), settings)
+    memo = Memo()
+    plans, models = checked.plan.systems, Models()
+    sites = {name: site_of(plans[name], checked.collection, models, memo=memo) for name in ("BM25", "SPLADE")}
+    lucene = plans["BM25"].settings.engine.build(sites["BM25"])
     scorer = open_pair_scorer(str(folder / "cross"))
-    assert not isinstance(engines.splade(str(folder / "index"), settings, str(folder / "masked")), EmbeddingSource)
+    assert not isinstance(plans["SPLADE"].settings.engine.build(sites["SPLADE"]), EmbeddingSource)
     for topic, ranked in found(run, "cross-encoder").items():
         query = Query(checked.collection.topics[topic].query)
         pool = lucene.search(query, 20).ids
         texts = [f"{document.title} {document.text}" for document in map(lucene.document, pool)]
         of = dict(zip(pool, scorer.score(query.text, texts).tolist(), strict=True))
         assert [of[id] for id in ranked] == pytest.approx(sorted(of.values(), reverse=True)[:8], abs=1e-4)
-    engines.close()
+    close_all(memo)
 
 
 def test_everything_that_is_missing_is_named_before_anything_runs(folder: Path, tmp_path: Path) -> None:
@@ -119,11 +128,13 @@ def test_everything_that_is_missing_is_named_before_anything_runs(folder: Path, 
 
 
 def test_splade_has_to_be_named_and_read_what_it_was_built_from(folder: Path, tmp_path: Path, run: Run) -> None:
-    with pytest.raises(SettingsError, match="retriever splade needs `model: NAME`"):
-        check_experiment(words.write(tmp_path, words.EXPERIMENT + "  a: {system: splade}\n"), environ={})
-    for options in ("{system: mmr, options: {retriever: splade, model: m}}", "{system: cross-encoder}"):
-        with pytest.raises(SettingsError, match=r"systems\.a\.options"):
-            check_experiment(words.write(tmp_path, words.EXPERIMENT + f"  a: {options}\n"), environ={})
+    for told, fault in (
+        ("engine: splade", "engine.model: Field required"),
+        ("rerank: {kind: mmr, retriever: splade}", "rerank.retriever: unknown key of re-ranker 'mmr'"),
+        ("rerank: cross-encoder", "rerank.scorer: Field required"),
+    ):
+        with pytest.raises(SettingsError, match=re.escape(fault)):
+            check_experiment(words.write(tmp_path, words.EXPERIMENT + f"  a: {{{told}}}\n"), environ={})
     file = words.write(tmp_path, SYSTEMS.replace("FOLDER", str(folder)))
     with (tmp_path / "docs.jsonl").open("a", encoding="utf-8") as documents:
         documents.write('{"id": "d40", "title": "", "text": "one more"}\n')

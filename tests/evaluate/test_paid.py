@@ -145,8 +145,8 @@ def test_what_stands_at_the_top_holds_for_all(file: Path, server: LoopbackServer
     ("old", "new", "message"),
     [
         (
-            "{system: bm25}",
-            "{system: bm25, budget: {calls: 3}}",
+            "{profile: engine}",
+            "{profile: engine, budget: {calls: 3}}",
             "systems.plain.budget cannot be set: it is one for all",
         ),
         ("settings: {", "settings: {cache: here, ", "settings.cache cannot be set: it is one for all systems"),

@@ -23,7 +23,9 @@ from fairagent.evaluate.text_table import results_text
 from . import words
 
 MEASURES = "measures: ['nDCG(discount=log2-plus1)@10', 'AWRF(unknown=ignore)@10', 'AWRF(log=2)@10']\n"
-ORACLE = "  oracle, of a kind: {system: words, options: {order: exposure}, target: trec}\n"
+ORACLE = (
+    "  oracle, of a kind: {profile: engine, engine: {kind: words, order: exposure}, rerank: exposure, target: trec}\n"
+)
 EXPECTED = "expected: {plain: {'nDCG@10': 0.5}}\nabout: What it should show.\n"
 
 

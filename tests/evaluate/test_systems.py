@@ -5,25 +5,26 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from fairagent.errors import DataError, IndexMismatch, SettingsError, UsageError
-from fairagent.evaluate import engines
 from fairagent.evaluate.check import check_experiment
 from fairagent.evaluate.crew import threads
 from fairagent.evaluate.experiment import build_indexes, run_experiment
 from fairagent.evaluate.outcome import Outcome
+from fairagent.evaluate.plan import SystemPlan
 from fairagent.evaluate.run import Run
-from fairagent.evaluate.systems import KINDS, Parts
-from fairagent.evaluate.training import FOLDS, cross_fitted, fold_of
 from fairagent.rerank.base import Pool
 from fairagent.rerank.fa_star_ir import FAStarIRReranker
 from fairagent.rerank.protected import Place
+from fairagent.rerank.training import FOLDS, cross_fitted, fold_of
+from fairagent.retrieve import vectors
 from fairagent.retrieve.encoder import Embeddings
 from fairagent.settings import Settings
+from fairagent.settings.parts import BUILT_IN, read_part
+from fairagent.site import Site
 
 from . import words
 
@@ -34,22 +35,22 @@ seed: 3
 measures: [nDCG@8, AWRF(unknown=ignore)@8]
 settings: {index: INDEX, depth: 20, expansion: {terms: 5, documents: 3}}
 systems:
-  BM25: {system: bm25}
-  BM25 again: {system: bm25, reranking: {kind: fused}}
-  RM3: {system: rm3}
-  dense: {system: dense}
-  MMR: {system: mmr}
-  MMR, relevance alone: {system: mmr, options: {relevance: 1}}
-  MMR, groups: {system: mmr, options: {by: groups}}
-  MMR, embeddings: {system: mmr, options: {by: embeddings, retriever: dense}}
-  FA*IR: {system: fa-star-ir, options: {group: {gender: female}, alpha: 0.4}}
-  FA*IR, RM3: {system: fa-star-ir, options: {retriever: rm3}}
-  DELTR: {system: deltr, options: {iterations: 20, gamma: 0}}
-  DELTR, female: {system: deltr, options: {iterations: 20, gamma: 5, group: {gender: female}}}
-  DLF: {system: dlf}
-  Plackett-Luce: {system: plackett-luce}
+  BM25: {profile: engine}
+  BM25 again: {profile: engine, rerank: fused}
+  RM3: {profile: engine, engine: &rm3 {kind: rm3, documents: 3, terms: 5}}
+  dense: {profile: engine, engine: dense}
+  MMR: {profile: engine, rerank: mmr}
+  MMR, relevance alone: {profile: engine, rerank: {kind: mmr, relevance: 1}}
+  MMR, groups: {profile: engine, rerank: {kind: mmr, by: groups}}
+  MMR, embeddings: {profile: engine, engine: dense, rerank: {kind: mmr, by: embeddings}}
+  FA*IR: {profile: engine, rerank: {kind: fa-star-ir, group: {gender: female}, alpha: 0.4}}
+  FA*IR, RM3: {profile: engine, engine: *rm3, rerank: fa-star-ir}
+  DELTR: {profile: engine, rerank: {kind: deltr, iterations: 20, gamma: 0}}
+  DELTR, female: {profile: engine, rerank: {kind: deltr, iterations: 20, gamma: 5, group: {gender: female}}}
+  DLF: {profile: engine, rerank: dlf}
+  Plackett-Luce: {profile: engine, rerank: plackett-luce}
   agent: {}
-  agent, dense: {options: {retriever: dense}}
+  agent, dense: {engine: dense}
   agent, gender: {dimensions: [gender]}
   oracle: {target: trec}
 """
@@ -80,7 +81,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def run(folder: Path) -> Run:
     with pytest.MonkeyPatch.context() as patch, threads(2) as crew:
-        patch.setattr(engines, "encoder", lambda model: HashEncoder())
+        patch.setattr(vectors, "open_encoder", lambda model: HashEncoder())
         checked = check_experiment(folder / "experiment.yaml", environ={})
         told: list[tuple[str, int]] = []
         build_indexes(checked, lambda what, done: told.append((what, done)))
@@ -99,13 +100,11 @@ def ids(run: Run, system: str) -> list[list[str]]:
 
 
 def test_every_kind_is_tried(folder: Path, run: Run) -> None:
-    named = {system.kind for system in check_plan(folder).values()}
-    assert named == {name for name, kind in KINDS.items() if kind.build} - {
-        "words",
-        "run-file",
-        "splade",
-        "cross-encoder",
-    }
+    plans = check_plan(folder).values()
+    others = {"words", "run-file", "splade", "oracle", "adversarial", "okapi", "none"}
+    assert {plan.settings.engine.kind for plan in plans} == set(BUILT_IN["engine"]) - others
+    others = {"cross-encoder", "original", "chain"}
+    assert {plan.settings.rerank.kind for plan in plans} == set(BUILT_IN["rerank"]) - others
     assert not run.excluded.keys() - {"T19"}
     for system in run.systems:
         assert len(of(run, system)) == 19
@@ -113,9 +112,9 @@ def test_every_kind_is_tried(folder: Path, run: Run) -> None:
         assert all(hit.title for outcome in of(run, system) for hit in outcome.hits)
 
 
-def check_plan(folder: Path) -> dict[str, object]:
+def check_plan(folder: Path) -> dict[str, SystemPlan]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(engines, "encoder", lambda model: HashEncoder())
+        patch.setattr(vectors, "open_encoder", lambda model: HashEncoder())
         return dict(check_experiment(folder / "experiment.yaml", environ={}).plan.systems)
 
 
@@ -162,7 +161,7 @@ def test_groups_from_judgments_make_oracles_of_those_who_look_at_groups(tmp_path
 
 
 def test_an_index_of_something_else_is_a_problem(folder: Path, tmp_path: Path) -> None:
-    file = words.write(tmp_path, words.EXPERIMENT + f"  BM25: {{system: bm25, index: '{folder / 'index'}'}}\n")
+    file = words.write(tmp_path, words.EXPERIMENT + f"  BM25: {{profile: engine, index: '{folder / 'index'}'}}\n")
     with (tmp_path / "docs.jsonl").open("a", encoding="utf-8") as documents:
         documents.write('{"id": "d40", "title": "", "text": "one more"}\n')
     with pytest.raises(IndexMismatch, match="does not belong to collection 'words'"):
@@ -170,21 +169,19 @@ def test_an_index_of_something_else_is_a_problem(folder: Path, tmp_path: Path) -
 
 
 def test_two_analyzers_need_two_indexes(tmp_path: Path) -> None:
-    more = "  a: {system: bm25}\n  b: {system: bm25, retrieval: {analyzer: whitespace}}\n"
+    more = "  a: {profile: engine}\n  b: {profile: engine, analyzer: whitespace}\n"
     with pytest.raises(SettingsError, match="its analyzer is 'whitespace', that of 'plain' 'english'"):
         check_experiment(words.write(tmp_path, words.EXPERIMENT + more), environ={})
 
 
 def test_fa_star_ir_is_adjusted_exactly_or_as_the_library_does() -> None:
-    engine = SimpleNamespace(lucene=lambda folder, settings: None)
-    parts = Parts(None, Settings(), engine, "", 1, None)  # type: ignore[arg-type]
-    kind = KINDS["fa-star-ir"]
-    for options, compat in (({}, None), ({"compat": "library"}, "library")):
-        assert kind.build(parts, kind.options(**options)).agent.reranker.compat == compat
+    site = Site(None, Settings(), Path(), None)  # type: ignore[arg-type]
+    for told, compat in (({}, None), ({"compat": "library"}, "library")):
+        assert read_part("rerank", {"kind": "fa-star-ir", **told}).build(site).compat == compat
 
 
 def test_a_group_that_is_not_there(tmp_path: Path) -> None:
-    more = "  a: {system: fa-star-ir, options: {group: {era: old}}, dimensions: [gender]}\n"
+    more = "  a: {profile: engine, rerank: {kind: fa-star-ir, group: {era: old}}, dimensions: [gender]}\n"
     with pytest.raises(UsageError, match="'era' is none of the system's dimensions"):
         check_experiment(words.write(tmp_path, words.EXPERIMENT + more), environ={})
 

@@ -11,17 +11,17 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 
 from fairagent.evaluate.check import Checked, check_experiment
 from fairagent.evaluate.crew import threads
 from fairagent.evaluate.experiment import run_experiment
-from fairagent.evaluate.options import Options
 from fairagent.evaluate.run import Run
-from fairagent.evaluate.systems import KINDS, AsRetrieved, Kind, Parts, System, baseline
-from fairagent.rerank.exposure import ExposureReranker
-from fairagent.rerank.plackett_luce import PlackettLuceReranker
+from fairagent.settings import Part
+from fairagent.settings.parts import BUILT_IN
+from fairagent.site import Site
 from fairagent.types import Document, FloatArray, Query, Ranking
 
 SUBJECTS = ("judge", "singer", "painter", "miner", "nurse", "pilot", "writer", "cook", "runner", "tailor")
@@ -40,9 +40,9 @@ name: small experiment
 collection: collection.yaml
 seed: 7
 systems:
-  plain: {system: words}
-  fair: {system: words, options: {order: exposure}}
-  random: {system: words, options: {order: random}}
+  plain: {profile: engine, engine: words}
+  fair: {profile: engine, engine: {kind: words, order: exposure}, rerank: exposure}
+  random: {profile: engine, engine: {kind: words, order: random}, rerank: plackett-luce}
 """
 
 
@@ -112,18 +112,18 @@ class Words:
         return self.texts[id]
 
 
-class WordsOptions(Options):
+class WordsConfig(Part):
+    """`order` only tells systems apart: it is what `trouble` knows them by."""
+
+    kind: Literal["words"] = "words"
     order: str = "plain"
     delay: float = 0.0
 
-
-def build(parts: Parts, options: WordsOptions) -> System:
-    orders = {"plain": AsRetrieved(), "exposure": ExposureReranker(), "random": PlackettLuceReranker(1.0, parts.seed)}
-    engine = Words({document.id: document for document in parts.collection.documents()}, options.delay, options.order)
-    return baseline(parts, engine, orders[options.order], sees_groups=options.order == "exposure")
+    def build(self, site: Site) -> Words:
+        return Words({document.id: document for document in site.collection.documents()}, self.delay, self.order)
 
 
-KINDS["words"] = Kind(WordsOptions, build, indexed=False)
+BUILT_IN["engine"]["words"] = f"{__name__}:WordsConfig"
 
 
 def run(file: Path, folder: Path, workers: int = 2, *, new: bool = False, limit: int | None = None) -> Run:

@@ -32,10 +32,10 @@ seed: 7
 prices: {{tiny: {{input: 0.1, output: 0.3}}}}
 settings: {{index: '{index}', expansion: {{documents: 0}}, target: uniform, model: {{name: tiny}}}}
 systems:
-  plain: {{system: bm25}}
-  asked: {{refiner: llm, iterations: 3}}
-  asked more: {{refiner: llm, iterations: 4, drift: 2}}
-  asked warmly: {{refiner: llm, iterations: 3, model: {{temperature: 0.9}}}}
+  plain: {{profile: engine}}
+  asked: {{refine: llm, iterations: 3}}
+  asked more: {{refine: {{kind: llm, drift: 2}}, iterations: 4}}
+  asked warmly: {{refine: llm, iterations: 3, model: {{temperature: 0.9}}}}
 """
 
 PROGRAM = """\

@@ -25,8 +25,8 @@ collection: collection.yaml
 topics: 2
 settings: {{index: '{index}', expansion: {{documents: 0}}, target: uniform, model: {{name: tiny}}}}
 systems:
-  default: {{refiner: llm, iterations: 2}}
-  mine: {{refiner: llm, iterations: 2, prompts: mine}}
+  default: {{refine: llm, iterations: 2}}
+  mine: {{refine: llm, iterations: 2, prompts: mine}}
 """
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from fairagent.debias.lexicon import load_lexicon
-from fairagent.debias.signals import best, features, min_max, passing
+from fairagent.debias.signals import best, features, passing, scaled
 from fairagent.debias.theta import Theta, gradient, loss, project, step, target
 
 pytestmark = pytest.mark.shared
@@ -33,7 +33,7 @@ def test_every_case(golden: dict[str, Any]) -> None:
         phi = features(np.array(case["sim_query"])[kept], avoided[kept])
         start = np.array(case["theta_start"])
         assert phi == pytest.approx(np.array(case["phi"]), **EXACT)
-        assert min_max(phi.sum(axis=1)) == pytest.approx(np.array(case["u_hat"]), **EXACT)
+        assert scaled(phi.sum(axis=1)) == pytest.approx(np.array(case["u_hat"]), **EXACT)
         assert target(phi) == pytest.approx(np.array(case["target"]), **EXACT)
         assert loss(phi, start) == pytest.approx(case["loss_start"], **EXACT)
         assert gradient(phi, start) == pytest.approx(np.array(case["grad_start"]), **EXACT)

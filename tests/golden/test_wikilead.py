@@ -11,13 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fairagent.agent import FairAgent
-from fairagent.assemble import make_refiner, make_reranker, open_retriever
 from fairagent.collection import load_collection
 from fairagent.evaluate.topics import evaluate_topic, judged_topics, standard_measures
 from fairagent.measures import Log2Plus1, ndcg
+from fairagent.pipeline import build, open_site, with_settings
 from fairagent.retrieve.lucene import build_index
-from fairagent.settings import load_settings
+from fairagent.settings import Settings
 from fairagent.types import Query
 
 pytestmark = pytest.mark.shared
@@ -30,14 +29,16 @@ def wikilead(shared, tmp_path_factory):
     collection = load_collection(FILE)
     folder = tmp_path_factory.mktemp("wikilead") / "index"
     build_index(collection, folder)
-    retriever = open_retriever(collection, folder, load_settings(environ={}))
-    yield collection, retriever
+    site = open_site(collection, folder, Settings())
+    retriever = site.settings.engine.build(site)
+    yield site, retriever
     retriever.close()
 
 
 def test_bm25_is_that_of_the_collections_table(wikilead, shared):
     """Theirs: another BM25 (Snowball stemmer, another tokenizer), nDCG@20 with discount 1 / log2(rank + 1)."""
-    collection, retriever = wikilead
+    site, retriever = wikilead
+    collection = site.collection
     with (shared / "data" / "wikilead" / "bm25_baseline.tsv").open(encoding="utf-8") as file:
         table = {row["n"]: float(row["ndcg20"]) for row in csv.DictReader(file, delimiter="\t")}
     ours = {}
@@ -54,11 +55,9 @@ def test_bm25_is_that_of_the_collections_table(wikilead, shared):
 
 @pytest.mark.parametrize(("dimension", "product"), [("gender", 0.44), ("region", 0.34)])
 def test_the_defaults_reach_what_is_promised(wikilead, dimension, product):
-    collection, retriever = wikilead
-    settings = load_settings(overrides={"dimensions": [dimension]}, environ={})
-    agent = FairAgent(
-        collection, retriever, make_refiner(settings, retriever), make_reranker(settings, retriever), settings
-    )
+    site, _ = wikilead
+    collection = site.collection
+    agent = build(with_settings(site, Settings(dimensions=(dimension,))))
     plain, fair = [], []
     for topic in judged_topics(collection, dimension).counted:
         result = agent.search(collection.topics[topic])

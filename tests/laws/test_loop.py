@@ -130,7 +130,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 def test_the_trap_on_lucene(demo: tuple[Path, Path]) -> None:
     def opened(policy: str, kind: str, depth: int) -> Any:
-        return open_agent(*demo, candidates=policy, reranking={"kind": kind}, depth=depth, n=10)
+        return open_agent(*demo, candidates=policy, rerank=kind, depth=depth, n=10)
 
     union, best, fair = (
         opened("union", "original", 30),

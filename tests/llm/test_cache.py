@@ -19,7 +19,8 @@ from fairagent.errors import BackendUnavailable, ModelError, ReplyInvalid, Reply
 from fairagent.llm.base import ModelReply, ModelRequest, ask
 from fairagent.llm.cache import ReplyCache
 from fairagent.llm.disk import TextDisk
-from fairagent.llm.door import Door, Tally
+from fairagent.llm.door import Door
+from fairagent.llm.ledger import Ledger
 from fairagent.llm.reply import Reply
 from fairagent.testing import ScriptedModel
 from fairagent.types import Usage
@@ -323,8 +324,8 @@ def test_a_folder_with_other_things_is_left_alone(tmp_path: Path) -> None:
 # The door
 
 
-def door(script: object, cache: ReplyCache | None) -> tuple[Door, Scripted, Tally]:
-    model, tally = Scripted(script), Tally()  # type: ignore[arg-type]
+def door(script: object, cache: ReplyCache | None) -> tuple[Door, Scripted, Ledger]:
+    model, tally = Scripted(script), Ledger()  # type: ignore[arg-type]
     return Door(model, cache, tally), model, tally
 
 

@@ -24,7 +24,8 @@ from fairagent.llm import ModelRequest, StreamingModel, tell
 from fairagent.llm.base import ModelReply
 from fairagent.llm.budget import Budget
 from fairagent.llm.cache import ReplyCache
-from fairagent.llm.door import Door, Tally
+from fairagent.llm.door import Door
+from fairagent.llm.ledger import Ledger
 from fairagent.settings import BudgetSettings, Price
 from fairagent.testing import Answer, ScriptedModel, completion, error, streamed
 
@@ -259,7 +260,7 @@ class Stream(ScriptedModel):
 
 
 def test_a_finished_stream_is_kept_and_a_hit_yields_its_text(tmp_path: Path, told: list[str]) -> None:
-    cache, tally = ReplyCache(tmp_path / "cache"), Tally()
+    cache, tally = ReplyCache(tmp_path / "cache"), Ledger()
     model = Stream(["red and blue"])
     door = Door(model, cache, tally)
     assert isinstance(door, StreamingModel)
@@ -276,7 +277,7 @@ def test_a_finished_stream_is_kept_and_a_hit_yields_its_text(tmp_path: Path, tol
 
 def test_what_was_asked_for_as_a_whole_is_a_hit_for_a_stream(tmp_path: Path, told: list[str]) -> None:
     cache = ReplyCache(tmp_path / "cache")
-    door = Door(Stream(["red"]), cache, Tally())
+    door = Door(Stream(["red"]), cache, Ledger())
     door.complete(ASKED)
     assert door.stream(ASKED, told.append).cached
     assert told == ["red"]
@@ -284,7 +285,7 @@ def test_what_was_asked_for_as_a_whole_is_a_hit_for_a_stream(tmp_path: Path, tol
 
 
 def test_a_stream_that_failed_is_not_kept(tmp_path: Path, told: list[str]) -> None:
-    cache, tally = ReplyCache(tmp_path / "cache"), Tally()
+    cache, tally = ReplyCache(tmp_path / "cache"), Ledger()
     door = Door(Stream([ModelError("broke off"), "red"]), cache, tally)
     with pytest.raises(ModelError):
         door.stream(ASKED, told.append)
@@ -293,7 +294,7 @@ def test_a_stream_that_failed_is_not_kept(tmp_path: Path, told: list[str]) -> No
 
 
 def test_a_door_without_a_cache_streams(told: list[str]) -> None:
-    assert Door(Stream(["red and blue"]), None, Tally()).stream(ASKED, told.append).text == "red and blue"
+    assert Door(Stream(["red and blue"]), None, Ledger()).stream(ASKED, told.append).text == "red and blue"
     assert len(told) == 3
 
 

@@ -124,5 +124,5 @@ def test_the_public_names() -> None:
         "item_exposure", "normalized_expected_utility", "target_exposure",
         "Log2Max2", "Log2Plus1", "Measure", "Product", "Step", "Uniform", "awrf", "blend", "gaps",
         "group_exposure", "jensen_shannon", "joint_memberships", "kl", "kl_reverse", "known_part",
-        "most_underexposed", "ndcg", "parse_discount", "parse_measure", "total_variation",
+        "min_max", "most_underexposed", "ndcg", "parse_discount", "parse_measure", "total_variation",
     }  # fmt: skip

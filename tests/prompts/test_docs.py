@@ -9,6 +9,7 @@ import yaml
 
 from fairagent.prompts import Prompts, sandbox, source, variants
 from fairagent.refine.keywords import LONGEST_KEYWORD, MOST_KEYWORDS, REPLIES
+from fairagent.refine.llm import LlmConfig
 from fairagent.settings import Settings, validate
 
 GUIDE = (Path(__file__).resolve().parents[2] / "docs" / "prompts.md").read_text(encoding="utf-8")
@@ -47,13 +48,13 @@ def test_the_language_and_its_limits() -> None:
         assert limit in " ".join(text.split())
     keywords = section("What becomes of keywords")
     assert f"At most {MOST_KEYWORDS}, of at most {LONGEST_KEYWORD} characters" in keywords
-    assert f"`drift` ({Settings().drift:.1g})".replace("0.", ".") in keywords
+    assert f"`drift` ({LlmConfig().drift:.1g})".replace("0.", ".") in keywords
 
 
 def test_the_settings_shown_are_settings() -> None:
     first, _ = re.findall(r"^```yaml\n(.*?)^```$", GUIDE, re.DOTALL | re.MULTILINE)
     shown = validate(Settings, yaml.safe_load(first), "docs/prompts.md")
-    assert (shown.refiner, shown.prompts) == ("grounded", "few-shot")
+    assert (shown.refine.kind, shown.prompts) == ("grounded", "few-shot")
 
 
 def test_the_template_shown_can_be_read(tmp_path: Path) -> None:

@@ -19,7 +19,6 @@ from scripted import ranking
 
 from fairagent.refine.base import RefineState
 from fairagent.refine.feedback import FeedbackRefiner
-from fairagent.refine.none import NoRefiner
 from fairagent.retrieve.relevance_model import Postings
 from fairagent.types import Exposure, Group, Query, Term
 
@@ -148,11 +147,6 @@ def test_everything_was_tried() -> None:
 
 def test_the_state_knows_the_exposure_of_the_groups_dimension() -> None:
     assert state().exposure.dimension == "gender"
-
-
-def test_no_refiner_proposes_nothing_and_says_so() -> None:
-    proposed = NoRefiner().refine(state())
-    assert (proposed.terms, proposed.source, proposed.note) == ((), "none", "no refiner is set")
 
 
 def test_weights_are_terms_of_the_query() -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairagent.errors import DataError
-from fairagent.rerank.base import Pool, min_max, ordered
+from fairagent.rerank.base import Pool, ordered
 from fairagent.rerank.relevance import FusedReranker, OriginalReranker
 from fairagent.types import FloatArray, Query, Ranking
 
@@ -71,13 +71,6 @@ def test_no_candidates(reranker: OriginalReranker | FusedReranker) -> None:
 def test_a_score_that_is_no_number_is_no_score(reranker: type[OriginalReranker], score: float) -> None:
     with pytest.raises(DataError, match="score of document 'a' is"), np.errstate(invalid="ignore"):
         reranker(Scores(a=score, b=1)).rerank(pool(2, a=2, b=1))
-
-
-def test_min_max() -> None:
-    assert min_max(np.array([5.0, 3.0, 1.0])).tolist() == [1.0, 0.5, 0.0]
-    assert min_max(np.array([2.0, 2.0])).tolist() == [1.0, 1.0]
-    assert min_max(np.array([7.0])).tolist() == [1.0]
-    assert min_max(np.array([])).tolist() == []
 
 
 @given(st.lists(st.integers(-3, 3), max_size=12), st.integers(0, 15))

@@ -107,7 +107,6 @@ def test_a_package_without_its_jar_is_named(monkeypatch, tmp_path):
 def test_starting_again_does_nothing():
     start_java()
     start_java()
-    start_java("1g")
 
 
 # --- in a process of its own, since a process has one Java and for good
@@ -154,6 +153,17 @@ def test_indexing_and_searching_are_quiet(tmp_path):
     )
     done = run(script)
     assert (done.stdout, done.stderr, done.returncode) == ("", "", 0)
+
+
+@pytest.mark.parametrize(("environ", "megabytes"), [({}, 2048), ({"_JAVA_OPTIONS": "-Xmx96m"}, 96)])
+def test_the_heap_and_how_to_change_it(environ, megabytes):
+    script = """
+    from fairagent.retrieve.java import java_class, start_java
+    start_java()
+    print(java_class("java.lang.Runtime").getRuntime().maxMemory() // 2**20)
+    """
+    done = run(script, **environ)
+    assert (int(done.stdout), done.returncode) == (megabytes, 0)
 
 
 def test_a_java_started_by_another_library_without_lucene():

@@ -5,8 +5,8 @@
     FairFilterPostprocessor  takes biased nodes out of any retriever's list
     DebiasPostprocessor      chooses contexts with DebiasRAG, and adds counterfactual ones
     ExposurePostprocessor    re-ranks any retriever's list so that every group gets its share
-    LlamaIndexRetriever      any LlamaIndex retriever as the engine of a FairAgent
-    fair_agent               a FairAgent over one
+    LlamaIndexRetriever      any LlamaIndex retriever as the engine of a pipeline
+    fair_agent               the pipeline of your settings over one
 
 Importing this imports llama_index.core.
 """

@@ -15,14 +15,14 @@ from llama_index.core.schema import NodeWithScore, QueryBundle
 from fairagent.adapters.groups import Shares, groups_alone
 from fairagent.adapters.llama_index.groups import Keys, MetadataGroups, given
 from fairagent.adapters.llama_index.nodes import document_id, document_of, scores_of
-from fairagent.agent import FairAgent
-from fairagent.assemble import make_agent, resolve
 from fairagent.collection import Collection, Groups
-from fairagent.errors import BackendUnavailable, DataError, FairAgentError, UsageError
-from fairagent.exposure import dimensions_of
+from fairagent.errors import BackendUnavailable, DataError, FairAgentError, SettingsError, UsageError
+from fairagent.llm.models import Models
+from fairagent.pipeline import Pipeline, build, resolve, served
 from fairagent.retrieve.clock import engine_time
 from fairagent.retrieve.local import LocalTerms, local_bm25
 from fairagent.settings import Settings
+from fairagent.site import Site
 from fairagent.types import Document, FloatArray, Query, Ranking
 
 REMEMBERED = 50_000
@@ -121,25 +121,32 @@ def fair_agent(
     population: Shares | None = None,
     settings: Settings | Path | str | None = None,
     **overrides: Any,
-) -> FairAgent:
-    """A FairAgent whose engine is a LlamaIndex retriever.
+) -> Pipeline:
+    """The pipeline of the settings, with a LlamaIndex retriever as its engine.
 
     `groups` are a collection, its groups (a GroupTable), or metadata keys ({"author_gender": "gender"}); metadata need
     a `population` or a target that names all labels of each dimension: the shares that they have of the world, or
-    should get. Settings are as in `open_agent`; those of retrieval and expansion have no effect here. The refiner
-    `feedback` learns from the words of the texts that were retrieved.
+    should get. Settings are as in `open_agent`; those of engine, analyzer and expansion have no effect here. Whatever
+    reads the words of documents reads those of the texts that were retrieved.
 
         half = {"gender": {"female": 0.5, "male": 0.5}}
         agent = fair_agent(index.as_retriever(similarity_top_k=200), {"author_gender": "gender"}, target=half, n=10)
 
-    Raises SettingsError, and UsageError for metadata without labels or a dimension that there is not.
+    Raises SettingsError, also for parts that need an index of the collection, such as `rerank: {kind: mmr, by:
+    embeddings}`; and UsageError for metadata without labels or a dimension that there is not.
     """
     chosen = resolve(settings, overrides)
     engine = retriever if isinstance(retriever, LlamaIndexRetriever) else LlamaIndexRetriever(retriever)
     collection = _collection(engine, groups, population or {}, chosen)
-    for dimension in dimensions_of(collection, chosen):
-        collection.groups.labels(dimension)
-    return make_agent(collection, engine, chosen, LocalTerms(engine))
+    words = LocalTerms(engine)
+    models, seed = Models.of(chosen), chosen.sampling.seed
+    site = Site(collection, chosen, Path(), models, seed, engine=engine, words=words)
+    for slot in ("refine", "rerank"):
+        try:
+            getattr(chosen, slot).check(site)
+        except SettingsError as error:
+            raise SettingsError(f"{slot}: {getattr(chosen, slot)}: {error}") from None
+    return served(build(site))
 
 
 def _collection(
@@ -147,5 +154,5 @@ def _collection(
 ) -> Collection:
     if not isinstance(groups, Mapping):
         return groups_alone(groups, population)
-    known = {**population, **given(settings.target)}
+    known = {**population, **given(settings.target, groups.values())}
     return groups_alone(MetadataGroups(engine, groups, known), population)

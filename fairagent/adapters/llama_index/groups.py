@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
 from fairagent.adapters.groups import Shares
 from fairagent.collection.faults import listed, shown
+from fairagent.collection.targets import Given
 from fairagent.errors import DataError, UsageError
 from fairagent.retrieve.base import TextSource
+from fairagent.settings import Part
 from fairagent.types import Document, FloatArray
 
 Keys = Mapping[str, str]
@@ -101,10 +103,15 @@ def _weights(value: object) -> dict[str, float]:
     raise ValueError("no label")
 
 
-def given(target: Target) -> dict[str, Mapping[str, float]]:
-    """The dimensions of `target` whose shares stand in it."""
-    named = {} if isinstance(target, str) else target
-    return {dimension: shares for dimension, shares in named.items() if not isinstance(shares, str)}
+def given(target: Target | Part | Mapping[str, Part], dimensions: Iterable[str]) -> dict[str, Mapping[str, float]]:
+    """Those of the `dimensions` whose shares stand in the target."""
+    found = {}
+    for dimension in dimensions:
+        one = target.get(dimension) if isinstance(target, Mapping) else target
+        shares = one.shares if isinstance(one, Given) else one
+        if isinstance(shares, Mapping):
+            found[dimension] = shares
+    return found
 
 
 class Shelf:

@@ -126,7 +126,9 @@ class ExposurePostprocessor(BaseNodePostprocessor):
         found = Ranking(ids, scores_of(nodes))
         places = Ranking(tuple(map(str, range(len(nodes)))), found.scores)
         dimensions = collection.groups.dimensions
-        targets = tuple(make_target(target_of(self.target, name), name, collection, "", found).shares for name in dimensions)
+        targets = tuple(
+            make_target(target_of(self.target, name), name, collection, "", found).shares for name in dimensions
+        )
         rows = tuple(collection.groups.memberships(name, ids) for name in dimensions)
         query = Query(query_bundle.query_str if query_bundle else "")
         ranking = ExposureReranker(self.fairness, self.unlabeled).rerank(Pool(query, places, rows, targets, self.n))
@@ -137,4 +139,4 @@ class ExposurePostprocessor(BaseNodePostprocessor):
         """What `groups` says, with the nodes' own labels where they are to tell."""
         if not isinstance(self.groups, Mapping):
             return groups_alone(self.groups, {})
-        return groups_alone(MetadataGroups(shelf, self.groups, given(self.target)), {})
+        return groups_alone(MetadataGroups(shelf, self.groups, given(self.target, self.groups.values())), {})

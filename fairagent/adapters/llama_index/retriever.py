@@ -14,15 +14,15 @@ from llama_index.core.schema import NodeWithScore, QueryBundle
 
 from fairagent.adapters.llama_index.nodes import node_of
 from fairagent.adapters.llama_index.postprocess import FairFilterPostprocessor
-from fairagent.agent import FairAgent
 from fairagent.errors import UsageError
 from fairagent.filter import Filter
+from fairagent.pipeline import Pipeline
 from fairagent.retrieve.base import PassageSource, TextSource, texts_for
 from fairagent.types import SearchResult
 
 
 class FairRetriever(BaseRetriever):
-    """`FairAgent.search` as a LlamaIndex retriever: the same documents in the same order, with their texts.
+    """The search of a pipeline as a LlamaIndex retriever: the same documents in the same order, with their texts.
 
     A node's metadata hold its title, rank, score and groups; a model is shown the title alone. Of a collection in
     passages a node is a document with the passage that answers the query best. The agent refines its own queries: do
@@ -31,7 +31,7 @@ class FairRetriever(BaseRetriever):
 
     def __init__(
         self,
-        agent: FairAgent,
+        agent: Pipeline,
         on_result: Callable[[SearchResult], None] | None = None,
         callback_manager: CallbackManager | None = None,
     ) -> None:
@@ -45,7 +45,7 @@ class FairRetriever(BaseRetriever):
         super().__init__(callback_manager)
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        """What `FairAgent.search` finds, and what it raises."""
+        """What the pipeline's search finds, and what it raises."""
         found = self._agent.search(query_bundle.query_str)
         if self._on_result:
             self._on_result(found)
@@ -58,7 +58,7 @@ class FairRetriever(BaseRetriever):
 
 
 def fair_query_engine(
-    agent: FairAgent, llm: LLM | None = None, filter: Filter | None = None, **synthesis: Any
+    agent: Pipeline, llm: LLM | None = None, filter: Filter | None = None, **synthesis: Any
 ) -> RetrieverQueryEngine:
     """A LlamaIndex query engine over a fair ranking, with `filter` taking documents out of it if there is one.
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from fairagent.collection.leakage import refuse_overlap
 from fairagent.debias.avoid import read_avoid
 from fairagent.debias.lexicon import load_lexicon
+from fairagent.debias.stage import DebiasRAGConfig
 from fairagent.errors import SettingsError
 from fairagent.evaluate.answers.questions import Question, Task, read_questions
 from fairagent.evaluate.experiment_file import ExperimentFile, Questions
@@ -19,8 +20,8 @@ from fairagent.evaluate.stereotypes.section import MEASURES as CHOICES
 OF_RANKINGS = ("measures", "dimensions", "per_group")
 """Keys of the file by which rankings are judged."""
 OF_ANSWERS = {
-    "answering": "the model answers, with the prompt of the benchmark",
-    "attribution": "answers are graded and nothing else",
+    "generate": "the model answers, with the prompt of the benchmark",
+    "attribute": "answers are graded and nothing else",
 }
 """Settings of answers that make no difference here, and why."""
 
@@ -57,10 +58,10 @@ def check_debiasing(systems: Mapping[str, SystemPlan], questions: Sequence[Quest
     """That libraries and lexicons can be read, and that no library holds what is asked; adds what is wrong."""
     asked = [text for one in questions for text in (one.query, *(one.item.sentences if one.item else ()))]
     for name, system in systems.items():
-        chosen = system.settings.debiasing
-        if not system.debiases:
+        chosen = system.settings.debias
+        if not system.debiases or not isinstance(chosen, DebiasRAGConfig):
             continue
-        where = f"systems.{name}.debiasing"
+        where = f"systems.{name}.debias"
         if not chosen.library:
             problems.add(SettingsError, f"{where}: `library` is missing: name the file of passages to avoid")
             continue

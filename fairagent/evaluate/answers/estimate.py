@@ -1,41 +1,23 @@
 """What answering an experiment's questions will ask of language models, at most.
 
-Every document is taken to be as long as a model is ever shown one, the filter's second step to be asked about each, and
-the judge about every answer.
+Every document is taken to be as long as a model is ever shown one, and the judge to be asked about every answer.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
-from fairagent.debias.synthesis import PROMPT as REWRITING
 from fairagent.evaluate.answers.asking import PROMPT
 from fairagent.evaluate.answers.grading import PROMPTS as JUDGES
 from fairagent.evaluate.answers.questions import Question, Task
-from fairagent.evaluate.plan import NO_RETRIEVAL, Plan, SystemPlan
-from fairagent.filter.fair import steps
-from fairagent.filter.pages import LONGEST_TEXT, LONGEST_TITLE, Page, as_data, batches, call_ids
+from fairagent.evaluate.plan import Plan, SystemPlan
+from fairagent.filter.pages import LONGEST_TITLE
 from fairagent.llm.base import estimate_tokens
 from fairagent.prompts import Prompts
+from fairagent.prompts.calls import LETTER, Calls, Case
 from fairagent.settings import ModelSettings
 from fairagent.stereotypes.choice import PROMPT as CHOOSING
 from fairagent.stereotypes.files import READERS as CHOICES
-
-LONGEST_REWRITTEN = 400
-"""Characters of a passage of an avoid library, which is a sentence or two, at most."""
-LETTER = "x"
-"""What stands for the letters of texts that are not known yet; a token is four of them."""
-
-
-@dataclass(frozen=True, slots=True)
-class Calls:
-    """So many calls of one model, and the tokens that it reads and writes in them together."""
-
-    model: ModelSettings
-    calls: int
-    input_tokens: int
-    output_tokens: int
 
 
 def answering(system: SystemPlan, plan: Plan, of_id: Mapping[str, Question]) -> Iterator[Calls]:
@@ -45,17 +27,10 @@ def answering(system: SystemPlan, plan: Plan, of_id: Mapping[str, Question]) -> 
         return
     questions = [of_id[id] for id in plan.topics]
     prompts, settings = Prompts(system.settings.prompts), system.settings
+    case = Case(settings, prompts, [question.query for question in questions])
     if system.filters:
-        for step in steps(settings.filtering.utility):
-            title, text = LETTER * LONGEST_TITLE, LETTER * LONGEST_TEXT
-            for batch in batches([Page("", title, text)] * settings.context.documents, settings.filtering.batch):
-                documents = as_data(call_ids(step, [""], batch), batch)
-                yield _calls(prompts, step, settings.model, questions, documents=documents)
-    if REWRITING in system.prompts:
-        chosen = settings.debiasing
-        text = LETTER * LONGEST_REWRITTEN
-        for _ in range(chosen.k):
-            yield _calls(prompts, REWRITING, settings.model, questions, text=text, count=chosen.rewrites)
+        yield from settings.filter.worst_case(case)
+    yield from settings.debias.worst_case(case)
     if asked.task in CHOICES:
         if not system.local:
             yield _choosing(system, prompts, questions)
@@ -71,8 +46,7 @@ def answering(system: SystemPlan, plan: Plan, of_id: Mapping[str, Question]) -> 
 def _choosing(system: SystemPlan, prompts: Prompts, questions: list[Question]) -> Calls:
     """One call for each item; its sentences are shown with all of the context."""
     settings = system.settings
-    without = system.kind == NO_RETRIEVAL and not system.debiases
-    context = None if without else LETTER * 4 * settings.context.tokens
+    context = None if system.without_context else LETTER * 4 * settings.context.tokens
     around = estimate_tokens(*(text for _, text in prompts.render(CHOOSING, sentences=[], context=context, opening="")))
     items = [question.item for question in questions if question.item]
     read = sum(around + estimate_tokens(*item.sentences, item.query) for item in items)
@@ -82,7 +56,7 @@ def _choosing(system: SystemPlan, prompts: Prompts, questions: list[Question]) -
 
 def _shown(system: SystemPlan, task: Task) -> dict[str, object]:
     """What a question is asked with, besides its words."""
-    if system.kind == NO_RETRIEVAL and not system.debiases:
+    if system.without_context:
         return {"documents": None, "brief": task == "accuracy"}
     context = system.settings.context
     text = LETTER * 4 * (context.tokens // context.documents)

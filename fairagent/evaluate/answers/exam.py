@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
@@ -10,19 +10,19 @@ from typing import cast
 
 from fairagent.agent import FairAgent
 from fairagent.answer import Answerer
-from fairagent.assemble import make_debiasing, make_filter
+from fairagent.collection import Collection
 from fairagent.debias.stage import DebiasRAG
-from fairagent.errors import BudgetExceeded, ModelError
 from fairagent.evaluate.answers.asking import Asker
 from fairagent.evaluate.answers.grading import Grade, Grader
 from fairagent.evaluate.answers.questions import Graded, Question, read_questions
 from fairagent.evaluate.judge import step_record
 from fairagent.evaluate.outcome import AnswerRecord, DebiasRecord, HitRecord, Outcome, took
-from fairagent.evaluate.plan import Plan, QuestionsPlan, SystemPlan
-from fairagent.evaluate.systems import System
+from fairagent.evaluate.plan import Plan, QuestionsPlan
+from fairagent.evaluate.systems import System, site_of
 from fairagent.llm.models import Models
-from fairagent.prompts import Prompts
-from fairagent.types import Answer, AnswerResult, Debiased, Document, Topic, Usage
+from fairagent.pipeline import build_contexts
+from fairagent.site import Site
+from fairagent.types import Answer, AnswerResult, Debiased, Filtered, SearchResult, Topic, Usage
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,9 @@ class Examinee:
     def answer(self, question: Question) -> tuple[Answer, Usage, AnswerResult | None, Debiased | None]:
         """The answer to a question, what all of it took, and what it came from."""
         if self.agent is None:
-            return answered_alone(question.query, self.debiasing, lambda made: self.asker.ask(question.query, made))
+            made = self.debiasing.apply(question.query, ()) if self.debiasing else None
+            answer = self.asker.ask(question.query, made.documents if made else None)
+            return answer, answer.usage + (made.usage if made else Usage()), None, made
         found = self.agent.answer(Topic(question.id, question.query))
         return found.answer, found.usage, found, found.debiased
 
@@ -54,9 +56,19 @@ class Exam:
     systems: Mapping[str, Examinee]
 
     @classmethod
-    def open(cls, plan: Plan, asked: QuestionsPlan, systems: Mapping[str, System], models: Models) -> Exam:
+    def open(
+        cls,
+        plan: Plan,
+        asked: QuestionsPlan,
+        collection: Collection,
+        systems: Mapping[str, System],
+        models: Models,
+    ) -> Exam:
         """The exam of an experiment; a system that is not among `systems` does not search."""
-        examinees = {name: _examinee(system, asked, systems.get(name), models) for name, system in plan.systems.items()}
+        examinees = {
+            name: _examinee(site_of(system, collection, models), asked, systems.get(name))
+            for name, system in plan.systems.items()
+        }
         return cls(read_questions(asked.task, Path(asked.path)), examinees)
 
     def topic(self, id: str) -> Topic:
@@ -68,11 +80,7 @@ class Exam:
         started = perf_counter()
         question, examinee = self.questions[id], self.systems[system]
         answer, usage, found, debiased = examinee.answer(question)
-        try:
-            grade = examinee.grader.grade(question, answer.text)
-        except (ModelError, BudgetExceeded) as error:
-            error.usage = usage + error.usage
-            raise
+        grade = examinee.grader.grade(question, answer.text)
         value: dict[str, float] = {examinee.grader.task: grade.value}
         trace = found.search.trace if found else None
         return Outcome(
@@ -80,10 +88,10 @@ class Exam:
             query=question.query,
             system=system,
             values={"": value, question.kind: value} if question.kind else {"": value},
-            hits=found_hits(found),
+            hits=found_hits(found.search if found else None),
             exposures=(),
             steps=tuple(map(step_record, trace.steps)) if trace else (),
-            stopped=trace.stopped if trace and examinee.agent and examinee.agent.settings.iterations else "",
+            stopped=trace.stopped if trace else "",
             **took(usage + grade.usage),
             oracle=bool(trace and trace.oracle and examinee.sees_groups),
             seconds=perf_counter() - started,
@@ -92,48 +100,28 @@ class Exam:
         )
 
 
-def _examinee(system: SystemPlan, asked: QuestionsPlan, searching: System | None, models: Models) -> Examinee:
-    settings, prompts = system.settings, Prompts(system.settings.prompts)
-    model = models.open(settings.model)
-    asker = Asker(model, prompts, asked.task == "accuracy", settings.context.order)
-    grader = Grader(cast(Graded, asked.task), models.open(asked.judge or settings.model), prompts)
-    debiasing = make_debiasing(settings, lambda: model, prompts)
+def _examinee(site: Site, asked: QuestionsPlan, searching: System | None) -> Examinee:
+    settings, model = site.settings, site.model
+    asker = Asker(model, site.prompts, asked.task == "accuracy", settings.context.order)
+    grader = Grader(cast(Graded, asked.task), site.models.open(asked.judge or settings.model), site.prompts)
     if searching is None:
-        return Examinee(None, asker, grader, debiasing=debiasing)
-    filter = make_filter(settings, lambda: model, prompts)
-    answerer = Answerer(asker, filter, None, settings.context.documents, settings.context.tokens, debiasing)
+        return Examinee(None, asker, grader, debiasing=settings.debias.build(site))
+    answerer = Answerer(asker, build_contexts(replace(searching.site, engine=searching.agent.retriever)))
     return Examinee(replace(searching.agent, answerer=lambda: answerer), asker, grader, searching.sees_groups)
 
 
-def answered_alone(
-    query: str, debiasing: DebiasRAG | None, answer: Callable[[Sequence[Document] | None], Answer]
-) -> tuple[Answer, Usage, None, Debiased | None]:
-    """What `answer` says without a search: from the contexts that `debiasing` makes, or where there is none, from None.
-
-    And what both took, no result of a search, and how the contexts came about.
-    """
-    made = debiasing.apply(query, ()) if debiasing else None
-    spent = made.usage if made else Usage()
-    try:
-        answered = answer(made.documents if made else None)
-    except (ModelError, BudgetExceeded) as error:
-        error.usage = spent + error.usage
-        raise
-    return answered, spent + answered.usage, None, made
-
-
-def found_hits(found: AnswerResult | None) -> tuple[HitRecord, ...]:
+def found_hits(found: SearchResult | None) -> tuple[HitRecord, ...]:
     """The documents that were retrieved; nobody has judged what is relevant."""
-    hits = found.search.hits if found else ()
+    hits = found.hits if found else ()
     return tuple(HitRecord(hit.id, hit.title, hit.score, False, hit.groups) for hit in hits)
 
 
 def _record(answer: Answer, grade: Grade, found: AnswerResult | None, debiased: Debiased | None) -> AnswerRecord:
     grader = "model" if grade.judged else "rule"
-    return AnswerRecord(answer.text, grader, removed_ids(found), DebiasRecord.of(debiased))
+    return AnswerRecord(answer.text, grader, removed_ids(found.filtered if found else None), DebiasRecord.of(debiased))
 
 
-def removed_ids(found: AnswerResult | None) -> tuple[str, ...]:
+def removed_ids(filtered: Filtered | None) -> tuple[str, ...]:
     """The ids of the documents that the filter took out."""
-    verdicts = found.filtered.verdicts if found and found.filtered else ()
+    verdicts = filtered.verdicts if filtered else ()
     return tuple(verdict.id for verdict in verdicts if not verdict.kept)

@@ -44,20 +44,19 @@ LAMP_KINDS = ("okapi", "dense", "splade")
 def check_rows(systems: Mapping[str, SystemPlan], section: FairRag, problems: Problems) -> None:
     """Add what is wrong with the systems that rankings are drawn from."""
     for name, system in systems.items():
-        attribution = system.settings.attribution.kind
-        if system.settings.debiasing.kind != "none":
-            message = f"systems.{name}.debiasing: cannot be set: it is about what is drawn, and adds nothing to that"
+        attribution = system.settings.attribute.kind
+        if system.settings.debias.kind != "none":
+            message = f"systems.{name}.debias: cannot be set: it is about what is drawn, and adds nothing to that"
             problems.add(SettingsError, message)
         if not section.lamp:
             if attribution == "none":
-                message = f"systems.{name}: attribution.kind is none, and EAR and EAE-D are about what answers rest on"
+                message = f"systems.{name}: attribute is none, and EAR and EAE-D are about what answers rest on"
                 problems.add(UsageError, message)
             continue
-        if system.kind not in LAMP_KINDS:
-            message = f"systems.{name}.system: LaMP's items are scored by {listed(LAMP_KINDS)}, not by {system.kind!r}"
+        if system.settings.engine.kind not in LAMP_KINDS:
+            kind = system.settings.engine.kind
+            message = f"systems.{name}.engine: LaMP's items are scored by {listed(LAMP_KINDS)}, not by {kind!r}"
             problems.add(SettingsError, message)
         if attribution == "citations":
-            message = (
-                f"systems.{name}: LaMP's answers cite nothing; set attribution.kind to nli, judge, embeddings or none"
-            )
+            message = f"systems.{name}: LaMP's answers cite nothing; set attribute to nli, judge, embeddings or none"
             problems.add(UsageError, message)

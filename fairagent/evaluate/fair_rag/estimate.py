@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from fairagent.evaluate.answers.estimate import LETTER, Calls
 from fairagent.evaluate.check import Checked
 from fairagent.evaluate.fair_rag.asking import TOKENS
 from fairagent.evaluate.fair_rag.lamp import generators, lamp_of
@@ -14,6 +13,7 @@ from fairagent.filter.fair import steps
 from fairagent.filter.pages import LONGEST_TITLE
 from fairagent.llm.base import estimate_tokens
 from fairagent.prompts import Prompts
+from fairagent.prompts.calls import LETTER, Calls
 
 
 def drawing(system: SystemPlan, checked: Checked) -> Iterator[Calls]:

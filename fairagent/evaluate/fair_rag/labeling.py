@@ -17,7 +17,6 @@ import numpy as np
 from fairagent.collection.faults import listed
 from fairagent.collection.lamp import Item, Lamp, LampQuestion
 from fairagent.errors import DataError
-from fairagent.evaluate.answers.estimate import Calls
 from fairagent.evaluate.crew import Crew
 from fairagent.evaluate.fair_rag.asking import NO_ANSWER, TOKENS, answer_from, messages_for
 from fairagent.evaluate.fair_rag.labels import FEWEST, FORMAT, Key, Label, Labels, head_line, read_lines, to_line
@@ -28,6 +27,7 @@ from fairagent.llm import Model
 from fairagent.llm.base import estimate_tokens
 from fairagent.measures.answers import StringUtility
 from fairagent.prompts import Prompts
+from fairagent.prompts.calls import Calls
 from fairagent.settings import ModelSettings
 
 

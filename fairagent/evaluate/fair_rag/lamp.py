@@ -16,9 +16,9 @@ from fairagent.evaluate.fair_rag.labels import FEWEST, Labels
 from fairagent.evaluate.fair_rag.rows import generator
 from fairagent.evaluate.fair_rag.section import LampFiles
 from fairagent.evaluate.fingerprint import of_model
-from fairagent.files import file_name
 from fairagent.evaluate.plan import SystemPlan
 from fairagent.evaluate.problems import Problems
+from fairagent.files import file_name
 from fairagent.prompts import Prompts
 from fairagent.types import Document, Topic
 

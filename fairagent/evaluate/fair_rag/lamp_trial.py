@@ -12,26 +12,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fairagent.assemble import make_attributor
 from fairagent.attribute import Attributor
 from fairagent.collection import Collection
 from fairagent.collection.lamp import LampQuestion
-from fairagent.errors import BudgetExceeded, ModelError
-from fairagent.evaluate.engines import encoder
 from fairagent.evaluate.fair_rag.asking import answer_from
 from fairagent.evaluate.fair_rag.drawing import most_exposed, rankings
 from fairagent.evaluate.fair_rag.lamp import generators, lamp_of, read_labels
 from fairagent.evaluate.fair_rag.rows import generator
 from fairagent.evaluate.fair_rag.section import Draws, FairRag, LampFiles
 from fairagent.evaluate.fair_rag.values import Drawn, values
-from fairagent.evaluate.once import Once
 from fairagent.evaluate.outcome import HitRecord, Outcome, took
 from fairagent.evaluate.plan import Plan
+from fairagent.evaluate.systems import site_of
 from fairagent.llm import Model
 from fairagent.llm.models import Models
+from fairagent.memo import Memo
 from fairagent.prompts import Prompts
 from fairagent.retrieve.profiles import score_items
-from fairagent.retrieve.splade_encoder import SpladeEncoder
+from fairagent.retrieve.splade import SpladeConfig
+from fairagent.retrieve.vectors import DenseConfig, encoder
 from fairagent.types import Document, FloatArray, Topic, Usage
 
 
@@ -58,7 +57,7 @@ class LampTrial:
     seed: int
     questions: Mapping[str, LampQuestion]
     rows: Mapping[str, Row]
-    _scored: Once[FloatArray] = field(default_factory=Once)
+    _scored: Memo = field(default_factory=Memo)
 
     @classmethod
     def open(cls, plan: Plan, section: FairRag, files: LampFiles, collection: Collection, models: Models) -> LampTrial:
@@ -66,19 +65,18 @@ class LampTrial:
         lamp = lamp_of(collection)
         labels = read_labels(generators(plan.systems, lamp, files, os.environ))
         useful = {key: {id: of.useful(id) for id in of.gains} for key, of in labels.items()}
-        made: Once[Any] = Once()
+        memo = Memo()
         rows = {}
         for name, system in plan.systems.items():
             assert system.draws  # every row of such an experiment has them
-            settings = system.settings
-            prompts, model = Prompts(settings.prompts), models.open(settings.model)
-            engine: Any = "okapi"
-            if system.kind != "okapi":
-                open_model = SpladeEncoder if system.kind == "splade" else encoder
-                engine = made.get(system.options["model"], partial(open_model, system.options["model"]))
-            opened = partial(models.open, settings.model)
-            attributor = made.get((system.draws.system, ""), partial(make_attributor, settings, opened, prompts))
-            rows[name] = Row(engine, system.draws, model, prompts, attributor, useful[generator(system)])
+            site, engine = site_of(system, collection, models, memo=memo), system.settings.engine
+            scorer: Any = "okapi"
+            if isinstance(engine, DenseConfig):
+                scorer = encoder(site, engine.encoder)
+            elif isinstance(engine, SpladeConfig):
+                scorer = engine.encoder(site)
+            attributor = memo.get(("attributor", system.draws.system), partial(system.settings.attribute.build, site))
+            rows[name] = Row(scorer, system.draws, site.model, site.prompts, attributor, useful[generator(system)])
         return cls(section, plan.seed, {question.id: question for question in lamp.questions}, rows)
 
     def topic(self, id: str) -> Topic:
@@ -125,17 +123,13 @@ class LampTrial:
             if ranking in known:
                 continue
             items = [question.items[item] for item in ranking]
-            try:
-                answer = answer_from(row.model, row.prompts, question, items)
-                spent = spent + answer.usage
-                weights = None
-                if row.attributor:
-                    documents = [Document(item.id, item.text) for item in items]
-                    attribution = row.attributor.attribute(question.query, answer, documents)
-                    spent, weights = spent + attribution.usage, attribution.weights
-            except (ModelError, BudgetExceeded) as error:
-                error.usage = spent + error.usage
-                raise
+            answer = answer_from(row.model, row.prompts, question, items)
+            spent = spent + answer.usage
+            weights = None
+            if row.attributor:
+                documents = [Document(item.id, item.text) for item in items]
+                attribution = row.attributor.attribute(question.query, answer, documents)
+                spent, weights = spent + attribution.usage, attribution.weights
             worth = utility(answer.text, [question.gold])
             known[ranking] = (utility.upper - worth if utility.lower_is_better else worth), weights
         answered = [known[ranking] for ranking in map(tuple, found.tolist())]

@@ -43,17 +43,10 @@ def _drawn(system: SystemPlan, alpha: float | None, oracle: bool = False) -> Sys
 
 def _prompts(system: SystemPlan, section: FairRag) -> tuple[str, ...]:
     """The templates that answers, their filter and their attribution are asked with."""
-    from fairagent.attribute.judge import PROMPT as ATTRIBUTING
-    from fairagent.filter.fair import steps
-    from fairagent.generate.llm import PROMPT as ANSWERING
-
     settings = system.settings
-    attributing = (ATTRIBUTING,) if settings.attribution.kind == "judge" else ()
     if section.lamp:
-        return (parse_task(section.lamp.task).prompt, *attributing)
-    filtering = steps(settings.filtering.utility) if settings.filtering.kind == "fair" else ()
-    answering = (ANSWERING,) if settings.answering.kind == "llm" else ()
-    return (*filtering, *answering, *attributing)
+        return (parse_task(section.lamp.task).prompt, *settings.attribute.templates)
+    return (*settings.filter.templates, *settings.generate.templates, *settings.attribute.templates)
 
 
 def row_name(system: str, alpha: float | None) -> str:
@@ -68,7 +61,7 @@ def row_name(system: str, alpha: float | None) -> str:
 def generator(system: SystemPlan) -> str:
     """What tells one generator from another: who answers, and how it is asked."""
     settings = system.settings
-    return f"{settings.answering.model_dump_json()} {settings.model.model_dump_json()} {settings.prompts}"
+    return f"{settings.generate.model_dump_json()} {settings.model.model_dump_json()} {settings.prompts}"
 
 
 def rivals(name: str, systems: Mapping[str, SystemPlan], section: FairRag) -> Iterator[str]:

@@ -12,24 +12,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairagent.answer import Answerer
-from fairagent.assemble import make_answerer
 from fairagent.collection import make_target
-from fairagent.errors import BudgetExceeded, ModelError
 from fairagent.evaluate.fair_rag.drawing import most_exposed, rankings
 from fairagent.evaluate.fair_rag.section import Draws, FairRag
 from fairagent.evaluate.fair_rag.values import Drawn, values
 from fairagent.evaluate.judge import Judge, group_shares, step_record
-from fairagent.evaluate.once import Once
 from fairagent.evaluate.outcome import Outcome, took
 from fairagent.evaluate.plan import Plan
 from fairagent.evaluate.systems import System
 from fairagent.evaluate.topics import TARGET
 from fairagent.exposure import ExposureMeter
+from fairagent.found import hits_of
 from fairagent.generate import ExtractiveGenerator, fit
-from fairagent.llm.models import Models
 from fairagent.measures import DIVERGENCES, Uniform, jensen_shannon
+from fairagent.memo import Memo
+from fairagent.pipeline import build_answerer
 from fairagent.query import as_query
-from fairagent.result import hits_of
 from fairagent.retrieve.base import texts_for
 from fairagent.types import Document, Exposure, FloatArray, Query, Ranking, SearchResult, Topic, Usage
 
@@ -62,19 +60,17 @@ class FairRagTrial:
     section: FairRag
     seed: int
     rows: Mapping[str, Row]
-    _found: Once[Found] = field(default_factory=Once)
+    _found: Memo = field(default_factory=Memo)
 
     @classmethod
-    def open(
-        cls, plan: Plan, section: FairRag, judge: Judge, systems: Mapping[str, System], models: Models
-    ) -> FairRagTrial:
+    def open(cls, plan: Plan, section: FairRag, judge: Judge, systems: Mapping[str, System]) -> FairRagTrial:
         """The trial of an experiment over a collection."""
         answerers: dict[str, Answerer] = {}
         rows = {}
         for name, system in plan.systems.items():
             assert system.draws  # every row of such an experiment has them
             if system.draws.system not in answerers:
-                answerer = make_answerer(system.settings, systems[name].agent.retriever, models)
+                answerer = build_answerer(replace(systems[name].site, engine=systems[name].agent.retriever))
                 answerers[system.draws.system] = _remembering(answerer)
             rows[name] = Row(systems[name], answerers[system.draws.system], system.draws)
         return cls(judge, section, plan.seed, rows)
@@ -87,15 +83,11 @@ class FairRagTrial:
         """What one topic comes to in one row; raises what searching and answering raise."""
         started = perf_counter()
         row, query = self.rows[system], as_query(self.topic(id))
-        found = self._found.get((row.draws.system, id), lambda: self._search(row.system, id))
+        found: Found = self._found.get((row.draws.system, id), lambda: self._search(row.system, id))
         items, useful = self._items(id, found.pool)
         lists = rankings(row.draws, found.pool.scores, useful, self.section, self.seed, id)
         spent = found.search.trace.usage
-        try:
-            utilities, rested_on, usage = self._answered(row, query, items, useful, lists)
-        except (ModelError, BudgetExceeded) as error:
-            error.usage = spent + error.usage
-            raise
+        utilities, rested_on, usage = self._answered(row, query, items, useful, lists)
         drawn = Drawn(lists, useful, utilities, rested_on)
         meter = self._meter(id)
         shown = meter.weigh(items, drawn.exposure)
@@ -120,7 +112,7 @@ class FairRagTrial:
             ),
             exposures=tuple(map(group_shares, shown)),
             steps=tuple(map(step_record, trace.steps)),
-            stopped=trace.stopped if row.system.agent.settings.iterations else "",
+            stopped=trace.stopped,
             **took(spent + usage),
             oracle=row.draws.oracle or (trace.oracle and row.system.sees_groups),
             seconds=perf_counter() - started,
@@ -128,8 +120,8 @@ class FairRagTrial:
         )
 
     def _search(self, system: System, id: str) -> Found:
-        search, pool = system.agent.candidates(self.topic(id), self.section.pool)
-        return Found(search, pool)
+        found = system.agent.find(self.topic(id), self.section.pool)
+        return Found(found.result(found.pool), found.pool)
 
     def _items(self, id: str, pool: Ranking) -> tuple[tuple[str, ...], NDArray[np.bool_]]:
         """The topic's items, the pool first, then what is useful and was not found; and which are useful, (n,)."""
@@ -151,11 +143,7 @@ class FairRagTrial:
         for ranking in found.tolist():
             if (key := tuple(ranking)) in weights:
                 continue
-            try:
-                weights[key], usage = _rests_on(answerer, query, [texts[item] for item in key])
-            except (ModelError, BudgetExceeded) as error:
-                error.usage = spent + error.usage
-                raise
+            weights[key], usage = _rests_on(answerer, query, [texts[item] for item in key])
             spent = spent + usage
         rested_on = np.array([weights[tuple(ranking)] for ranking in found.tolist()])
         fit = max(1, min(self.section.k, int(useful.sum())))
@@ -178,19 +166,15 @@ def _rests_on(answerer: Answerer, query: Query, documents: Sequence[Document]) -
     assert answerer.attributor  # checked before
     spent = Usage()
     kept: tuple[Document, ...] = tuple(documents)
-    try:
-        if answerer.filter:
-            filtered = answerer.filter.filter(query.text, documents)
-            kept, spent = filtered.documents, filtered.usage
-        context, _ = fit(kept, answerer.tokens)
-        answer = answerer.generator.answer(query, context)
-        spent = spent + answer.usage
-        attribution = answerer.attributor.attribute(query.text, answer, context)
-    except (ModelError, BudgetExceeded) as error:
-        error.usage = spent + error.usage
-        raise
+    if answerer.contexts.filter:
+        filtered = answerer.contexts.filter.filter(query.text, documents)
+        kept, spent = filtered.documents, filtered.usage
+    context, _ = fit(kept, answerer.contexts.tokens)
+    answer = answerer.generator.answer(query, context)
+    attribution = answerer.attributor.attribute(query.text, answer, context)
     found = dict(zip((document.id for document in context), attribution.weights.tolist(), strict=True))
-    return np.array([found.get(document.id, 0.0) for document in documents]), spent + attribution.usage
+    weights = np.array([found.get(document.id, 0.0) for document in documents])
+    return weights, spent + answer.usage + attribution.usage
 
 
 def _remembering(answerer: Answerer) -> Answerer:

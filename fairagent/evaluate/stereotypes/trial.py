@@ -3,81 +3,75 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, field
 from pathlib import Path
 from time import perf_counter
 
 import numpy as np
 
-from fairagent.answer import Answerer
-from fairagent.assemble import make_debiasing, make_filter
-from fairagent.debias.stage import DebiasRAG
+from fairagent.agent import FairAgent
+from fairagent.answer import Contexts
+from fairagent.collection import Collection
 from fairagent.errors import DataError
-from fairagent.evaluate.answers.exam import answered_alone, found_hits, removed_ids
+from fairagent.evaluate.answers.exam import found_hits, removed_ids
 from fairagent.evaluate.answers.questions import Question, read_questions
 from fairagent.evaluate.judge import step_record
 from fairagent.evaluate.outcome import AnswerRecord, ChoiceRecord, DebiasRecord, Outcome, took
 from fairagent.evaluate.plan import Plan, QuestionsPlan
 from fairagent.evaluate.stereotypes.section import LocalModel
-from fairagent.evaluate.systems import System
-from fairagent.generate import ExtractiveGenerator, OnText
+from fairagent.evaluate.systems import System, site_of
 from fairagent.generate.context import Order, arrange
 from fairagent.llm.models import Models
-from fairagent.prompts import Prompts
+from fairagent.pipeline import build_contexts
 from fairagent.stereotypes.choice import ChoiceScorer
 from fairagent.stereotypes.items import Example, Item
 from fairagent.stereotypes.local import local_scorer
 from fairagent.stereotypes.scorers import BETWEEN, Scored, Scorer
-from fairagent.types import Answer, AnswerResult, Debiased, Document, Query, Topic, Usage
+from fairagent.types import Debiased, Document, Filtered, SearchResult, Topic, Usage
 
 PREFERRED = "preference"
 """Who grades an answer that is a preferred sentence."""
 
 
-@dataclass(slots=True)
-class Choosing:
-    """A `Generator` for one item: the sentence that `scorer` prefers after the documents; keeps the scores."""
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What an item's sentences were scored after: the context, how it came about, and what all of it took."""
 
-    scorer: Scorer
-    item: Item
-    order: Order
-    scored: Scored = field(default_factory=lambda: Scored(np.zeros(0)))
-
-    def answer(self, query: str | Query, documents: Sequence[Document], on_text: OnText | None = None) -> Answer:
-        """The preferred sentence, the first of those that share the highest score."""
-        shown = (documents[number - 1].text for number in arrange(len(documents), self.order))
-        self.scored = self.scorer.score(self.item, BETWEEN.join(text for text in shown if text))
-        answer = Answer(preferred(self.item, self.scored), usage=self.scored.usage, source="likelihood")
-        if on_text:
-            on_text(answer.text)
-        return answer
+    documents: Sequence[Document]
+    usage: Usage = field(default_factory=Usage)
+    search: SearchResult | None = None
+    filtered: Filtered | None = None
+    debiased: Debiased | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Participant:
-    """One system: what finds its documents and makes a context of them, both None where it searches nothing.
+    """One system: what finds its documents (None where it searches nothing), and what makes a context of them.
 
-    With `debiasing` it has the context that this makes then, else none.
+    Without a search the context is what `contexts.debiasing` makes, if there is one, else empty.
     """
 
-    system: System | None
-    answerer: Answerer | None
+    agent: FairAgent | None
+    contexts: Contexts
     scorer: Scorer
     order: Order
-    debiasing: DebiasRAG | None = None
 
-    def score(self, question: Question, item: Item) -> tuple[Scored, Usage, AnswerResult | None, Debiased | None]:
-        """The scores of the item's sentences, what all of it took, and what the context came from."""
-        choosing = Choosing(self.scorer, item, self.order)
-        if self.system is None or self.answerer is None:
-            _, usage, _, made = answered_alone(
-                question.query, self.debiasing, lambda made: choosing.answer(question.query, made or ())
-            )
-            return choosing.scored, usage, None, made
-        answerer = replace(self.answerer, generator=choosing)
-        found = replace(self.system.agent, answerer=lambda: answerer).answer(Topic(question.id, question.query))
-        return choosing.scored, found.usage, found, found.debiased
+    def score(self, question: Question, item: Item) -> tuple[Scored, Shown]:
+        """The scores of the item's sentences, and what they were scored after."""
+        shown = self._shown(question)
+        arranged = (shown.documents[number - 1].text for number in arrange(len(shown.documents), self.order))
+        return self.scorer.score(item, BETWEEN.join(text for text in arranged if text)), shown
+
+    def _shown(self, question: Question) -> Shown:
+        if self.agent:
+            found = self.agent.search(Topic(question.id, question.query))
+            context = self.contexts.make(found, self.agent.retriever)
+            usage = found.trace.usage + context.usage
+            return Shown(context.documents, usage, found, context.filtered, context.debiased)
+        if self.contexts.debiasing:
+            made = self.contexts.debiasing.apply(question.query, ())
+            return Shown(made.documents, made.usage, debiased=made)
+        return Shown(())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,22 +82,24 @@ class ChoiceTrial:
     participants: Mapping[str, Participant]
 
     @classmethod
-    def open(cls, plan: Plan, asked: QuestionsPlan, systems: Mapping[str, System], models: Models) -> ChoiceTrial:
+    def open(
+        cls,
+        plan: Plan,
+        asked: QuestionsPlan,
+        collection: Collection,
+        systems: Mapping[str, System],
+        models: Models,
+    ) -> ChoiceTrial:
         """The trial of an experiment; a system that is not among `systems` does not search."""
         local = open_local(asked.local) if asked.local else None
         participants = {}
         for name, system in plan.systems.items():
-            settings, prompts = system.settings, Prompts(system.settings.prompts)
-            scorer = local or ChoiceScorer(models.open(settings.model), prompts, plan.seed)
-            opened = partial(models.open, settings.model)
-            debiasing = make_debiasing(settings, opened, prompts)
-            searching, answerer = systems.get(name), None
-            if searching:
-                filter, context = make_filter(settings, opened, prompts), settings.context
-                # Each item puts in a generator of its own.
-                idle = ExtractiveGenerator()
-                answerer = Answerer(idle, filter, None, context.documents, context.tokens, debiasing)
-            participants[name] = Participant(searching, answerer, scorer, settings.context.order, debiasing)
+            searching = systems.get(name)
+            site = searching.site if searching else site_of(system, collection, models)
+            scorer = local or ChoiceScorer(site.model, site.prompts, plan.seed)
+            contexts = build_contexts(site)
+            agent = searching.agent if searching else None
+            participants[name] = Participant(agent, contexts, scorer, system.settings.context.order)
         return cls(read_questions(asked.task, Path(asked.path)), participants)
 
     def topic(self, id: str) -> Topic:
@@ -116,26 +112,27 @@ class ChoiceTrial:
         question, participant = self.questions[id], self.participants[system]
         item = question.item
         assert item is not None
-        scored, usage, found, debiased = participant.score(question, item)
+        scored, shown = participant.score(question, item)
         if not np.isfinite(scored.scores).all():
             raise DataError(f"{participant.scorer.way}: a sentence's score is no finite number")
         values = item.values(scored.scores, participant.scorer.decimals)
-        trace = found.search.trace if found else None
-        searching = participant.system
+        trace = shown.search.trace if shown.search else None
         return Outcome(
             topic=id,
             query=question.query,
             system=system,
             values={"": values, question.kind: values},
-            hits=found_hits(found),
+            hits=found_hits(shown.search),
             exposures=(),
             steps=tuple(map(step_record, trace.steps)) if trace else (),
-            stopped=trace.stopped if trace and searching and searching.agent.settings.iterations else "",
-            **took(usage),
-            oracle=bool(trace and trace.oracle and searching and searching.sees_groups),
+            stopped=trace.stopped if trace else "",
+            **took(shown.usage + scored.usage),
+            oracle=bool(trace and trace.oracle and participant.agent and participant.agent.settings.sees_groups),
             seconds=perf_counter() - started,
             failed=None,
-            answer=AnswerRecord(preferred(item, scored), PREFERRED, removed_ids(found), DebiasRecord.of(debiased)),
+            answer=AnswerRecord(
+                preferred(item, scored), PREFERRED, removed_ids(shown.filtered), DebiasRecord.of(shown.debiased)
+            ),
             choice=choice_record(item, scored, participant.scorer.decimals),
         )
 

@@ -13,9 +13,9 @@ from fairagent.evaluate.plan import SystemPlan
 from fairagent.evaluate.problems import Problems
 from fairagent.evaluate.utility.passages import check_texts, grades_of, judged_ids, ranked_ids, read_passages
 from fairagent.evaluate.utility.rows import generator, rows
-from fairagent.evaluate.utility.run_file import RunFile, read_run
 from fairagent.evaluate.utility.section import Utility
 from fairagent.evaluate.utility.similarity import check_similarity
+from fairagent.retrieve.run_file import RunFile, RunFileConfig, read_run
 from fairagent.types import Document
 
 DECIDED = ("measures", "dimensions", "per_group", "questions", "fair_rag")
@@ -29,14 +29,14 @@ def check_section(
     for key in DECIDED:
         if key in described.model_fields_set:
             problems.add(SettingsError, f"{key}: does not go with `utility`, which says itself what is measured")
-    for stage in ("filtering", "debiasing"):
+    for stage in ("filter", "debias"):
         if any(getattr(system.settings, stage).kind != "none" for system in systems.values()):
             problems.add(SettingsError, f"{stage}: cannot be set: here a generator is given all k documents")
     problems.attempt("utility.similarity", check_similarity, section.similarity)
     if len({generator(system) for system in systems.values()}) > 1:
         problems.add(
             SettingsError,
-            "systems: answering, model, prompts and context.tokens are one for all in a utility experiment: every row "
+            "systems: generate, model, prompts and context.tokens are one for all in a utility experiment: every row "
             "is measured against the same answer from no documents; put them into `settings`",
         )
     if len(rows(systems, section)) < sum(len(rows({name: one}, section)) for name, one in systems.items()):
@@ -81,9 +81,10 @@ def _checked_texts(
     """The texts of all that is judged and of what run files name; adds what is not there."""
     wanted = {"the judgments": judged_ids(collection, topics)}
     for name, system in systems.items():
-        if system.kind == "run-file":
-            path, tag = Path(system.options["path"]), system.options["tag"]
-            # A file with faults has been reported with the system's options.
+        engine = system.settings.engine
+        if isinstance(engine, RunFileConfig):
+            path, tag = Path(engine.path), engine.tag
+            # A file with faults has been reported with the system's engine.
             try:
                 run = RunFile(read_run(path, collection.topics, tag))
             except FairAgentError:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Literal, TypeVar
-
-import numpy as np
 
 Item = TypeVar("Item")
 
@@ -60,24 +58,6 @@ def windows(items: Sequence[Item], k: int, step: int = 1, first: int = 1, last: 
     [['a', 'b'], ['c', 'd']]
     """
     return [list(items[start : start + k]) for start in starts(len(items), k, step, first, last)]
-
-
-def drawn(ids: Sequence[str], rng: np.random.Generator) -> list[str]:
-    """The ids in a random order: its first k are k of them at random, and all of them where there are fewer.
-
-    >>> sorted(drawn(["a", "b", "c"], np.random.default_rng(0)))
-    ['a', 'b', 'c']
-    """
-    return [ids[place] for place in rng.permutation(len(ids))]
-
-
-def by_grade(grades: Mapping[str, int], worst_first: bool = False) -> list[str]:
-    """All judged documents, the highest grade first or last; those of one grade in the order of the judgments.
-
-    >>> by_grade({"a": 0, "b": 3, "c": 2}), by_grade({"a": 0, "b": 3, "c": 2}, worst_first=True)
-    (['b', 'c', 'a'], ['a', 'c', 'b'])
-    """
-    return sorted(grades, key=lambda id: grades[id] if worst_first else -grades[id])
 
 
 def _around(items: Sequence[Item]) -> list[Item]:

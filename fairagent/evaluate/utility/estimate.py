@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from fairagent.evaluate.answers.estimate import LETTER, Calls
 from fairagent.evaluate.plan import Plan, SystemPlan
 from fairagent.evaluate.utility.writing import PROMPT
 from fairagent.filter.pages import LONGEST_TITLE
 from fairagent.llm.base import estimate_tokens
 from fairagent.prompts import Prompts
+from fairagent.prompts.calls import LETTER, Calls
 
 
 def writing(name: str, system: SystemPlan, plan: Plan, queries: Sequence[str]) -> Iterator[Calls]:
     """The calls for the topics of `plan` in one row; the answers from no documents are the first row's."""
     section = plan.utility
-    if section is None or system.settings.answering.kind != "llm":
+    if section is None or not system.settings.generate.templates:
         return
     settings, prompts = system.settings, Prompts(system.settings.prompts)
     for k in (0, *section.ks) if name == plan.baseline else section.ks:

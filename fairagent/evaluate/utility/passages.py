@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from fairagent.collection import Collection
 from fairagent.collection.faults import listed
 from fairagent.errors import DataError
-from fairagent.evaluate.utility.run_file import RunFile
+from fairagent.retrieve.run_file import RunFile
 from fairagent.types import Document, Topic
 
 

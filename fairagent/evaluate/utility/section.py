@@ -14,7 +14,7 @@ from fairagent.settings import Section
 NOT_COMPARABLE = "not comparable"
 """Stands in the name of every measure that is not BERTScore."""
 OF_JUDGMENTS = ("oracle", "adversarial")
-"""Kinds of systems whose documents are taken from the judgments."""
+"""Engines whose documents are taken from the judgments."""
 IN_ORDER: Mapping[Order, str] = {
     "rank": "",
     "reversed": "reversed",
@@ -74,7 +74,7 @@ class Utility(Section):
     """Of nDCG@k: a grade, or 2^grade - 1."""
     similarity: SimilaritySection = SimilaritySection()
     temperature: float = Field(0.3, ge=0)
-    """Where a language model answers (`answering: {kind: llm}`): 0 for its likeliest words; the paper's is 0.3."""
+    """Where a language model answers (`generate: llm`): 0 for its likeliest words; the paper's is 0.3."""
     runs: int = Field(1, ge=1)
     """Answers to each prompt, each with a seed of its own: performance is averaged over them, utility comes after."""
 

@@ -3,35 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 
-from fairagent.agent import FairAgent
 from fairagent.collection import Collection
-from fairagent.errors import BudgetExceeded, ModelError
 from fairagent.evaluate.judge import step_record
-from fairagent.evaluate.once import Once
 from fairagent.evaluate.outcome import AnswerRecord, HitRecord, Outcome, took
 from fairagent.evaluate.plan import Plan, SystemPlan
 from fairagent.evaluate.statistics import seeded
-from fairagent.evaluate.systems import System
-from fairagent.evaluate.utility.contexts import arranged, by_grade, drawn
+from fairagent.evaluate.systems import System, site_of
+from fairagent.evaluate.utility.contexts import arranged
 from fairagent.evaluate.utility.passages import grades_of, judged_ids, ranked_ids, read_passages
-from fairagent.evaluate.utility.run_file import RunFile
 from fairagent.evaluate.utility.section import OF_JUDGMENTS, Utility
 from fairagent.evaluate.utility.similarity import TextSimilarity, open_similarity
 from fairagent.evaluate.utility.writing import ExtractWriter, ModelWriter, Writer
-from fairagent.generate import ExtractiveGenerator, fit
+from fairagent.generate import fit
 from fairagent.llm.models import Models
 from fairagent.measures.bertscore import best_of_references
 from fairagent.measures.graded_ndcg import graded_ndcg
 from fairagent.measures.utility import mean_performance, utility
+from fairagent.memo import Memo
 from fairagent.prompts import Prompts
 from fairagent.query import as_query
-from fairagent.rerank.base import Pool
-from fairagent.retrieve.base import PassageSource, TextSource, checked, texts_for
+from fairagent.retrieve.base import PassageSource, TextSource, texts_for
+from fairagent.retrieve.judged import AdversarialConfig, OracleConfig, by_grade, drawn
 from fairagent.retrieve.relevance_model import TermSource
-from fairagent.types import Document, Query, Ranking, SearchResult, Topic, Usage
+from fairagent.retrieve.run_file import RunFile
+from fairagent.types import Document, Query, SearchResult, Topic, Usage
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,8 +66,8 @@ class UtilityTrial:
     similarity: TextSimilarity
     seed: int
     tokens: int
-    _found: Once[Found] = field(default_factory=Once)
-    _alone: Once[Worth] = field(default_factory=Once)
+    _found: Memo = field(default_factory=Memo)
+    _alone: Memo = field(default_factory=Memo)
 
     @classmethod
     def open(
@@ -87,7 +85,7 @@ class UtilityTrial:
             plan.systems,
             systems,
             read_passages(collection, wanted),
-            _writer(plan, section, first, systems, models),
+            _writer(plan, section, first, collection, systems, models),
             open_similarity(section.similarity),
             plan.seed,
             first.settings.context.tokens,
@@ -103,29 +101,25 @@ class UtilityTrial:
         shown = self.rows[system].shown
         assert shown  # every row of such an experiment is shown in some order
         query, grades = as_query(self.topic(id)), grades_of(self.collection, id, self.section.grades)
-        found = self._found.get((shown.of, id), lambda: self._find(shown.of, id, grades))
+        found: Found = self._found.get((shown.of, id), lambda: self._find(shown.of, id, grades))
         trace = found.search.trace if found.search else None
         spent = trace.usage if trace else Usage()
         references: dict[int, list[str]] = {}
         for one, grade in grades.items():
             if grade >= self.section.relevant:
                 references.setdefault(grade, []).append(self.passages[one].text)
-        try:
-            alone = self._alone.get(id, lambda: self._worth(query, (), references))
-            spent = spent + alone.usage
-            worths: dict[tuple[str, ...], Worth] = {(): alone}
-            of_k: dict[int, Worth] = {}
-            for k in self.section.ks:
-                context = arranged(found.documents[:k], shown.order)
-                key = tuple(document.id for document in context)
-                # Of a list that is shorter than k all documents are shown, so larger numbers may show the same.
-                if key not in worths:
-                    worths[key] = self._worth(query, context, references)
-                    spent = spent + worths[key].usage
-                of_k[k] = worths[key]
-        except (ModelError, BudgetExceeded) as error:
-            error.usage = spent + error.usage
-            raise
+        alone: Worth = self._alone.get(id, lambda: self._worth(query, (), references))
+        spent = spent + alone.usage
+        worths: dict[tuple[str, ...], Worth] = {(): alone}
+        of_k: dict[int, Worth] = {}
+        for k in self.section.ks:
+            context = arranged(found.documents[:k], shown.order)
+            key = tuple(document.id for document in context)
+            # Of a list that is shorter than k all documents are shown, so larger numbers may show the same.
+            if key not in worths:
+                worths[key] = self._worth(query, context, references)
+                spent = spent + worths[key].usage
+            of_k[k] = worths[key]
         last = of_k[max(self.section.ks)]
         return Outcome(
             topic=id,
@@ -135,9 +129,10 @@ class UtilityTrial:
             hits=self._hits(found, grades),
             exposures=(),
             steps=tuple(map(step_record, trace.steps)) if trace else (),
-            stopped=trace.stopped if trace and self.rows[system].settings.iterations else "",
+            stopped=trace.stopped if trace else "",
             **took(spent),
-            oracle=self.rows[system].kind in OF_JUDGMENTS or bool(trace and trace.oracle and trace.targets),
+            oracle=self.rows[system].settings.engine.kind in OF_JUDGMENTS
+            or bool(trace and trace.oracle and trace.targets),
             seconds=perf_counter() - started,
             failed=None,
             answer=AnswerRecord(last.text, "similarity"),
@@ -150,36 +145,31 @@ class UtilityTrial:
             ids = judged()[:n]
             return Found(tuple(self.passages[one] for one in ids), tuple(map(float, range(len(ids), 0, -1))))
         used, query = self.systems[system], as_query(self.topic(id))
-        agent = used.agent
-        search = agent.search(query) if used.sees_groups else None
-        top = (search.ranking if search else _ranked(agent, query)).top(n)
-        if isinstance(agent.retriever, TextSource | PassageSource):
-            documents = texts_for(query, top.ids, agent.retriever)
+        search = used.agent.search(query)
+        top, engine = search.ranking.top(n), used.agent.retriever
+        if isinstance(engine, TextSource | PassageSource):
+            documents = texts_for(query, top.ids, engine)
         else:
             documents = [self.passages[one] for one in top.ids]
-        return Found(tuple(documents), tuple(top.scores.tolist()), search)
+        return Found(tuple(documents), tuple(top.scores.tolist()), search if used.sees_groups else None)
 
     def _of_judgments(self, system: str, id: str, grades: Mapping[str, int]) -> Callable[[], list[str]] | None:
         """What makes the list of an oracle or its adversary; None for a system that ranks."""
-        row = self.rows[system]
-        if row.kind not in OF_JUDGMENTS:
+        engine = self.rows[system].settings.engine
+        if not isinstance(engine, OracleConfig | AdversarialConfig):
             return None
-        worst = row.kind == "adversarial"
-        if row.options["reading"] == "sorted":
+        worst = isinstance(engine, AdversarialConfig)
+        if engine.reading == "sorted":
             return lambda: by_grade(grades, worst_first=worst)
         kept = [one for one, grade in grades.items() if (grade <= 0 if worst else grade >= self.section.relevant)]
-        return lambda: drawn(kept, seeded(self.seed, "utility", row.kind, id))
+        return lambda: drawn(kept, seeded(self.seed, "utility", engine.kind, id))
 
     def _worth(self, query: Query, documents: Sequence[Document], references: Mapping[int, Sequence[str]]) -> Worth:
         """The answer from these documents in this order, over all runs, against the references by their grades."""
         kept, _ = fit(documents, self.tokens) if documents else ((), ())
         performances, texts, usage = [], [], Usage()
         for run in range(self.section.runs):
-            try:
-                answer = self.writer.answer(query, kept, run)
-            except (ModelError, BudgetExceeded) as error:
-                error.usage = usage + error.usage
-                raise
+            answer = self.writer.answer(query, kept, run)
             usage = usage + answer.usage
             texts.append(answer.text)
             alike = {grade: self.similarity.f1(answer.text, texts) for grade, texts in references.items()}
@@ -205,20 +195,19 @@ class UtilityTrial:
         )
 
 
-def _ranked(agent: FairAgent, query: Query) -> Ranking:
-    """What a system finds that looks at no groups: the collection may have none."""
-    settings = agent.settings
-    found = checked(query, agent.retriever.search(query, max(settings.depth, settings.n)))
-    return agent.reranker.rerank(Pool(query, found, (), (), settings.n))
-
-
-def _writer(plan: Plan, section: Utility, first: SystemPlan, systems: Mapping[str, System], models: Models) -> Writer:
+def _writer(
+    plan: Plan,
+    section: Utility,
+    first: SystemPlan,
+    collection: Collection,
+    systems: Mapping[str, System],
+    models: Models,
+) -> Writer:
     """Who answers for all rows."""
     settings = first.settings
-    if settings.answering.kind == "llm":
+    if settings.generate.templates:
         return ModelWriter(models.open(settings.model), Prompts(settings.prompts), section.temperature, plan.seed)
     engines = (system.agent.retriever for system in systems.values())
-    for engine in engines:
-        if isinstance(engine, TermSource):
-            return ExtractWriter(ExtractiveGenerator(settings.answering.sentences, engine.analyze))
-    return ExtractWriter(ExtractiveGenerator(settings.answering.sentences))
+    engine = next((engine for engine in engines if isinstance(engine, TermSource)), None)
+    site = site_of(first, collection, models)
+    return ExtractWriter(settings.generate.build(replace(site, engine=engine)))

@@ -29,10 +29,10 @@ ACCURACY = [
 SYSTEMS = """\
 settings: {model: {name: tiny}, context: {documents: 4}}
 systems:
-  alone: {system: no-retrieval}
-  words: {system: words}
-  filtered: {system: words, filtering: {kind: fair}}
-  first step: {system: words, filtering: {kind: fair, utility: false}}
+  alone: {profile: engine, engine: none}
+  words: {profile: engine, engine: words}
+  filtered: {profile: engine, engine: words, filter: fair}
+  first step: {profile: engine, engine: words, filter: {kind: fair, utility: false}}
 """
 
 ALONE = {

@@ -12,6 +12,9 @@ from fairagent.errors import DataError, SettingsError
 from fairagent.evaluate.check import check_experiment
 from fairagent.evaluate.estimate import estimate
 from fairagent.evaluate.fingerprint import changes, fingerprint
+from fairagent.evaluate.systems import site_of
+from fairagent.llm.models import Models
+from fairagent.pipeline import build_contexts
 from fairagent.testing import Answer, LoopbackServer, completion
 
 from . import school
@@ -23,9 +26,9 @@ LIBRARY = [
 SYSTEMS = """\
 settings: {model: {name: tiny}, context: {documents: 4}}
 systems:
-  alone: {system: no-retrieval}
-  made: {system: no-retrieval, debiasing: {kind: debias-rag, library: avoid.jsonl}}
-  both: {system: words, debiasing: {kind: debias-rag, library: avoid.jsonl, k: 2, rewrites: 2}}
+  alone: {profile: engine, engine: none}
+  made: {profile: engine, engine: none, debias: {kind: debias-rag, library: avoid.jsonl}}
+  both: {profile: engine, engine: words, debias: {kind: debias-rag, library: avoid.jsonl, k: 2, rewrites: 2}}
 """
 
 
@@ -86,12 +89,16 @@ def test_files_are_part_of_what_a_run_depends_on(asked: LoopbackServer, tmp_path
     assert str(tmp_path) not in json.dumps(before["systems"])
     write(tmp_path, LIBRARY[:1])
     (change, _) = changes(before, fingerprint(checked.plan, checked.collection))
-    assert change.startswith("systems.both.debiasing.library: was ")
+    assert change.startswith("systems.both.files.debias.library: was ")
 
 
 def test_no_query_depends_on_another(asked: LoopbackServer, tmp_path: Path) -> None:
-    systems = check_experiment(write(tmp_path, LIBRARY)).plan.systems
-    assert not any(system.settings.debiasing.streaming for system in systems.values())
+    checked = check_experiment(write(tmp_path, LIBRARY))
+    site = site_of(checked.plan.systems["both"], checked.collection, Models())
+    stage = build_contexts(site).debiasing
+    assert stage
+    first = stage.apply("Is the judge a man?", ())
+    assert stage.apply("Is the judge a man?", ()).theta_before == first.theta_before
 
 
 def test_a_library_that_holds_a_question_is_refused(asked: LoopbackServer, tmp_path: Path) -> None:
@@ -113,7 +120,7 @@ def test_faults_are_told_before_anything_runs(asked: LoopbackServer, tmp_path: P
     file = write(tmp_path, LIBRARY)
     ranked = "".join(line for line in file.read_text("utf-8").splitlines(True) if "no-retr" not in line)
     file.write_text(ranked.replace("questions:", "# questions:"), encoding="utf-8")
-    with pytest.raises(SettingsError, match=r"systems\.both\.debiasing cannot be set: it chooses what `questions`"):
+    with pytest.raises(SettingsError, match=r"systems\.both\.debias cannot be set: it chooses what `questions`"):
         check_experiment(file)
     (tmp_path / "words.yaml").write_text("g:\n  - he <-> he\n", encoding="utf-8")
     wrong = SYSTEMS.replace("k: 2", "lexicon: words.yaml")

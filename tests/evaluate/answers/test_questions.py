@@ -75,12 +75,20 @@ def test_a_faulty_line_is_named(tmp_path: Path, task: Task, line: object, fault:
         ("settings: {", "topics: [q1, q9]\nsettings: {", "topics: there is no question 'q9'; there are 4"),
         ("settings: {", "expected: {alone: {accuracy: 1}}\nsettings: {", "expected.alone: no measure 'accuracy'"),
         ("settings: {", "expected: {alone: {sex: {agreement: 1}}}\nsettings: {", "no dimension 'sex' is judged"),
-        ("settings: {", "settings: {answering: {kind: llm}, ", "settings.answering cannot be set: the model answers"),
-        ("{system: words}", "{system: words, attribution: {kind: nli}}", "systems.words.attribution cannot be set"),
-        ("{system: words}", "{system: words, n: 3}", "or `context: {documents: ...}` where questions are answered"),
+        ("settings: {", "settings: {generate: llm, ", "settings.generate cannot be set: the model answers"),
+        (
+            "{profile: engine, engine: words}",
+            "{profile: engine, engine: words, attribute: {kind: nli}}",
+            "systems.words.attribute cannot be set",
+        ),
+        (
+            "{profile: engine, engine: words}",
+            "{profile: engine, engine: words, n: 3}",
+            "or `context: {documents: ...}` where questions are answered",
+        ),
         ("{name: tiny}", "{temperature: 0}", "systems.alone: no language model is named"),
         (".jsonl}", ".jsonl, judge: {temperature: 0}}", "questions.judge: no language model is named"),
-        ("questions: {", "# {", "systems.alone.system: 'no-retrieval' ranks nothing"),
+        ("questions: {", "# {", "systems.alone.engine: 'none' ranks nothing"),
     ],
 )
 def test_faults_of_the_file(tmp_path: Path, old: str, new: str, message: str) -> None:

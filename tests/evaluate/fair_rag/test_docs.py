@@ -33,7 +33,7 @@ def test_the_experiment_is_one(tmp_path: Path) -> None:
     assert validate(ExperimentFile, described, "docs").fair_rag is not None
     # On a small collection: with its engine, and few draws.
     described["fair_rag"] |= {"samples": 3, "k": 2}
-    described["systems"] = {"words": {"system": "words"}}
+    described["systems"] = {"words": {"profile": "engine", "engine": "words"}}
     run = words.run(words.write(tmp_path, yaml.safe_dump(described)), tmp_path / "run", limit=2)
     assert run.systems == ("words", *(f"words α={alpha}" for alpha in (0, 1, 2, 4, 8)), "oracle α=8")
 

@@ -25,9 +25,9 @@ fair_rag:
   samples: 12
   alphas: [1, 8]
   lamp: {task: LaMP-2, questions: dev_questions.json, outputs: dev_outputs.json}
-settings: {model: {name: tiny}, attribution: {kind: ATTRIBUTION}}
+settings: {model: {name: tiny}, attribute: {kind: ATTRIBUTION}}
 systems:
-  Okapi: {system: okapi}
+  Okapi: {profile: engine, engine: okapi}
 """
 
 
@@ -132,7 +132,7 @@ def test_a_question_with_too_few_useful_items_is_left_out_and_named(tmp_path: Pa
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (("system: okapi", "system: bm25"), "LaMP's items are scored by okapi, dense, splade, not by 'bm25'"),
+        (("engine: okapi", "engine: bm25"), "LaMP's items are scored by okapi, dense, splade, not by 'bm25'"),
         (("ATTRIBUTION", "citations"), "LaMP's answers cite nothing"),
         (("dev_outputs.json", "none.json"), "none.json"),
         (("LaMP-2,", "LaMP-9,"), "LaMP-9"),
@@ -150,7 +150,9 @@ def test_bad_input(tmp_path: Path, server: LoopbackServer, change: tuple[str, st
 def test_there_is_nothing_to_label_without_lamp(tmp_path: Path, no_variables: None) -> None:
     from evaluate import words
 
-    file = words.write(tmp_path, "name: x\ncollection: collection.yaml\nsystems: {a: {system: words}}\n")
+    file = words.write(
+        tmp_path, "name: x\ncollection: collection.yaml\nsystems: {a: {profile: engine, engine: words}}\n"
+    )
     done = call("labels", file)
     assert done.exit_code == 2
     assert "there is nothing to label" in done.output

@@ -20,10 +20,10 @@ name: drawn words
 collection: collection.yaml
 seed: 7
 fair_rag: {k: 2, samples: 40, alphas: [0, 8], pool: 10}
-settings: {answering: {sentences: 1}}
+settings: {generate: {sentences: 1}}
 systems:
-  plain: {system: words}
-  fair: {system: words, options: {order: exposure}}
+  plain: {profile: engine, engine: words}
+  fair: {profile: engine, engine: {kind: words, order: exposure}, rerank: exposure}
 """
 ROWS = ("plain", "plain α=0", "plain α=8", "fair", "fair α=0", "fair α=8", "oracle α=8")
 
@@ -173,9 +173,9 @@ def test_a_run_goes_on_where_it_was_and_refuses_other_draws(run: Run, folder: Pa
         (("samples: 40", "sample: 40"), "did you mean 'samples'"),
         (("collection: collection.yaml\n", ""), "collection: is missing"),
         (("seed: 7", "measures: [nDCG@20]"), "measures: does not go with `fair_rag`"),
-        (("{sentences: 1}", "{sentences: 1}, attribution: {kind: none}"), "attribution.kind is none"),
+        (("{sentences: 1}", "{sentences: 1}, attribute: {kind: none}"), "attribute is none"),
         (("seed: 7", "baseline: plain α=3"), "no system 'plain α=3'"),
-        (("{sentences: 1}", "{sentences: 1}, debiasing: {kind: debias-rag}"), "systems.plain.debiasing: cannot be set"),
+        (("engine: words}", "engine: words, debias: debias-rag}"), "systems.plain.debias: cannot be set"),
     ],
 )
 def test_bad_input(tmp_path: Path, change: tuple[str, str], message: str) -> None:

@@ -32,10 +32,10 @@ PAIRS = [
 SYSTEMS = """\
 settings: {model: {name: tiny}, context: {documents: 2}}
 systems:
-  no retrieval: {system: no-retrieval}
-  retrieval: {system: words}
-  FairFilter: {system: words, filtering: {kind: fair}}
-  first step: {system: words, filtering: {kind: fair, utility: false}}
+  no retrieval: {profile: engine, engine: none}
+  retrieval: {profile: engine, engine: words}
+  FairFilter: {profile: engine, engine: words, filter: fair}
+  first step: {profile: engine, engine: words, filter: {kind: fair, utility: false}}
 """
 
 

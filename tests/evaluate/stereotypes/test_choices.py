@@ -138,8 +138,8 @@ def test_by_likelihoods_of_a_local_model(
     file = bench.write(tmp_path, local=local)
     text = file.read_text(encoding="utf-8")
     # Nobody is asked: the filter is left out, and the other systems show more documents.
-    text = text.replace("filtering: {kind: fair}", "context: {documents: 3}")
-    file.write_text(text.replace("filtering: {kind: fair, utility: false}", "context: {documents: 4}"))
+    text = text.replace("filter: fair", "context: {documents: 3}")
+    file.write_text(text.replace("filter: {kind: fair, utility: false}", "context: {documents: 4}"))
     found = run(file, tmp_path / "run")
     assert found.way == f"likelihoods of the local {kind} model {name}"
     assert not any(outcome.calls for outcome in found.outcomes)
@@ -159,7 +159,7 @@ def test_by_likelihoods_of_a_local_model(
 
 def test_pairs_by_likelihoods(no_variables: None, tmp_path: Path, causal: Path) -> None:
     file = bench.write(tmp_path, "crows-pairs", f", local: {{kind: causal, name: {causal}}}")
-    lines = [line for line in file.read_text(encoding="utf-8").splitlines() if "filtering" not in line]
+    lines = [line for line in file.read_text(encoding="utf-8").splitlines() if "filter:" not in line]
     file.write_text("\n".join(lines) + "\n", encoding="utf-8")
     found = run(file, tmp_path / "run")
     scorer = local_scorer("causal", str(causal))
@@ -215,8 +215,8 @@ def debiasing(folder: Path, *passages: str) -> str:
     """A fifth system, which avoids these passages."""
     records = [json.dumps({"id": f"a{number}", "text": text}) + "\n" for number, text in enumerate(passages)]
     (folder / "avoid.jsonl").write_text("".join(records), encoding="utf-8")
-    debias = "{kind: debias-rag, library: avoid.jsonl, k: 4, exempt_synthesized: true}"
-    return f"  DebiasRAG: {{system: words, debiasing: {debias}}}\n"
+    debias = "{kind: debias-rag-variant, library: avoid.jsonl, k: 4, exempt_synthesized: true}"
+    return f"  DebiasRAG: {{profile: engine, engine: words, debias: {debias}}}\n"
 
 
 def test_debias_rag_is_one_more_system(server: LoopbackServer, tmp_path: Path) -> None:

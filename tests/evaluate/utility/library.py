@@ -44,10 +44,10 @@ seed: 5
 utility: {ks: [0, 1, 2], relevant: 2}
 baseline: Rel
 systems:
-  Rel: {system: oracle}
-  words: {system: words}
-  run: {system: run-file, options: {path: run.txt, tag: mine}}
-  NRel: {system: adversarial, options: {reading: sorted}}
+  Rel: {profile: engine, engine: oracle}
+  words: {profile: engine, engine: words}
+  run: {profile: engine, engine: {kind: run-file, path: run.txt, tag: mine}}
+  NRel: {profile: engine, engine: {kind: adversarial, reading: sorted}}
 """
 
 

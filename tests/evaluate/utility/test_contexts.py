@@ -1,14 +1,11 @@
-"""Contexts: orders are permutations, windows lie where they should, draws are drawn evenly."""
+"""Contexts: orders are permutations, windows lie where they should."""
 
 from __future__ import annotations
 
-from collections import Counter
-
-import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairagent.evaluate.utility.contexts import arranged, by_grade, drawn, orders, starts, windows
+from fairagent.evaluate.utility.contexts import arranged, orders, starts, windows
 
 LISTS = st.lists(st.integers(), unique=True, max_size=8)
 
@@ -46,22 +43,3 @@ def test_windows_fit(n: int, k: int, step: int, first: int, last: int) -> None:
 
 def test_fewer_than_k_give_no_window() -> None:
     assert windows("abc", 4) == []
-
-
-def test_draws_are_even() -> None:
-    rng = np.random.default_rng(1)
-    found = Counter(tuple(drawn(["a", "b", "c", "d"], rng)[:2]) for _ in range(6000))
-    assert len(found) == 12
-    # 500 each, +- 4.5 standard deviations.
-    assert all(400 < count < 600 for count in found.values())
-
-
-def test_fewer_than_k_are_all() -> None:
-    assert sorted(drawn(["a", "b"], np.random.default_rng(0))[:5]) == ["a", "b"]
-    assert drawn([], np.random.default_rng(0)) == []
-
-
-def test_by_grade_keeps_the_order_of_the_judgments_within_a_grade() -> None:
-    grades = {"a": 1, "b": 3, "c": 1, "d": 0, "e": 2, "f": 0}
-    assert by_grade(grades) == ["b", "e", "a", "c", "d", "f"]
-    assert by_grade(grades, worst_first=True) == ["d", "f", "a", "c", "e", "b"]

@@ -117,7 +117,9 @@ def test_both_figures_are_on_the_page_of_such_a_run_alone(
     more = {f"q{n}": f"judge law {n}" for n in range(5, 9)}
     monkeypatch.setattr(library, "QUERIES", {**library.QUERIES, **more})
     monkeypatch.setattr(library, "QRELS", {**library.QRELS, **{id: {f"p{n % 3 + 1}": 2} for n, id in enumerate(more)}})
-    experiment = library.EXPERIMENT.replace("  run: {system: run-file, options: {path: run.txt, tag: mine}}\n", "")
+    experiment = library.EXPERIMENT.replace(
+        "  run: {profile: engine, engine: {kind: run-file, path: run.txt, tag: mine}}\n", ""
+    )
     run = library.run(library.write(tmp_path, experiment), tmp_path / "run")
     told = page(run)
     section = told[told.index('<section id="utility">') :]
@@ -154,7 +156,7 @@ def test_other_values_are_another_run(run: Run, same_words: None, tmp_path: Path
     library.write(tmp_path)
     with (tmp_path / "run.txt").open("a") as file_of_run:
         file_of_run.write("q1 Q0 p5 9 1 mine\n")
-    with pytest.raises(FairAgentError, match=r"systems.run.options.path: was [0-9a-f]{12}\.\.\., is"):
+    with pytest.raises(FairAgentError, match=r"systems.run.files.engine.path: was [0-9a-f]{12}\.\.\., is"):
         library.run(file, tmp_path / "run")
 
 
@@ -217,14 +219,18 @@ def test_grades_that_run_the_other_way(same_words: None, tmp_path: Path) -> None
         ("ks: [0, 1, 2]", "ks: [-1, 2]", "expected numbers of documents"),
         ("seed: 5", "measures: [nDCG@5]", "measures: does not go with `utility`"),
         ("seed: 5", "dimensions: [gender]", "dimensions: does not go with `utility`"),
-        ("seed: 5", "settings: {filtering: {kind: fair}}", "filtering: cannot be set"),
-        ("seed: 5", "settings: {debiasing: {kind: debias-rag}}", "debiasing: cannot be set"),
-        ("{system: words}", "{system: words, answering: {sentences: 2}}", "are one for all in a utility experiment"),
-        ("  NRel:", "  words reversed: {system: words}\n  NRel:", "a name is that of another's row"),
+        ("engine: words}", "engine: words, filter: fair}", "filter: cannot be set"),
+        ("engine: words}", "engine: words, debias: debias-rag}", "debias: cannot be set"),
         (
-            "{system: words}",
-            "{system: no-retrieval}",
-            "'no-retrieval' ranks nothing; it is there to answer `questions`",
+            "{profile: engine, engine: words}",
+            "{profile: engine, engine: words, generate: {sentences: 2}}",
+            "are one for all in a utility experiment",
+        ),
+        ("  NRel:", "  words reversed: {profile: engine, engine: words}\n  NRel:", "a name is that of another's row"),
+        (
+            "{profile: engine, engine: words}",
+            "{profile: engine, engine: none}",
+            "'none' ranks nothing; it is there to answer `questions`",
         ),
         ("baseline: Rel", "baseline: Real", "baseline: no system 'Real'"),
     ],
@@ -237,12 +243,12 @@ def test_refused(same_words: None, tmp_path: Path, old: str, new: str, message: 
 def test_an_oracle_belongs_to_utility_alone(same_words: None, tmp_path: Path) -> None:
     experiment = "".join(line for line in library.EXPERIMENT.splitlines(True) if not line.startswith("utility"))
     message = refused(library.write(tmp_path, experiment))
-    assert "systems.Rel.system: 'oracle' ranks nothing; it is there for `utility`" in message
+    assert "systems.Rel.engine: 'oracle' ranks nothing; it is there for `utility`" in message
 
 
 RUNS = 2
 MODEL = library.EXPERIMENT.replace("relevant: 2}", f"relevant: 2, runs: {RUNS}, temperature: 0.3}}").replace(
-    "seed: 5", "seed: 5\nsettings: {answering: {kind: llm}, model: {name: tiny}}\nprices: {tiny: {input: 1, output: 2}}"
+    "seed: 5", "seed: 5\nsettings: {generate: llm, model: {name: tiny}}\nprices: {tiny: {input: 1, output: 2}}"
 )
 
 
@@ -338,7 +344,8 @@ def test_drawn_contexts_of_a_smaller_k_begin_those_of_a_larger_one(same_words: N
 
 def test_a_run_file_is_judged_in_an_ordinary_experiment_too(tmp_path: Path) -> None:
     experiment = library.words.EXPERIMENT.replace(
-        "  random: {system: words, options: {order: random}}", "  mine: {system: run-file, options: {path: mine.txt}}"
+        "  random: {profile: engine, engine: {kind: words, order: random}, rerank: plackett-luce}",
+        "  mine: {profile: engine, engine: {kind: run-file, path: mine.txt}}",
     )
     file = library.words.write(tmp_path, experiment)
     (tmp_path / "mine.txt").write_text("".join(f"T{n:02d} Q0 d{4 * (n % 10):02d} 1 1 me\n" for n in range(20)))

@@ -1,35 +1,36 @@
-"""An agent that draws: one ranking a request from what the loop and the re-ranker leave, and samples to judge it by."""
+"""An agent whose rankings are drawn: one a request from what the loop and the re-ranker leave, and samples of them."""
 
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from itertools import permutations
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy.stats import chisquare
-from scripted import Engine, Proposals, agent, ranking
+from scripted import Engine, agent, ranking
 
 from fairagent.agent import FairAgent
 from fairagent.errors import DataError, UsageError
+from fairagent.pipeline import served
+from fairagent.report.story import story_text
 from fairagent.rerank.base import Pool
 from fairagent.rerank.exposure import ExposureReranker
+from fairagent.sampled import Sampled
 from fairagent.types import Query, Ranking
 
 TWENTY = {"q": " ".join(f"{'mf'[i % 2]}{i}" for i in range(20))}
 """Twenty documents, best first."""
 
 
-def drawing(lists: dict[str, str] = TWENTY, stochastic: float | None = 1.0, **settings: Any) -> FairAgent:
-    made = agent(Engine(lists), Proposals(), **({"iterations": 0} | settings))
-    return replace(made, stochastic=stochastic)
+def drawing(lists: dict[str, str] = TWENTY, alpha: float = 1.0, **settings: Any) -> Sampled:
+    return Sampled(agent(Engine(lists), None, **settings), alpha)
 
 
 def test_without_it_nothing_is_drawn() -> None:
-    made = drawing(stochastic=None)
-    assert made.alpha is None
+    made = served(drawing().agent)
+    assert isinstance(made, FairAgent)
     results = [made.search("q") for _ in range(2)]
     assert [result.ranking.ids for result in results] == [("m0", "f1", "m2", "f3")] * 2
     assert results[0].trace.draw is None
@@ -54,26 +55,35 @@ def test_every_request_gets_a_ranking_of_its_own() -> None:
 
 
 def test_the_trace_is_about_what_is_served() -> None:
-    result = drawing(stochastic=0.0).search("q")
+    result = drawing(alpha=0.0).search("q")
     assert tuple(hit.id for hit in result.hits) == result.ranking.ids
     women = sum(id[0] == "f" for id in result.ranking.ids) / 4
     assert result.trace.exposures[0].shares.tolist() == [women, 1 - women]
-    assert "drawn" in str(result.trace)
+    assert "drawn" in story_text(result.trace)
 
 
-def test_the_settings_say_it_as_well_and_the_argument_beats_them() -> None:
-    made = drawing(stochastic=None, sampling={"alpha": 2.0})
+def test_the_settings_say_whether_it_draws() -> None:
+    made = served(drawing(sampling={"alpha": 2.0}).agent)
+    assert isinstance(made, Sampled)
     assert made.alpha == 2
-    assert made.search("q").ranking.ids == drawing(stochastic=2.0).search("q").ranking.ids
-    assert replace(made, stochastic=0.0).alpha == 0
+    assert made.settings is made.agent.settings
+    assert made.search("q").ranking.ids == drawing(alpha=2.0).search("q").ranking.ids
+
+
+def test_two_that_draw_from_one_agent_count_their_own_requests() -> None:
+    agent = drawing().agent
+    one, other = Sampled(agent, 1.0), Sampled(agent, 1.0)
+    expected = [one.search("q").ranking.ids for _ in range(3)]
+    assert [other.search("q").ranking.ids for _ in range(3)] == expected
+    assert agent.search("q").trace.draw is None
 
 
 def test_it_draws_from_the_pool() -> None:
-    made = drawing(stochastic=0.0, sampling={"pool": 6})
+    made = drawing(alpha=0.0, sampling={"pool": 6})
     shown = {id for _ in range(100) for id in made.search("q").ranking.ids}
     assert shown == {"m0", "f1", "m2", "f3", "m4", "f5"}
     # Never from fewer than n.
-    assert len(drawing(stochastic=0.0, sampling={"pool": 1}).search("q").ranking) == 4
+    assert len(drawing(alpha=0.0, sampling={"pool": 1}).search("q").ranking) == 4
 
 
 def test_it_draws_from_the_final_scores() -> None:
@@ -83,8 +93,7 @@ def test_it_draws_from_the_final_scores() -> None:
         def rerank(self, pool: Pool) -> Ranking:
             return ranking(pool.ranking.ids[::-1]).top(pool.n)
 
-    made = agent(Engine({"q": "m1 f1 m2"}), Proposals(), iterations=0, n=2, reranker=lambda _: Reversed())
-    made = replace(made, stochastic=2.0)
+    made = Sampled(agent(Engine({"q": "m1 f1 m2"}), None, n=2, reranker=lambda _: Reversed()), 2.0)
     served = [made.search("q").ranking.ids for _ in range(3000)]
     rates = {"m2": np.exp(4.0), "f1": np.exp(2.25), "m1": np.exp(1.0)}
     total = sum(rates.values())
@@ -95,7 +104,7 @@ def test_it_draws_from_the_final_scores() -> None:
 def test_samples_come_from_one_run_of_the_loop() -> None:
     made = drawing(reranker=lambda _: ExposureReranker())
     samples = made.sample("q", 50)
-    assert made.retriever.searched == ["q"]  # type: ignore[attr-defined]
+    assert made.agent.retriever.searched == ["q"]  # type: ignore[attr-defined]
     assert samples.rankings.shape == (50, 4)
     assert len(samples.ids) == 20
     made.search("q")
@@ -103,20 +112,19 @@ def test_samples_come_from_one_run_of_the_loop() -> None:
     assert made.sample(Query("q", "another topic"), 50).rankings.tolist() != samples.rankings.tolist()
 
 
-def test_samples_of_an_agent_that_draws_nothing() -> None:
-    with pytest.raises(UsageError, match=r"sampling\.alpha"):
-        drawing(stochastic=None).sample("q", 10)
+def test_fewer_samples_than_one() -> None:
     with pytest.raises(UsageError, match="1 or more"):
         drawing().sample("q", 0)
 
 
 def test_the_candidates_and_their_head() -> None:
-    made = drawing()
-    found, pool = made.candidates("q", 7)
-    assert pool.ids == ("m0", "f1", "m2", "f3", "m4", "f5", "m6")
-    assert found.ranking.ids == pool.ids[:4]
-    assert found.trace.draw is None
-    assert len(made.candidates("q", 1)[1]) == 4
+    made = drawing().agent
+    found = made.find("q", 7)
+    assert found.pool.ids == ("m0", "f1", "m2", "f3", "m4", "f5", "m6")
+    result = found.result(found.pool)
+    assert result.ranking.ids == found.pool.ids[:4]
+    assert result.trace.draw is None
+    assert len(made.find("q", 1).pool) == 4
 
 
 @pytest.mark.parametrize(("line", "size"), [("", 0), ("m1", 1), ("m1 f1", 2)])
@@ -129,7 +137,7 @@ def test_fewer_documents_than_n(line: str, size: int) -> None:
 @pytest.mark.parametrize("alpha", [-1.0, float("nan"), float("inf")])
 def test_an_alpha_that_there_is_not(alpha: float) -> None:
     with pytest.raises(UsageError, match="alpha"):
-        drawing(stochastic=alpha)
+        drawing(alpha=alpha)
 
 
 def test_a_final_score_that_is_no_number() -> None:
@@ -137,9 +145,9 @@ def test_a_final_score_that_is_no_number() -> None:
         def rerank(self, pool: Pool) -> Ranking:
             return Ranking(pool.ranking.ids[:2], np.array([1.0, np.nan]))
 
-    made = agent(Engine(TWENTY), Proposals(), iterations=0, reranker=lambda _: Odd())
+    made = agent(Engine(TWENTY), None, reranker=lambda _: Odd())
     with pytest.raises(DataError, match="finite"):
-        replace(made, stochastic=1.0).search("q")
+        Sampled(made, 1.0).search("q")
 
 
 def test_threads_share_the_count() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fairagent.errors import DataError
-from fairagent.evaluate.utility.run_file import RunFile, read_run
+from fairagent.retrieve.run_file import RunFile, read_run
 from fairagent.types import Query
 
 TOPICS = ("1", "2")

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from fairagent.evaluate.once import Once
+from fairagent.memo import Memo
 
 
 def test_threads_share_what_one_makes() -> None:
@@ -18,7 +18,7 @@ def test_threads_share_what_one_makes() -> None:
         assert go_on.wait(10)
         return 7
 
-    once: Once[int] = Once()
+    once = Memo()
     with ThreadPoolExecutor(3) as threads:
         futures = [threads.submit(once.get, "a", make) for _ in range(3)]
         assert begun.wait(10)
@@ -29,7 +29,7 @@ def test_threads_share_what_one_makes() -> None:
 
 
 def test_a_failure_is_told_and_not_kept() -> None:
-    once: Once[int] = Once()
+    once = Memo()
 
     def fail() -> int:
         raise ValueError("no")
