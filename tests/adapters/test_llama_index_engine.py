@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 from llama_index.core.schema import Document as LlamaDocument
 from llama_index.core.schema import NodeRelationship, RelatedNodeInfo, TextNode
 from scripted import by_letter, collection
@@ -14,6 +16,7 @@ from scripted import by_letter, collection
 from adapters.words import Echo, Listed, node, vector_index
 from fairagent.adapters.llama_index import FairRetriever, LlamaIndexRetriever, fair_agent, fair_query_engine
 from fairagent.adapters.llama_index import engine as module
+from fairagent.collection import GroupTable
 from fairagent.errors import BackendUnavailable, DataError, ModelError, SettingsError, UsageError
 from fairagent.retrieve.base import PassageSource, TextSource, Vocabulary
 from fairagent.retrieve.local import local_bm25
@@ -157,7 +160,7 @@ def test_what_it_can_and_cannot() -> None:
 
 def test_the_whole_loop_over_a_vector_index() -> None:
     retriever = vector_index(people()).as_retriever(similarity_top_k=13)
-    agent = fair_agent(retriever, BY_KEY, target=HALF, n=6, feedback={"terms": 1}, reranking={"fairness": 4})
+    agent = fair_agent(retriever, BY_KEY, target=HALF, n=6, refine={"terms": 1}, rerank={"fairness": 4})
     result = agent.search("trial lawyer")
     assert [step.source for step in result.trace.steps][:2] == ["query", "feedback"]
     assert [term.text for term in result.trace.steps[1].added] == ["barrister"]
@@ -188,7 +191,7 @@ def test_long_documents_are_split_by_llama_index_and_counted_once() -> None:
     index = VectorStoreIndex.from_documents(
         documents, embed_model=WordEmbedding(), transformations=[SentenceSplitter(chunk_size=20, chunk_overlap=0)]
     )
-    agent = fair_agent(index.as_retriever(similarity_top_k=30), by_letter(text), n=3, refiner="none", target="uniform")
+    agent = fair_agent(index.as_retriever(similarity_top_k=30), by_letter(text), n=3, refine="none", target="uniform")
     result = agent.search("law")
     assert sorted(result.ranking.ids) == ["f1", "m1", "m2"]
     nodes = FairRetriever(agent).retrieve("law")
@@ -220,9 +223,96 @@ def test_what_it_refuses() -> None:
         fair_agent(Listed(), BY_KEY, target=HALF, nn=3)
     with pytest.raises(UsageError, match="no dimension 'region'"):
         fair_agent(Listed(), BY_KEY, target=HALF, dimensions=["region"])
+    with pytest.raises(UsageError, match="no dimension 'region'"):
+        fair_agent(Listed(), BY_KEY, target=HALF, dimensions=["region"], profile="engine")
     agent = fair_agent(Listed([node("a", author_gender="male")]), BY_KEY, {"gender": HALF["gender"]}, target="corpus")
     with pytest.raises(UsageError, match="use a target other than 'corpus'"):
         agent.search("q")
+
+
+def test_a_group_needs_a_collection_with_groups() -> None:
+    bare = collection(GroupTable.from_rows([], {}))
+    for settings in ({}, {"profile": "engine", "rerank": "exposure"}):
+        with pytest.raises(SettingsError, match=r"collection 'made' has none, so there is nothing to be fair to"):
+            fair_agent(Listed(), bare, **settings)
+    found = fair_agent(Listed([node("b", score=2), node("a", score=1)]), bare, profile="engine").search("q")
+    assert (found.ranking.ids, found.trace.exposures) == (("b", "a"), ())
+
+
+# --- the same settings as everywhere --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "rerank",
+    [
+        {"kind": "mmr", "by": "groups", "relevance": 0.1},
+        {"kind": "mmr", "relevance": 0.1},
+        [{"kind": "mmr"}, {"kind": "exposure", "fairness": 4}],
+        {"kind": "fa-star-ir", "group": {"gender": "female"}},
+        "original",
+    ],
+)
+def test_baselines_over_a_vector_index(rerank: Any, tmp_path: Path) -> None:
+    retriever = vector_index(people()).as_retriever(similarity_top_k=16)
+    plain = fair_agent(retriever, BY_KEY, target=HALF, n=6, profile="engine")
+    made = fair_agent(retriever, BY_KEY, target=HALF, n=6, profile="engine", rerank=rerank)
+    result, before = made.search("trial lawyer"), plain.search("trial lawyer")
+    assert before.ranking.ids == LlamaIndexRetriever(retriever).search(Query("trial lawyer"), 6).ids
+    assert before.trace.steps[0].ranking.ids == result.trace.steps[0].ranking.ids
+    assert result.ranking.ids != before.ranking.ids
+    assert (result.trace.profile, result.trace.stopped) == ("engine", "")
+    # The same words in a file.
+    file = tmp_path / "settings.yaml"
+    file.write_text(yaml.safe_dump({"profile": "engine", "n": 6, "target": HALF, "rerank": rerank}), encoding="utf-8")
+    again = fair_agent(retriever, BY_KEY, settings=file)
+    assert again.search("trial lawyer").ranking.ids == result.ranking.ids
+
+
+def test_a_cross_encoder_reads_the_nodes(tmp_path: Path) -> None:
+    pytest.importorskip("sentence_transformers")
+    from tiny_models import save_cross_encoder
+
+    scorer = str(save_cross_encoder(tmp_path / "cross", ["trial", "lawyer", "barrister", "a", "and", *"01234567"]))
+    retriever = vector_index(people()).as_retriever(similarity_top_k=16)
+    chosen = {"kind": "cross-encoder", "scorer": scorer}
+    agent = fair_agent(retriever, BY_KEY, target=HALF, n=6, profile="engine", rerank=chosen)
+    result = agent.search("trial lawyer")
+    assert result.trace.reranker == "cross-encoder"
+    assert len(result.ranking) == 6
+
+
+def test_rankings_that_are_drawn() -> None:
+    retriever = vector_index(people()).as_retriever(similarity_top_k=16)
+    agent = fair_agent(retriever, BY_KEY, target=HALF, profile="fair-rag", sampling={"alpha": 0})
+    first, second = agent.search("trial lawyer"), agent.search("trial lawyer")
+    assert first.trace.draw is not None
+    assert (first.trace.draw.request, second.trace.draw and second.trace.draw.request) == (0, 1)
+    assert first.ranking.ids != second.ranking.ids
+    nodes = FairRetriever(agent).retrieve("trial lawyer")
+    assert len(nodes) == 5
+    assert all(node.text for node in nodes)
+
+
+@pytest.mark.parametrize(
+    ("settings", "place"),
+    [
+        ({"rerank": {"kind": "mmr", "by": "embeddings"}}, "rerank: mmr: "),
+        ({"rerank": "dlf"}, "rerank: dlf: "),
+        ({"rerank": ["exposure", {"kind": "mmr", "by": "embeddings"}]}, "rerank: exposure, mmr: "),
+    ],
+)
+def test_what_needs_an_index_says_that_there_is_none(settings: Any, place: str) -> None:
+    with pytest.raises(SettingsError, match=f"^{place}it needs an index of the collection, and there is none"):
+        fair_agent(Listed(), BY_KEY, target=HALF, profile="engine", **settings)
+
+
+def test_shares_may_be_given_in_each_form() -> None:
+    shares = {"kind": "given", "shares": HALF["gender"]}
+    listed = Listed([node("a", author_gender="male", score=1), node("b", author_gender="female", score=0.5)])
+    for target in (HALF, {"gender": shares}, shares):
+        result = fair_agent(listed, BY_KEY, target=target, n=2).search("q")
+        assert result.trace.exposures[0].labels == ("female", "male")
+        assert result.trace.exposures[0].target.tolist() == [0.5, 0.5]
 
 
 def test_a_list_in_which_nobody_has_a_label() -> None:

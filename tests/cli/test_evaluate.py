@@ -124,7 +124,11 @@ def test_a_missing_index_is_built(call: Call, small: Small) -> None:
 def test_everything_wrong_is_said_at_once(call: Call, small: Small) -> None:
     result = call("evaluate", write(small, "  odd: {engine: bm26}\nbaseline: none\nmeasure: []\n"))
     assert result.exit_code == 2
-    for fault in ("no kind 'bm26'; did you mean 'bm25'?", "no system 'none'", "did you mean 'measures'?"):
+    for fault in (
+        "engine: no engine of kind 'bm26'; did you mean 'bm25'?",
+        "no system 'none'",
+        "did you mean 'measures'?",
+    ):
         assert fault in result.stderr
     assert not Path("runs").exists()
 

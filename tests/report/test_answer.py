@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from fairagent.report.answer import answer_story, answer_text, removed_text, resting_table, sources_table
+from fairagent.report.answer import answer_body, answer_story, answer_text, removed_text, resting_table, sources_table
 from fairagent.report.beside import beside_table
 from fairagent.report.record import answer_record
 from fairagent.report.text import plain
@@ -97,10 +97,17 @@ def test_what_is_retrieved_stands_beside_what_is_used(result: AnswerResult) -> N
     assert [part for part in female if part.endswith("%")] == ["50%", "20%", "50%"]
 
 
-def test_an_answer_prints_as_its_story(result: AnswerResult) -> None:
-    assert str(result) == answer_text(result)
-    assert str(result).startswith("She won [3], he lost [1].\n")
-    assert max(map(len, str(result).splitlines())) <= 100
+def test_an_answer_as_text_is_its_body_its_sources_and_its_story(result: AnswerResult) -> None:
+    text = answer_text(result)
+    assert text.startswith("She won [3], he lost [1].\n")
+    assert text == f"{plain(answer_body(result))}\n{plain(sources_table(result))}{plain(answer_story(result))}"
+    assert max(map(len, text.splitlines())) <= 100
+
+
+def test_an_unusable_verdict_names_the_setting_that_decided(result: AnswerResult) -> None:
+    assert result.filtered is not None
+    undecided = replace(result, filtered=replace(result.filtered, verdicts=(Verdict("d1", True, None, None),)))
+    assert "1 without a usable verdict, so filter.on_error decided" in plain(answer_story(undecided))
 
 
 def test_nothing_removed() -> None:
@@ -120,6 +127,17 @@ def test_the_record_holds_what_the_tables_show(result: AnswerResult) -> None:
     assert record["exposure"]["attributed"][0]["groups"][0] == {"label": "female", "share": 0.2, "target": 0.5}
     assert record["notes"] == ["1 of 3 documents was cut to fit 100 tokens", "it is short", "read by half"]
     assert record["usage"]["calls"] == 8
+
+
+def test_a_collection_without_groups_has_no_exposures_side_by_side(result: AnswerResult) -> None:
+    assert result.attribution is not None
+    trace = replace(result.search.trace, exposures=(), targets=())
+    attribution = replace(result.attribution, exposures=(), retrieved=())
+    bare = replace(result, search=replace(result.search, trace=trace), attribution=attribution)
+    text = plain(beside_table(("BM25", bare), ("agent", bare)))
+    assert "She won [3], he lost [1]." in text
+    assert "target" not in text
+    assert answer_record(bare)["exposure"] == {"retrieved": [], "attributed": []}
 
 
 @pytest.mark.parametrize("width", [60, 80, 100])

@@ -46,5 +46,10 @@ def test_what_is_not_finite_is_null(result: SearchResult) -> None:
     assert json.loads(to_json({"a": [math.nan, (-math.inf, 1)]})) == {"a": [None, [None, 1]]}
 
 
+def test_the_profile(result: SearchResult) -> None:
+    assert result_record(result)["profile"] is None
+    assert result_record(replace(result, trace=replace(result.trace, profile="fair-qr")))["profile"] == "fair-qr"
+
+
 def test_no_topic_is_null(result: SearchResult) -> None:
     assert result_record(replace(result, query=replace(result.query, id="")))["query"]["topic"] is None

@@ -49,6 +49,30 @@ def test_an_oracle_is_marked(trace: Trace) -> None:
     assert "ORACLE" in story_text(replace(trace, oracle=True))
 
 
+def test_a_profile_is_said(trace: Trace) -> None:
+    assert "profile" not in story_text(trace)
+    text = story_text(replace(trace, profile="fair-qr"))
+    assert text.index("discarded") < text.index("profile       fair-qr\n") < text.index("stopped")
+
+
+def test_without_a_loop_and_a_reranker_there_is_no_word_of_them(trace: Trace) -> None:
+    alone = replace(trace, steps=trace.steps[:1], stopped="", reranker="none")
+    lines = story_text(alone).splitlines()
+    assert lines[3].strip() == "final ranking from the list retrieved, as it is"
+    assert "stopped" not in story_text(alone)
+    assert "from the list retrieved, re-ranked (mmr)" in story_text(replace(alone, reranker="mmr"))
+    chosen = story_text(replace(alone, steps=trace.steps, candidates="union"))
+    assert "from all lists accepted (union), as it is" in chosen
+
+
+def test_a_collection_without_groups_has_no_gap(trace: Trace) -> None:
+    first = replace(trace.steps[0], exposures=(), gap=0.0)
+    words = replace(trace.steps[1], exposures=(), gap=0.0)
+    bare = replace(trace, steps=(first, words), stopped="", exposures=(), targets=(), gap=0.0)
+    assert not {"gap", "target"} & {line.split()[0] for line in story_text(bare).splitlines()}
+    assert "topic0^1" in story_text(bare)
+
+
 def test_a_ranking_that_was_drawn(trace: Trace) -> None:
     assert "drawn" not in story_text(trace)
     drawn = "drawn         from 90 candidates (Plackett-Luce, alpha 2, seed 0, request 3)"
