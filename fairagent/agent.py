@@ -1,8 +1,4 @@
-"""The loop: search, measure, aim at the most under-exposed group, refine, search again, re-rank.
-
-This is FAIR-QR (arXiv 2503.21092) with the decisions of its re-implementation spelled out. One dimension is the
-special case of several: the gap is the sum over dimensions, the group to help the worst (dimension, group) pair.
-"""
+"""The agent: search, measure, let the loop refine, re-rank, and serve what is fairer, or say that it is not."""
 
 from __future__ import annotations
 
@@ -14,11 +10,14 @@ from typing import TYPE_CHECKING
 from fairagent.candidates import select
 from fairagent.collection import Collection
 from fairagent.errors import UsageError
-from fairagent.exposure import ExposureMeter, most_underexposed, total_gap
-from fairagent.found import Found
-from fairagent.query import as_query, with_terms
-from fairagent.refine.base import Refiner, RefineState, new_keywords
+from fairagent.exposure import ExposureMeter
+from fairagent.found import Found, engine_notes
+from fairagent.loop.base import Loop, Looped, Search
+from fairagent.loop.controller import finite_gap, first_of
+from fairagent.loop.fair_qr import measured
+from fairagent.query import as_query
 from fairagent.rerank.base import Pool, Reranker
+from fairagent.rerank.exposure import stricter
 from fairagent.retrieve.base import Retriever, checked
 from fairagent.retrieve.clock import engine_seconds
 from fairagent.retrieve.relevance_model import RM3, TermSource
@@ -33,14 +32,14 @@ if TYPE_CHECKING:
 class FairAgent:
     """Finds rankings that are relevant to a query and show groups their share. `open_agent` makes one.
 
-    Without a refiner there is no loop, without a re-ranker the candidates stay in their order. An agent holds no state
-    of a search: threads may share it. `answerer` opens what answers need, which may be a model, when the first one is
-    asked for.
+    Without a loop the engine is asked once, without a re-ranker the candidates stay in their order. An agent holds no
+    state of a search: threads may share it. `answerer` opens what answers need, which may be a model, when the first
+    one is asked for.
     """
 
     collection: Collection
     retriever: Retriever
-    refiner: Refiner | None
+    loop: Loop | None
     reranker: Reranker | None
     settings: Settings
     answerer: Callable[[], Answerer] | None = None
@@ -80,18 +79,40 @@ class FairAgent:
         than `search` does. Raises what `search` does.
         """
         started, engine_started = perf_counter(), engine_seconds()
-        asked = as_query(query)
-        steps, meter = self._start(asked)
-        stopped = self._refine(self.refiner, asked, meter, steps) if self.refiner else ""
-        candidates, length = select(self.settings.candidates, steps), max(length, self.settings.n)
-        pool = candidates.top(length)
-        if self.reranker:
-            targets = tuple(target.shares for target in meter.targets)
-            memberships = meter.memberships(candidates.ids)
-            pool = self.reranker.rerank(Pool(asked, candidates, memberships, targets, length))
-        return Found(asked, pool, tuple(steps), stopped, meter, self.retriever, self.settings, started, engine_started)
+        asked, length = as_query(query), max(length, self.settings.n)
+        begun, meter = self._start(asked)
+        search = Search(asked, begun, meter, self.retriever, self.settings.n, self._retrieve, self._serve)
+        if self.loop:
+            looped = self.loop.run(search)
+        else:
+            looped = Looped(select(self.settings.candidates, begun), begun, "", meter)
+        pool = replace(search.pool(looped.candidates, looped.meter, looped.unit), n=length)
+        ranking, notes = self._guarded(pool, looped)
+        notes += engine_notes(self.retriever)
+        clocks = (started, engine_started)
+        return Found(
+            asked, ranking, looped.steps, looped.stopped, looped.meter, self.retriever, self.settings, notes, *clocks
+        )
 
-    def _start(self, query: Query) -> tuple[list[Step], ExposureMeter]:
+    def _serve(self, pool: Pool) -> Ranking:
+        return self.reranker.rerank(pool) if self.reranker else pool.ranking.top(pool.n)
+
+    def _guarded(self, pool: Pool, looped: Looped) -> tuple[Ranking, tuple[str, ...]]:
+        """What is served: never less fair than the engine's own list, by more than the loop allows, without a word."""
+        ranking, meter = self._serve(pool), looped.meter
+        if looped.worse is None or not len(ranking):
+            return ranking, ()
+        own = first_of(looped.steps).top(pool.n)
+        most = finite_gap(meter.measure(own)) + looped.worse
+        if finite_gap(meter.measure(ranking)) <= most:
+            return ranking, ()
+        if self.reranker and (strict := stricter(self.reranker)):
+            ranking = strict.rerank(pool)
+            if finite_gap(meter.measure(ranking)) <= most:
+                return ranking, ("less fair than the engine's own list at first: exposure was given more weight",)
+        return own, ("nothing fairer than the engine's own list was found: it is served",)
+
+    def _start(self, query: Query) -> tuple[tuple[Step, ...], ExposureMeter]:
         """The user's words, then, where the engine can tell them, the words of the topic."""
         first = self._retrieve(query)
         rankings = [("query", query, first)]
@@ -101,52 +122,11 @@ class FairAgent:
             expanded = rm3.expand(self.retriever, query, first)
             rankings.append(("topic words", expanded, self._retrieve(expanded)))
         meter = ExposureMeter.make(self.collection, query.id, self.settings, rankings[-1][2])
-        steps = [
-            _measured(meter, Step(source, asked, ranking, (), 0.0, added=asked.terms[len(query.terms) :]))
+        steps = (
+            measured(meter, Step(source, asked, ranking, (), 0.0, added=asked.terms[len(query.terms) :]))
             for source, asked, ranking in rankings
-        ]
-        return steps, meter
-
-    def _refine(self, refiner: Refiner, query: Query, meter: ExposureMeter, steps: list[Step]) -> str:
-        """The loop; appends a step for each query tried and says why it stopped."""
-        first, now = steps[0], steps[-1]
-        if not len(first.ranking):
-            return "the query retrieves nothing"
-        dimensions = (target.dimension for target in meter.targets)
-        memberships = dict(zip(dimensions, meter.memberships(first.ranking.ids), strict=True))
-        tried: frozenset[str] = frozenset()
-        for _ in range(self.settings.iterations):
-            if now.gap <= self.settings.threshold:
-                return f"the gap is not above {self.settings.threshold:g}"
-            group = most_underexposed(now.exposures)
-            if group is None:
-                return "no group lacks exposure"
-
-            proposed = refiner.refine(
-                RefineState(query, now.query, first.ranking, memberships, now.exposures, group, tried)
-            )
-            added, dropped = new_keywords(proposed, tried, self.retriever)
-            tried |= {term.text for term in proposed.terms}
-            step = replace(now, source=proposed.source, aim=group, usage=proposed.usage, refused=proposed.refused)
-            step = replace(step, added=added, dropped=dropped)
-            if not added:
-                steps.append(replace(step, accepted=False))
-                repeated = proposed.terms and not dropped
-                nothing = "repeated: no keyword is new" if repeated else "no new keyword occurs in the index"
-                return proposed.note or nothing
-
-            refined = with_terms(now.query, added)
-            step = _measured(meter, replace(step, query=refined, ranking=self._retrieve(refined)))
-            steps.append(replace(step, accepted=step.gap < now.gap))
-            if not steps[-1].accepted:
-                return "the gap did not fall"
-            now = steps[-1]
-        return f"{self.settings.iterations} refinements were made"
+        )
+        return tuple(steps), meter
 
     def _retrieve(self, query: Query) -> Ranking:
         return checked(query, self.retriever.search(query, max(self.settings.depth, self.settings.n)))
-
-
-def _measured(meter: ExposureMeter, step: Step) -> Step:
-    exposures = meter.measure(step.ranking)
-    return replace(step, exposures=exposures, gap=total_gap(exposures))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import compress
 
 import numpy as np
@@ -39,6 +39,7 @@ class ExposureMeter:
     discount: Discount
     divergence: Divergence
     synthetic_ids: frozenset[str] = frozenset()
+    importance: tuple[float, ...] = ()
 
     @classmethod
     def make(cls, collection: Collection, topic: str, settings: Settings, ranking: Ranking) -> ExposureMeter:
@@ -82,8 +83,11 @@ class ExposureMeter:
 
     def weigh(self, ids: Sequence[str], weights: FloatArray) -> tuple[Exposure, ...]:
         """The exposure of every group in these documents, which count by `weights` (n,), 0 or more."""
-        pairs = zip(self.targets, self.memberships(ids), strict=True)
-        return tuple(self._exposure(target, membership, weights) for target, membership in pairs)
+        counts = self.importance or (1.0,) * len(self.targets)
+        measured = zip(self.targets, self.memberships(ids), counts, strict=True)
+        return tuple(
+            replace(self._exposure(target, rows, weights), importance=count) for target, rows, count in measured
+        )
 
     def _exposure(self, target: Target, memberships: FloatArray, weights: FloatArray) -> Exposure:
         shares = group_exposure(memberships, weights)
@@ -106,8 +110,8 @@ def dimensions_of(collection: Collection, settings: Settings) -> tuple[str, ...]
 
 
 def total_gap(exposures: Sequence[Exposure]) -> float:
-    """The sum of the dimensions' divergences; infinite where a dimension shows no labeled document."""
-    return sum(exposure.divergence for exposure in exposures)
+    """The sum of the dimensions' divergences, each by its importance; infinite where one shows no labeled document."""
+    return sum(one.importance * one.divergence for one in exposures if one.importance)
 
 
 def most_underexposed(exposures: Sequence[Exposure]) -> Group | None:

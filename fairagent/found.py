@@ -26,6 +26,7 @@ class Found:
     meter: ExposureMeter
     retriever: Retriever
     settings: Settings
+    notes: tuple[str, ...]
     started: float
     engine_started: float
 
@@ -49,8 +50,15 @@ class Found:
             seconds=perf_counter() - self.started,
             engine_seconds=engine_seconds() - self.engine_started,
             draw=draw,
+            notes=self.notes,
         )
         return SearchResult(self.query, served, hits, trace)
+
+
+def engine_notes(engine: Retriever) -> tuple[str, ...]:
+    """What is to be known about the engine: which of several failed."""
+    failures: dict[str, str] = getattr(engine, "failures", {})
+    return tuple(f"engine {name} failed, the others serve: {error}" for name, error in failures.items())
 
 
 def hits_of(ranking: Ranking, meter: ExposureMeter, retriever: Retriever) -> tuple[Hit, ...]:

@@ -66,7 +66,7 @@ def build(site: Site) -> FairAgent:
     return FairAgent(
         collection,
         site.engine,
-        settings.refine.build(site) if settings.loops else None,
+        settings.loop.build(site) if settings.loops else None,
         settings.rerank.build(site),
         settings,
         cache(partial(build_answerer, site)),
@@ -123,9 +123,16 @@ def check_groups(site: Site) -> None:
         collection.groups.labels(dimension)
 
 
+def loop_parts(settings: Settings) -> tuple[Part, ...]:
+    """The loop, and what it asks."""
+    if not settings.loops:
+        return ()
+    return (settings.loop, settings.refine) if settings.loop.kind == "fair-qr" else (settings.loop,)
+
+
 def parts_of(settings: Settings) -> tuple[Part, ...]:
     """The parts that a search or an answer asks, in the order of asking."""
-    looping = (settings.refine,) if settings.loops else ()
+    looping = loop_parts(settings)
     answering = (settings.filter, settings.debias, settings.generate, settings.attribute)
     return (settings.engine, *looping, settings.rerank, *answering)
 

@@ -119,7 +119,8 @@ class Exposure:
 
     `shares` and `target` have shape (g,) over the KNOWN `labels` and sum to 1 each (`shares` is all
     zero where nothing in the ranking is labeled); `unknown` is the exposure share of documents
-    without a label; `divergence` is the smoothed divergence of `shares` from `target` (nats).
+    without a label; `divergence` is the smoothed divergence of `shares` from `target` (nats). `importance` in [0, 1]
+    says how much the dimension applies to the query: what it counts for in the gap.
     """
 
     dimension: str
@@ -128,6 +129,7 @@ class Exposure:
     target: FloatArray
     unknown: float
     divergence: float
+    importance: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +187,9 @@ class Step:
 
     `source` says who wrote the query: "query" (the user), "topic words", or a refiner's name. `aim` is the group
     that a refiner wrote for. `added` are its new keywords, `dropped` those that do not occur in the index, `refused` is
-    that of its refinement. `ranking` is the deep list, `gap` the sum of the dimensions' divergences at the cut-off.
+    that of its refinement. A controller's step has the groups' `weights` instead, and the `reason` why it was not
+    accepted; its `ranking` is what would have been served. Else `ranking` is the deep list. `gap` is the sum of the
+    dimensions' divergences at the cut-off.
     """
 
     source: str
@@ -199,6 +203,8 @@ class Step:
     accepted: bool = True
     usage: Usage = Usage()
     refused: tuple[str, ...] = ()
+    weights: tuple[tuple[Group, float], ...] = ()
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +227,7 @@ class Trace:
     `exposures` and `gap` are those of the final ranking; `targets` says where each dimension's target comes from, and
     `oracle` marks a run in which a target or the groups came from the relevance judgments. `seconds` is the whole time,
     `engine_seconds` the search engine's part of it, `usage.seconds` the language model's. `draw` is there where the
-    final ranking was drawn, `profile` the settings' own.
+    final ranking was drawn, `profile` the settings' own; `notes` say what else is to be known (an engine that failed).
     """
 
     query: Query
@@ -238,6 +244,7 @@ class Trace:
     engine_seconds: float
     draw: Draw | None = None
     profile: str = ""
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -16,6 +16,7 @@ from fairagent.agent import FairAgent
 from fairagent.collection import Groups, GroupTable
 from fairagent.collection.config import DocumentsFile
 from fairagent.collection.documents import Documents
+from fairagent.loop.fair_qr import FairQR
 from fairagent.refine.base import RefineState
 from fairagent.rerank.base import Reranker
 from fairagent.rerank.relevance import OriginalReranker
@@ -117,6 +118,5 @@ def agent(
     if groups is None:
         groups = by_letter(sorted({id for found in engine.lists.values() for id in found} | {"f0", "m0"}))
     chosen = Settings(**({"n": 4, "depth": 100, "target": "uniform", "discount": "uniform"} | settings))
-    return FairAgent(
-        collection(groups, population), engine, refiner if chosen.loops else None, reranker(engine), chosen
-    )
+    loop = FairQR(refiner, chosen.iterations, chosen.threshold, chosen.candidates) if chosen.loops else None
+    return FairAgent(collection(groups, population), engine, loop, reranker(engine), chosen)

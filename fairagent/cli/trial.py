@@ -14,6 +14,7 @@ from fairagent.filter.verdicts import Verdicts, ask_verdicts, reason_text
 from fairagent.llm import Model, ModelReply, ModelRequest
 from fairagent.llm.base import Message
 from fairagent.llm.clean import query_shown
+from fairagent.loop.fair_qr import FairQR
 from fairagent.prompts import Prompts
 from fairagent.prompts.specimens import SPECIMENS
 from fairagent.refine.asking import AskingRefiner
@@ -115,7 +116,7 @@ class RefiningTrial:
     def show(self) -> Asked:
         """The first refinement's messages."""
         watching = _Watching(self.group)
-        stopped = replace(self.agent, refiner=watching).search(self.query).trace.stopped
+        stopped = replace(self.agent, loop=FairQR(watching, 1)).search(self.query).trace.stopped
         state = watching.state
         if state is None:
             return Asked((), f"the loop would not ask: {stopped}")
@@ -127,7 +128,7 @@ class RefiningTrial:
     def send(self, model: Listening) -> Heard:
         """What the model proposes, and what the index and the loop do with it."""
         watching = _Watching(self.group, self.part.asking(model, self.site))
-        trace = replace(self.agent, refiner=watching).search(self.query).trace
+        trace = replace(self.agent, loop=FairQR(watching, 1)).search(self.query).trace
         step, state, refinement = trace.steps[-1], watching.state, watching.refinement
         assert state is not None
         rows = [(term.text, self._found(term.text), f"added, weight {term.weight:.3g}") for term in step.added]

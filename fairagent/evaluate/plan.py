@@ -7,6 +7,7 @@ from fairagent.evaluate.fair_rag.section import Draws, FairRag
 from fairagent.evaluate.stereotypes.section import LocalModel
 from fairagent.evaluate.utility.section import OF_JUDGMENTS, Shown, Utility
 from fairagent.measures import AWRF, Measure, Product, parse_measure
+from fairagent.pipeline import loop_parts
 from fairagent.settings import BudgetSettings, ModelSettings, Part, Price, Section, Settings
 
 NO_RETRIEVAL = "none"
@@ -42,7 +43,7 @@ class SystemPlan(Section):
     def searching(self) -> tuple[Part, ...]:
         """The parts that a search asks."""
         settings = self.settings
-        return (settings.engine, *((settings.refine,) if settings.loops else ()), settings.rerank)
+        return (settings.engine, *loop_parts(settings), settings.rerank)
 
     @property
     def prompts(self) -> tuple[str, ...]:

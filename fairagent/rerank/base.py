@@ -17,7 +17,8 @@ class Pool:
 
     `query` is the user's own; `ranking` holds the candidates with the scores of the queries that found them;
     `memberships` are their groups, (len(ranking), 1 + g) a dimension with column 0 unknown; `targets` the shares
-    (g,) that the known groups of each dimension should get.
+    (g,) that the known groups of each dimension should get. `importance` (0 to 1) is how much each dimension counts,
+    empty: all alike; `unit` what a difference of 1 in relevance is on the scale of the scores, 0: their range.
     """
 
     query: Query
@@ -25,6 +26,8 @@ class Pool:
     memberships: tuple[FloatArray, ...]
     targets: tuple[FloatArray, ...]
     n: int
+    importance: tuple[float, ...] = ()
+    unit: float = 0.0
 
     def of(self, ranking: Ranking) -> Pool:
         """The pool with its candidates in the order, and with the scores, of `ranking`, which holds some of them."""

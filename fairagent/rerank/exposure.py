@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from fairagent.measures import LOG2_MAX2, Discount, min_max, parse_discount
-from fairagent.rerank.base import Pool
+from fairagent.rerank.base import Pool, Reranker
+from fairagent.rerank.chain import ChainReranker
+from fairagent.retrieve.placed import placed
 from fairagent.settings.parts import Part
 from fairagent.site import Site
 from fairagent.types import FloatArray, Ranking
 
 SMALLEST = float(np.finfo(np.float64).tiny)
+
+
+MEDIAN_COST = 0.03
+STRICT = 4.0
+"""The fairness that is tried where what is served would be less fair than the engine's own list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,37 +34,100 @@ class ExposureReranker:
 
         w_i rel(d) / W  -  fairness * sum over dimensions of JSD((E + w_i a(d) + R t) / W', t)
 
-    where rel is the min-max score, a(d) the membership over the known groups, t the target and W' the sum of what is
-    divided. The ranks still open are counted as filled on target, so a group is not forced in early at any price, and
-    what is missing weighs more the fewer ranks are left. A document without a label helps no group: in each dimension
-    that it has none in, its relevance is lowered by `unlabeled`. Ties go to the better-placed candidate.
+    where rel is the min-max score (or the score in the pool's `unit`), a(d) the membership over the known groups, t the
+    target and W' the sum of what is divided; where the pool says so, a dimension counts by its importance over the
+    larger of 1 and the sum of all. The ranks still open are counted as filled on target, so a group is not forced in
+    early at any price, and what is missing weighs more the fewer ranks are left. A document without a label helps no
+    group: in each dimension that it has none in, its relevance is lowered by `unlabeled`. Ties go to the better-placed
+    candidate.
+
+    Of several values of `fairness`, the largest first, that is taken whose list keeps its relevance: its mean score
+    may lose at most `cost` of what the best n have above the median candidate.
     """
 
-    fairness: float = 0.5
+    fairness: float | tuple[float, ...] = 0.5
     unlabeled: float = 1.0
     discount: Discount = LOG2_MAX2
+    cost: float = MEDIAN_COST
 
     def rerank(self, pool: Pool) -> Ranking:
         """The best `pool.n` candidates; scores fall strictly from 1 at rank 1, since the order is no engine's."""
-        n = min(pool.n, len(pool.ranking))
+        order = ExposureOrder.of(pool, self.unlabeled, self.discount)
+        if isinstance(self.fairness, tuple):
+            return placed(pool.ranking.ids, self._affordable(pool.ranking.scores, order))
+        return placed(pool.ranking.ids, order(self.fairness))
+
+    def stricter(self) -> ExposureReranker:
+        """The same with more weight on what the groups lack."""
+        most = max(self.fairness) if isinstance(self.fairness, tuple) else self.fairness
+        return replace(self, fairness=max(STRICT, most))
+
+    def _affordable(self, scores: FloatArray, order: ExposureOrder) -> list[int]:
+        assert isinstance(self.fairness, tuple)
+        if not len(scores):
+            return []
+        best = float(np.sort(scores)[::-1][: len(order.weights)].mean())
+        least = best - self.cost * (best - float(np.median(scores)))
+        chosen: list[int] = []
+        for fairness in sorted(self.fairness, reverse=True):
+            chosen = order(fairness)
+            if float(scores[chosen].mean()) >= least:
+                break
+        return chosen
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ExposureOrder:
+    """What the greedy order of one pool needs, whatever the fairness: its kinds of documents, best first.
+
+    Documents with the same groups differ in relevance alone: only the best of each kind can be next.
+    """
+
+    kinds: FloatArray
+    queues: list[list[int]]
+    relevance: FloatArray
+    target: FloatArray
+    dimension_of: NDArray[np.intp]
+    labeled: FloatArray
+    weights: FloatArray
+    importance: FloatArray | None
+
+    @classmethod
+    def of(cls, pool: Pool, unlabeled: float, discount: Discount) -> ExposureOrder:
+        """For the best `pool.n` candidates."""
         # The dimensions' columns side by side: their divergences are summed, so one pass serves all.
         rows = np.hstack([membership[:, 1:] for membership in pool.memberships])
-        target = np.concatenate(pool.targets)
         dimension_of = np.repeat(np.arange(len(pool.targets)), [len(shares) for shares in pool.targets])
-        # Documents with the same groups differ in relevance alone: only the best of each kind can be next.
         numbers: dict[bytes, int] = {}
         kind_of = np.array([numbers.setdefault(row.tobytes(), len(numbers)) for row in rows], dtype=np.intp)
         kinds = rows[np.unique(kind_of, return_index=True)[1]]
         labeled = kinds @ (dimension_of[:, None] == np.arange(len(pool.targets)))
         missing = (labeled == 0).sum(axis=1)
-        relevance = min_max(pool.ranking.scores) - self.unlabeled * missing[kind_of]
+        scores = pool.ranking.scores
+        relevance = scores / pool.unit if pool.unit else min_max(scores)
+        relevance = relevance - unlabeled * missing[kind_of]
+        counts = np.array(pool.importance)
+        importance = counts / max(1.0, float(counts.sum())) if len(counts) else None
         queues = _queues(relevance, kind_of, len(kinds))
-        heads = np.array([relevance[queue[0]] for queue in queues])
+        target, weights = np.concatenate(pool.targets), discount(min(pool.n, len(pool.ranking)))
+        return cls(kinds, queues, relevance, target, dimension_of, labeled, weights, importance)
 
-        weights = self.discount(n)
+    def __call__(self, fairness: float) -> list[int]:
+        """The places of the chosen candidates, in their order."""
+        kinds, target, dimension_of, labeled, weights = (
+            self.kinds,
+            self.target,
+            self.dimension_of,
+            self.labeled,
+            self.weights,
+        )
+        dimensions = labeled.shape[1]
+        column = (dimension_of[:, None] == np.arange(dimensions)).astype(np.float64)
+        next_of = [0] * len(self.queues)
+        heads = np.array([self.relevance[queue[0]] for queue in self.queues])
         total = weights.sum()
-        entropy = _entropy(target)
-        exposure, mass = np.zeros(len(target)), np.zeros(len(pool.targets))
+        entropy = self._entropy(target, column)
+        exposure, mass = np.zeros(len(target)), np.zeros(dimensions)
         spent = np.zeros(len(kinds), dtype=bool)
         chosen: list[int] = []
         for rank, weight in enumerate(weights, start=1):
@@ -69,20 +139,31 @@ class ExposureReranker:
                 masses[empty] = 1
             share = (exposure + weight * kinds + left * target) / masses[:, dimension_of]
             # JSD = H((p + t) / 2) - H(p) / 2 - H(t) / 2, both of the first in one pass.
-            entropies = _entropy(np.concatenate(((share + target) / 2, share)))
+            entropies = self._entropy(np.concatenate(((share + target) / 2, share)), column)
             divergence = entropies[: len(kinds)] - (entropies[len(kinds) :] + entropy) / 2
             if empty is not None:
                 # No exposure at all would come out as ln 2 / 2; it is as far from the target as can be, ln 2.
-                divergence += empty.sum(axis=1) * (np.log(2) / 2)
-            value = weight * heads / total - self.fairness * divergence
+                divergence += self._counted(empty.astype(np.float64)) * (np.log(2) / 2)
+            value = weight * heads / total - fairness * divergence
             value[spent] = -np.inf
-            best = min(np.flatnonzero(value == value.max()).tolist(), key=lambda kind: queues[kind][0])
-            chosen.append(queues[best].pop(0))
-            spent[best] = not queues[best]
-            heads[best] = relevance[queues[best][0]] if queues[best] else 0.0
+            best = min(np.flatnonzero(value == value.max()).tolist(), key=lambda kind: self.queues[kind][next_of[kind]])
+            chosen.append(self.queues[best][next_of[best]])
+            next_of[best] += 1
+            spent[best] = next_of[best] == len(self.queues[best])
+            heads[best] = 0.0 if spent[best] else self.relevance[self.queues[best][next_of[best]]]
             exposure += weight * kinds[best]
             mass += weight * labeled[best]
-        return Ranking(tuple(pool.ranking.ids[i] for i in chosen), np.linspace(1, 0, n, endpoint=False))
+        return chosen
+
+    def _entropy(self, shares: FloatArray, column: FloatArray) -> FloatArray:
+        """The sum over the dimensions of their entropies, each by its importance."""
+        if self.importance is None:
+            return _entropy(shares)
+        products = shares * np.log(np.maximum(shares, SMALLEST))
+        return np.asarray(-(products @ column) @ self.importance)
+
+    def _counted(self, dimensions: FloatArray) -> FloatArray:
+        return np.asarray(dimensions.sum(axis=1) if self.importance is None else dimensions @ self.importance)
 
 
 def _queues(relevance: FloatArray, kind_of: NDArray[np.intp], kinds: int) -> list[list[int]]:
@@ -103,10 +184,21 @@ class ExposureConfig(Part):
     """Greedy: relevance, weighed against what each group still lacks."""
 
     kind: Literal["exposure"] = "exposure"
-    fairness: float = Field(0.5, ge=0)
-    """What a divergence of 1 nat costs, in units of mean relevance."""
+    fairness: float | tuple[float, ...] = 0.5
+    """What a divergence of 1 nat costs, in units of mean relevance; of several values the largest that the query can
+    afford."""
+    cost: float = Field(MEDIAN_COST, ge=0)
+    """Several values: what a list may lose of the relevance that the best have above the median candidate (a share)."""
     unlabeled: float = Field(1.0, ge=0)
     """What a document without a label loses, in units of relevance (0 to 1), for each dimension."""
+
+    @field_validator("fairness")
+    @classmethod
+    def _not_negative(cls, value: float | tuple[float, ...]) -> float | tuple[float, ...]:
+        values = value if isinstance(value, tuple) else (value,)
+        if not values or min(values) < 0:
+            raise ValueError("expected a number of 0 or more, or several")
+        return value
 
     @property
     def sees_groups(self) -> bool:
@@ -115,4 +207,13 @@ class ExposureConfig(Part):
 
     def build(self, site: Site) -> ExposureReranker:
         """The re-ranker."""
-        return ExposureReranker(self.fairness, self.unlabeled, parse_discount(site.settings.discount))
+        return ExposureReranker(self.fairness, self.unlabeled, parse_discount(site.settings.discount), self.cost)
+
+
+def stricter(reranker: Reranker) -> Reranker | None:
+    """The re-ranker with more weight on exposure; None where it has none."""
+    if isinstance(reranker, ChainReranker):
+        *before, last = reranker.rerankers
+        strict = stricter(last)
+        return ChainReranker((*before, strict)) if strict else None
+    return reranker.stricter() if isinstance(reranker, ExposureReranker) else None

@@ -19,8 +19,10 @@ from fairagent.retrieve.lucene.index import Indexable
 from fairagent.retrieve.lucene.strings import IdTable, mapped
 from fairagent.types import FloatArray, Query, Ranking
 
-BLOCK = 1 << 16
-"""Documents whose scores are computed at once: the vectors may be larger than the memory."""
+BLOCK = 1 << 14
+"""Documents whose scores are computed at once."""
+IN_MEMORY = 1 << 30
+"""Bytes of embeddings (as 32-bit floats) up to which they are held in memory; more are read as they are needed."""
 
 
 @runtime_checkable
@@ -29,6 +31,15 @@ class EmbeddingSource(Protocol):
 
     def vectors(self, ids: Sequence[str]) -> Embeddings:
         """The embeddings of these documents, (n, d)."""
+        ...
+
+
+@runtime_checkable
+class VectorEngine(EmbeddingSource, Protocol):
+    """An engine that searches by embeddings."""
+
+    def query_vector(self, query: Query) -> Embeddings:
+        """That of a query, (d,)."""
         ...
 
 
@@ -52,6 +63,8 @@ class DenseRetriever:
         )
         self.manifest.check_model(folder, encoder.name, probe, encoder.documents([PROBE_TEXT])[0])
         self._encoder = encoder
+        size = len(self._vectors) * self._vectors.shape[1] * 4
+        self._whole = self._vectors.astype(np.float32) if size <= IN_MEMORY else None
         # The query of a search is often scored against a pool afterwards.
         self._query_vector = lru_cache(maxsize=64)(lambda text: encoder.queries([text])[0])
 
@@ -73,9 +86,7 @@ class DenseRetriever:
         n = min(n, len(self))
         with engine_time():
             vector = self._query_vector(text)
-            rough = np.concatenate(
-                [self._vectors[start : start + BLOCK] @ vector for start in range(0, len(self), BLOCK)]
-            )
+            rough = self._products(vector)
             # Products of 32-bit floats depend on where a row stands in its block: the close ones are computed anew.
             margin = 1e-5 * float(np.abs(rough).max())
             close = np.flatnonzero(rough >= np.partition(rough, -n)[-n] - margin)
@@ -98,7 +109,23 @@ class DenseRetriever:
 
     def vectors(self, ids: Sequence[str]) -> Embeddings:
         """The embeddings of these documents, (n, d); DataError naming ids that are not in the index."""
-        return np.asarray(self._vectors[self._ids.known(ids)])
+        return np.asarray(self._vectors[self._ids.known(ids)], dtype=np.float32)
+
+    @property
+    def matrix(self) -> Embeddings:
+        """All embeddings, (n, d): a row a document, in the order of `ids`."""
+        return self._vectors.astype(np.float32) if self._whole is None else self._whole
+
+    def query_vector(self, query: Query) -> Embeddings:
+        """The embedding of a query's text and keywords, (d,)."""
+        return self._query_vector(str(query))
+
+    def _products(self, vector: Embeddings) -> Embeddings:
+        if self._whole is not None:
+            products: Embeddings = self._whole @ vector
+            return products
+        blocks = (self._vectors[start : start + BLOCK].astype(np.float32) for start in range(0, len(self), BLOCK))
+        return np.concatenate([block @ vector for block in blocks])
 
     def _scores(self, numbers: NDArray[np.intp], vector: Embeddings) -> FloatArray:
         # Row by row, so that a score does not depend on what else is scored.

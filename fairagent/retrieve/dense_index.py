@@ -1,4 +1,4 @@
-"""The embeddings of a collection: one array, a row a document."""
+"""The embeddings of a collection: one array of 16-bit floats, a row a document."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class _Rows:
     """A mapped array with a row for every document; those not done yet are zeros."""
 
     def create(self, folder: Path, documents: int, dimension: int) -> None:
-        np.lib.format.open_memmap(folder / VECTORS, "w+", np.float32, (documents, dimension))
+        np.lib.format.open_memmap(folder / VECTORS, "w+", np.float16, (documents, dimension))
 
     def add(self, folder: Path, first: int, vectors: Embeddings) -> None:
         rows = np.lib.format.open_memmap(folder / VECTORS, "r+")

@@ -20,7 +20,8 @@ from fairagent.retrieve.encoder import Embeddings
 from fairagent.retrieve.lucene.index import Indexable
 from fairagent.retrieve.lucene.strings import IdTable, encode_id
 
-FORMAT = 1
+FORMAT = 2
+"""2: embeddings are 16-bit floats."""
 PROBE = "probe.npy"
 PROBE_TEXT = "A fair ranking shows every group its share of the relevant documents."
 """Encoded with the collection: a model that gives another vector for it is another model."""
@@ -52,7 +53,7 @@ class EncodedManifest:
         try:
             return cls(**json.loads((folder / cls.FILE).read_text(encoding="utf-8")))
         except (FileNotFoundError, NotADirectoryError):
-            raise BackendUnavailable(f"no {cls.WHAT} at {folder}; `fairagent index` or {cls.BUILDER} makes them") from None
+            raise BackendUnavailable(f"no {cls.WHAT} at {folder}; `fairagent index` makes them") from None
         except (ValueError, TypeError):
             raise IndexMismatch(f"{folder / cls.FILE} cannot be read; build the {cls.WHAT} again") from None
 

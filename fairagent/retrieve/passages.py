@@ -162,6 +162,10 @@ class DensePassages(PassageRetriever):
         sizes = np.diff(np.append(starts, len(passages)))
         return np.asarray(np.add.reduceat(vectors, starts, axis=0) / sizes[:, None], dtype=vectors.dtype)
 
+    def query_vector(self, query: Query) -> Embeddings:
+        """That of a query, (d,)."""
+        return self._engine.query_vector(query)
+
 
 def _under(id: str, passage: Document, text: str) -> Document:
     """`text` under the document's id, with what the passage has of its document."""

@@ -42,3 +42,8 @@ class TitledVectors(Titled):
         """The embeddings of these documents, (n, d)."""
         found: Embeddings = self.engine.vectors(ids)  # type: ignore[attr-defined]
         return found
+
+    def query_vector(self, query: Query) -> Embeddings:
+        """That of a query, (d,)."""
+        vector: Embeddings = self.engine.query_vector(query)  # type: ignore[attr-defined]
+        return vector

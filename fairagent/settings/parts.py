@@ -40,6 +40,7 @@ class Slot:
 SLOTS = {
     "engine": Slot("engine", "fairagent.engines", "bm25"),
     "target": Slot("target", "fairagent.targets", "trec-estimated"),
+    "loop": Slot("loop", "fairagent.loops", "fair-qr"),
     "refine": Slot("refiner", "fairagent.refiners", "feedback"),
     "rerank": Slot("re-ranker", "fairagent.rerankers", "exposure"),
     "filter": Slot("filter", "fairagent.filters", "none"),
@@ -54,6 +55,7 @@ BUILT_IN: dict[str, dict[str, str]] = {
         "rm3": "fairagent.retrieve.rm3:RM3Config",
         "dense": "fairagent.retrieve.vectors:DenseConfig",
         "splade": "fairagent.retrieve.splade:SpladeConfig",
+        "fused": "fairagent.retrieve.fused:FusedConfig",
         "run-file": "fairagent.retrieve.run_file:RunFileConfig",
         "oracle": "fairagent.retrieve.judged:OracleConfig",
         "adversarial": "fairagent.retrieve.judged:AdversarialConfig",
@@ -70,6 +72,11 @@ BUILT_IN: dict[str, dict[str, str]] = {
         "trec": "fairagent.collection.targets:Trec",
         "given": "fairagent.collection.targets:Given",
     },
+    "loop": {
+        "controller": "fairagent.loop.config:ControllerConfig",
+        "fair-qr": "fairagent.loop.config:FairQRConfig",
+        "none": "fairagent.settings.parts:Without",
+    },
     "refine": {
         "feedback": "fairagent.refine.feedback:FeedbackConfig",
         "llm": "fairagent.refine.llm:LlmConfig",
@@ -80,6 +87,7 @@ BUILT_IN: dict[str, dict[str, str]] = {
         "original": "fairagent.rerank.relevance:OriginalConfig",
         "fused": "fairagent.rerank.relevance:FusedConfig",
         "exposure": "fairagent.rerank.exposure:ExposureConfig",
+        "graph": "fairagent.rerank.graph:GraphConfig",
         "mmr": "fairagent.rerank.mmr:MMRConfig",
         "fa-star-ir": "fairagent.rerank.fa_star_ir:FAStarIRConfig",
         "deltr": "fairagent.rerank.deltr:DELTRConfig",
@@ -263,6 +271,7 @@ def _fault(slot: str, kind: str, loaded: type[Part], fault: Any) -> InitErrorDet
 
 
 Engine = Annotated[SerializeAsAny[Part], BeforeValidator(partial(read_part, "engine"))]
+Loop = Annotated[SerializeAsAny[Part], BeforeValidator(partial(read_part, "loop"))]
 Refine = Annotated[SerializeAsAny[Part], BeforeValidator(partial(read_part, "refine"))]
 Rerank = Annotated[SerializeAsAny[Part], BeforeValidator(partial(read_part, "rerank"))]
 Filter = Annotated[SerializeAsAny[Part], BeforeValidator(partial(read_part, "filter"))]

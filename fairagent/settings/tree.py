@@ -20,6 +20,7 @@ from fairagent.settings.parts import (
     Engine,
     Filter,
     Generate,
+    Loop,
     Part,
     Refine,
     Rerank,
@@ -176,6 +177,8 @@ class Settings(Section):
     engine: Engine = default("engine")
     """What searches: bm25, rm3, dense, splade, run-file, ... with what each is told."""
     expansion: Expansion = Expansion()
+    loop: Loop = default("loop")
+    """What a search does in the light of what it found: controller, fair-qr (the paper's, with `refine`), or none."""
     refine: Refine = default("refine")
     """Who proposes keywords for the under-exposed group: feedback (its documents), llm (a language model), grounded
     (a model that is shown them); none: there is no loop."""
@@ -205,6 +208,8 @@ class Settings(Section):
     @property
     def loops(self) -> bool:
         """Whether queries are refined."""
+        if self.loop.kind != "fair-qr":
+            return self.loop.kind != "none"
         return self.refine.kind != "none" and self.iterations > 0
 
     @property

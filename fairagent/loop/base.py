@@ -1,0 +1,58 @@
+"""What a loop is: it may search again in the light of what was found, and says which candidates to re-rank."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from fairagent.exposure import ExposureMeter
+from fairagent.rerank.base import Pool
+from fairagent.retrieve.base import Retriever
+from fairagent.types import Query, Ranking, Step
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Search:
+    """A search that has begun: `steps` are its retrievals so far, the last one the engine's own list.
+
+    `retrieve` asks the engine for another deep list, `serve` gives what the user would get of a pool of candidates.
+    """
+
+    query: Query
+    steps: tuple[Step, ...]
+    meter: ExposureMeter
+    engine: Retriever
+    n: int
+    retrieve: Callable[[Query], Ranking]
+    serve: Callable[[Pool], Ranking]
+
+    def pool(self, ranking: Ranking, meter: ExposureMeter, unit: float = 0.0) -> Pool:
+        """The candidates of `ranking` with their groups, for a served list of `n`."""
+        targets = tuple(target.shares for target in meter.targets)
+        return Pool(self.query, ranking, meter.memberships(ranking.ids), targets, self.n, meter.importance, unit)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Looped:
+    """What a loop came to: all `steps`, why it ended, and the candidates for the re-ranker.
+
+    `meter` measures as the loop did; `unit` is what a difference of 1 in relevance is on the scale of the candidates'
+    scores (0: their range). `worse` is by how much the served list may be less fair than the engine's own before that
+    is done something about; None: it is served whatever it is.
+    """
+
+    candidates: Ranking
+    steps: tuple[Step, ...]
+    stopped: str
+    meter: ExposureMeter
+    unit: float = 0.0
+    worse: float | None = None
+
+
+class Loop(Protocol):
+    """Any object with this method will do."""
+
+    def run(self, search: Search) -> Looped:
+        """Refine the search, or leave it as it is and say why."""
+        ...

@@ -1,0 +1,155 @@
+"""What the groups' own documents have in common, as scores of all candidates: an iteration is then one product.
+
+Three forms for three kinds of engines, none of which puts a group's words into the user's query: centroids of vectors,
+relevance models of weighted terms, and, for engines that take text alone, a query of its own for each group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairagent.measures.scale import min_max
+from fairagent.retrieve.encoder import Embeddings
+from fairagent.retrieve.relevance_model import Postings, TermSource, relevance_model, top_words
+from fairagent.types import FloatArray, Query, Ranking, Term
+
+Order = NDArray[np.intp]
+
+TERMS = 20
+"""Words of a group's relevance model."""
+MOST_COMMON = 0.2
+"""A word in more than this share of all documents says nothing about a group."""
+K1, B = 0.9, 0.4
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Learned:
+    """The documents that a group's evidence is learned from: their places among the candidates, and their weights."""
+
+    places: Order
+    weights: FloatArray
+
+    def __bool__(self) -> bool:
+        return len(self.places) > 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Channel:
+    """One engine's view: `own` (n,) are the candidates' scores for the query, `evidence` (n, g) those for each group.
+
+    The refined score is min-max of (1 - mix) own + mix evidence @ w / |w|; `gram` (g, g) makes |w| the length of the
+    mixed vectors, without it |w| is the sum of w. `weight` is the engine's in the fusion.
+    """
+
+    own: FloatArray
+    evidence: FloatArray
+    mix: float
+    gram: FloatArray | None = None
+    weight: float = 1.0
+
+    def scores(self, w: FloatArray) -> FloatArray:
+        """The refined scores (n,) under group weights `w` (g,)."""
+        size = float(w.sum()) if self.gram is None else float(np.sqrt(max(float(w @ self.gram @ w), 0.0)))
+        mixed = self.own if size <= 0 else (1 - self.mix) * self.own + self.mix * (self.evidence @ w) / size
+        return self.weight * min_max(mixed)
+
+
+def learn_from(scores: FloatArray, memberships: Sequence[FloatArray], k: int, least: int = 2) -> list[Learned]:
+    """For every group of every dimension its best documents: `k` shared among a dimension's groups, `least` at least.
+
+    `memberships` are (n, 1 + g) with column 0 unknown; a document counts by its membership.
+    """
+    order: Order = np.argsort(-scores, kind="stable")
+    found = []
+    for rows in memberships:
+        known = rows[:, 1:]
+        each = max(least, -(-k // known.shape[1]))
+        for column in known.T:
+            places = order[column[order] > 0][:each]
+            weights = column[places]
+            found.append(Learned(places, weights / weights.sum() if len(places) else weights))
+    return found
+
+
+def by_vectors(
+    vectors: Embeddings, query: Embeddings, learned: Sequence[Learned], mix: float, weight: float
+) -> Channel:
+    """Centroids: `vectors` (n, d) of the candidates, `query` (d,). A mixture of centroids is scaled to length 1."""
+    centroids = np.zeros((len(learned), vectors.shape[1]), dtype=np.float32)
+    for row, one in enumerate(learned):
+        if one:
+            centroids[row] = one.weights.astype(np.float32) @ vectors[one.places]
+    products = (vectors @ np.vstack((query, centroids)).T).astype(np.float64)
+    gram = (centroids @ centroids.T).astype(np.float64)
+    return Channel(products[:, 0], products[:, 1:], mix, gram, weight)
+
+
+def by_terms(
+    source: TermSource,
+    ids: tuple[str, ...],
+    own: FloatArray,
+    query: Query,
+    learned: Sequence[Learned],
+    mix: float,
+    documents: int,
+) -> Channel:
+    """Relevance models: each group's best words, weighted as BM25 weighs them in each candidate.
+
+    `own` (n,) are the engine's scores, divided here by the number of the query's terms: of a query and a group's words
+    of one mass each, `mix` is the group's share. `documents` is the size of the collection.
+    """
+    postings = source.postings(ids)
+    weights = bm25_weights(postings, documents)
+    evidence = np.zeros((len(ids), len(learned)))
+    for column, one in enumerate(learned):
+        model = np.zeros(len(postings.vocabulary))
+        for place, share in words(source, postings, one, len(ids)):
+            model[place] = share
+        evidence[:, column] = np.bincount(postings.row, weights * model[postings.term], minlength=len(ids))
+    return Channel(own / max(len(source.analyze(query.text)), 1), evidence, mix)
+
+
+def by_queries(
+    search: Callable[[Query], Ranking],
+    source: TermSource,
+    found: Ranking,
+    query: Query,
+    learned: Sequence[Learned],
+    mix: float,
+) -> Channel:
+    """A query of its own for each group, of its words: what it retrieves, min-max, is the group's evidence."""
+    postings = source.postings(found.ids)
+    evidence = np.zeros((len(found), len(learned)))
+    for column, one in enumerate(learned):
+        chosen = words(source, postings, one, len(found))
+        if not chosen:
+            continue
+        names = source.words(postings.vocabulary[[place for place, _ in chosen]])
+        terms = tuple(Term(name, share) for name, (_, share) in zip(names, chosen, strict=True))
+        ranking = search(Query("", query.id, terms))
+        scores = dict(zip(ranking.ids, min_max(ranking.scores).tolist(), strict=True))
+        evidence[:, column] = [scores.get(id, 0.0) for id in found.ids]
+    return Channel(min_max(found.scores), evidence, mix)
+
+
+def words(source: TermSource, postings: Postings, one: Learned, count: int) -> list[tuple[int, float]]:
+    """A group's best words as places in the vocabulary, with their shares of its relevance model."""
+    weights = np.zeros(count)
+    weights[one.places] = one.weights
+    model = relevance_model(postings, weights)
+    best = top_words(source, postings, model, TERMS, MOST_COMMON)
+    total = sum(float(model[place]) for _, place in best)
+    return [(place, float(model[place]) / total) for _, place in best]
+
+
+def bm25_weights(postings: Postings, documents: int) -> FloatArray:
+    """What BM25 gives each entry of the postings, (e,); lengths are compared with the mean of these documents."""
+    frequency = postings.document_share[postings.term] * documents
+    idf = np.log(1 + (documents - frequency + 0.5) / (frequency + 0.5))
+    length = postings.length / max(float(postings.length.mean()), 1.0) if len(postings.length) else postings.length
+    norm = K1 * (1 - B + B * length)[postings.row]
+    return np.asarray(idf * postings.count / (postings.count + norm))

@@ -1,0 +1,60 @@
+"""The kinds of a collection's documents, estimated once: from labels and, where there is a corpus graph, neighbours."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from fairagent.collection import Collection
+from fairagent.loop.prior import Kind, kinds_of
+from fairagent.memo import Memo
+from fairagent.retrieve.graph import Graph
+from fairagent.retrieve.lucene.strings import IdTable
+from fairagent.types import FloatArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KindSource:
+    """For each dimension whose labels do not come from the judgments: how surely documents are of its kind.
+
+    With `ids` and `table` (dimension -> (n,) over all documents, in their order) these are looked up; without them the
+    labels alone tell, as far as they are asked for.
+    """
+
+    collection: Collection
+    chances: Mapping[str, float]
+    ids: IdTable | None = None
+    table: Mapping[str, FloatArray] | None = None
+
+    @classmethod
+    def of_collection(cls, collection: Collection, graph: Graph | None, memo: Memo) -> KindSource:
+        """With the graph's neighbours, or by labels alone."""
+        groups = collection.groups
+        told = [name for name in groups.dimensions if name not in groups.oracle]
+        labeled = {name: 1 - float(groups.shares(name)[0]) for name in told}
+        # Where every document has a label, or none has, its kind says nothing.
+        labeled = {name: share for name, share in labeled.items() if 0 < share < 1}
+        if graph is None:
+            return cls(collection, labeled)
+
+        def made() -> dict[str, FloatArray]:
+            names = [name.decode() for name in graph.ids.names(np.arange(len(graph.ids))).tolist()]
+            rows = {name: groups.memberships(name, names) for name in labeled}
+            has = {name: (of[:, 1:].sum(axis=1) > 0).astype(np.float64) for name, of in rows.items()}
+            return {name: kinds_of(of, np.asarray(graph.numbers)) for name, of in has.items()}
+
+        table: dict[str, FloatArray] = memo.get(("kinds", id(graph)), made)
+        return cls(collection, {name: float(of.mean()) for name, of in table.items()}, graph.ids, table)
+
+    def of(self, ids: Sequence[str], topic: str) -> list[Kind]:
+        """The kinds of these documents."""
+        if self.table is not None and self.ids is not None:
+            rows = self.ids.known(ids)
+            return [Kind(name, self.table[name][rows], chance) for name, chance in self.chances.items()]
+        groups = self.collection.groups
+        return [
+            Kind(name, (groups.memberships(name, ids, topic)[:, 1:].sum(axis=1) > 0).astype(np.float64), chance)
+            for name, chance in self.chances.items()
+        ]

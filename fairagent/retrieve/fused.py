@@ -1,0 +1,195 @@
+"""Several engines as one: their lists on a common scale, added up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal, Self
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from fairagent.errors import BackendUnavailable, DataError, FairAgentError, UsageError
+from fairagent.measures.scale import min_max
+from fairagent.retrieve.base import Retriever, TextSource, checked, texts_for
+from fairagent.retrieve.dense import EmbeddingSource, VectorEngine
+from fairagent.retrieve.encoder import Embeddings
+from fairagent.settings.parts import Engine, Part
+from fairagent.site import Site
+from fairagent.types import Document, FloatArray, Query, Ranking
+
+Scale = Literal["min-max", "z", "rrf"]
+RRF = 60
+"""The constant of reciprocal rank fusion (Cormack et al. 2009)."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Parts:
+    """What each engine gives the documents that any of them found, `scores` (n, engines); 0 where one did not."""
+
+    ids: tuple[str, ...]
+    scores: FloatArray
+
+
+class FusedRetriever:
+    """`engines`, each with a weight: a document's score is the weighted sum of its scaled scores in their lists.
+
+    Each engine is asked for its best `depth` documents. `scale` puts a list on a common scale: min-max on [0, 1]; z, in
+    standard deviations above its lowest; rrf, 1 / (60 + rank). A document that a list lacks gets nothing from it. Ties
+    are ordered by id. An engine that fails is left out, and `failures` says so, unless all do. Threads may share it.
+    """
+
+    def __init__(
+        self,
+        engines: Sequence[Retriever],
+        names: Sequence[str],
+        weights: Sequence[float] = (),
+        scale: Scale = "min-max",
+        depth: int = 1000,
+    ) -> None:
+        self.engines, self.names, self.scale, self.depth = tuple(engines), tuple(names), scale, depth
+        self.weights = tuple(weights) or (1.0,) * len(self.engines)
+        self.failures: dict[str, str] = {}
+        # The query of a search is often scored again afterwards.
+        self._parts = lru_cache(maxsize=64)(self._asked)
+
+    def parts(self, query: Query) -> Parts:
+        """What each engine gives the documents found, weights included."""
+        return self._parts(query)
+
+    def _asked(self, query: Query) -> Parts:
+        lists: dict[int, Ranking] = {}
+        errors: list[FairAgentError] = []
+        for number, engine in enumerate(self.engines):
+            try:
+                lists[number] = checked(query, engine.search(query, self.depth))
+            except (BackendUnavailable, DataError) as error:
+                self.failures[self.names[number]] = str(error)
+                errors.append(error)
+        if not lists:
+            raise errors[0]
+        place: dict[str, int] = {}
+        for ranking in lists.values():
+            for id in ranking.ids:
+                place.setdefault(id, len(place))
+        scores = np.zeros((len(place), len(self.engines)))
+        for number, ranking in lists.items():
+            rows = [place[id] for id in ranking.ids]
+            scores[rows, number] = self.weights[number] * scaled(ranking.scores, self.scale)
+        return Parts(tuple(place), scores)
+
+    def search(self, query: Query, n: int) -> Ranking:
+        """The best `n` documents by the sum of their parts."""
+        if n < 1:
+            raise UsageError(f"n is the number of documents to retrieve and must be at least 1, not {n}")
+        parts = self.parts(query)
+        total = parts.scores.sum(axis=1)
+        order = np.lexsort((np.array(parts.ids, dtype=str), -total))[:n] if len(total) else np.zeros(0, dtype=np.intp)
+        return Ranking(tuple(parts.ids[place] for place in order.tolist()), total[order])
+
+    def score(self, query: Query, ids: Sequence[str]) -> FloatArray:
+        """The fused scores of the given documents, (n,); 0 for one that no list has."""
+        parts = self.parts(query)
+        total = dict(zip(parts.ids, parts.scores.sum(axis=1).tolist(), strict=True))
+        return np.array([total.get(id, 0.0) for id in ids])
+
+    def document(self, id: str) -> Document:
+        """The document as the first engine that keeps texts stores it; UsageError where none does."""
+        for engine in self.engines:
+            if isinstance(engine, TextSource):
+                return engine.document(id)
+        raise UsageError("none of the fused engines keeps the texts of its documents")
+
+    def passages(self, query: Query, ids: Sequence[str]) -> list[Document]:
+        """The documents, or the best passage of each, as the first engine that keeps texts tells them."""
+        keeps = next((engine for engine in self.engines if isinstance(engine, TextSource)), None)
+        if keeps is None:
+            raise UsageError("none of the fused engines keeps the texts of its documents")
+        return texts_for(query, ids, keeps)
+
+    def document_frequency(self, word: str) -> int:
+        """How many documents hold `word`, as the first engine that can tell says; 1 where none can."""
+        for engine in self.engines:
+            if hasattr(engine, "document_frequency"):
+                found: int = engine.document_frequency(word)
+                return found
+        return 1
+
+    def vectors(self, ids: Sequence[str]) -> Embeddings:
+        """The embeddings of these documents, (n, d); UsageError where no engine has any."""
+        for engine in self.engines:
+            if isinstance(engine, EmbeddingSource):
+                return engine.vectors(ids)
+        raise UsageError("none of the fused engines has embeddings")
+
+    def query_vector(self, query: Query) -> Embeddings:
+        """That of a query, (d,), by the first engine that searches by embeddings; UsageError where none does."""
+        for engine in self.engines:
+            if isinstance(engine, VectorEngine):
+                return engine.query_vector(query)
+        raise UsageError("none of the fused engines searches by embeddings")
+
+
+def scaled(scores: FloatArray, scale: Scale) -> FloatArray:
+    """The scores (n,) of a list, best first, on a common scale.
+
+    >>> scaled(np.array([5.0, 3.0, 1.0]), "min-max").tolist()
+    [1.0, 0.5, 0.0]
+    >>> scaled(np.array([5.0, 3.0]), "rrf").round(4).tolist()
+    [0.0164, 0.0161]
+    """
+    if scale == "min-max":
+        return min_max(scores)
+    if scale == "rrf":
+        return 1 / (RRF + np.arange(1, len(scores) + 1, dtype=np.float64))
+    deviation = scores.std() if len(scores) else 0.0
+    above = (scores - scores.mean()) / deviation if deviation > 0 else np.zeros(len(scores))
+    # The lowest is what a document that the list lacks has: 0.
+    return np.asarray(above - above.min() if len(above) else above)
+
+
+class FusedConfig(Part):
+    """Several engines as one."""
+
+    kind: Literal["fused"] = "fused"
+    engines: tuple[Engine, ...] = Field(default=(), validate_default=True)
+    """The engines; empty: BM25 and vector search with the packaged encoder."""
+    weights: tuple[float, ...] = ()
+    """What each engine counts for; empty: all alike."""
+    scale: Scale = "min-max"
+    """How lists are put on a common scale: min-max, z, or rrf (reciprocal ranks)."""
+    depth: int = Field(1000, ge=1)
+    """How many documents of each engine's list count."""
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if len(self.engines) == 1:
+            raise ValueError("a fusion is of two engines or more")
+        if self.weights and len(self.weights) != len(self.fused):
+            raise ValueError(f"{len(self.weights)} weights for {len(self.fused)} engines")
+        if any(weight <= 0 for weight in self.weights):
+            raise ValueError("every weight is above 0")
+        return self
+
+    @property
+    def fused(self) -> tuple[Part, ...]:
+        """The engines, those that are meant where none is named included."""
+        from fairagent.retrieve.bm25 import BM25Config
+        from fairagent.retrieve.vectors import DenseConfig
+
+        return self.engines or (BM25Config(), DenseConfig())
+
+    @property
+    def inner(self) -> tuple[Part, ...]:
+        """The engines."""
+        return self.fused
+
+    def __str__(self) -> str:
+        return f"fused ({' + '.join(map(str, self.fused))})"
+
+    def build(self, site: Site) -> FusedRetriever:
+        """The engine."""
+        parts = self.fused
+        engines = tuple(part.build(site) for part in parts)
+        return FusedRetriever(engines, tuple(map(str, parts)), self.weights, self.scale, self.depth)

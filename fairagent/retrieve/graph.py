@@ -1,0 +1,156 @@
+"""The corpus graph: the nearest neighbours of every document by its embedding, made once and kept beside the index.
+
+Exact up to `EXACT` documents (blocks of inner products), above that by faiss's HNSW. A build that is broken off goes on
+with the block where it stopped.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import json
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairagent.errors import BackendUnavailable, IndexMismatch
+from fairagent.retrieve.dense import DenseRetriever
+from fairagent.retrieve.encoded import mark_done, read_done
+from fairagent.retrieve.lucene.strings import IdTable, mapped
+from fairagent.retrieve.vectors import encoder, folder
+from fairagent.settings.parts import Progress
+from fairagent.site import Site
+
+NEIGHBOURS = 10
+EXACT = 200_000
+BLOCK = 512
+"""Documents whose neighbours are found at once, and lost at most where a build is broken off."""
+MANIFEST = "fairagent-graph.json"
+TABLE = "neighbours.npy"
+
+
+@dataclass(frozen=True, slots=True)
+class GraphManifest:
+    """What a graph was made from: the embeddings' collection and model; `k` neighbours a document."""
+
+    fingerprint: str
+    model: str
+    documents: int
+    k: int
+    format: int = 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Graph:
+    """Neighbours (n, k) of the documents of `ids`, the nearest first, by their numbers."""
+
+    ids: IdTable
+    numbers: NDArray[np.int32]
+
+    def neighbours(self, ids: Sequence[str]) -> list[tuple[str, ...]]:
+        """The ids of the nearest documents of each of these, the nearest first."""
+        rows = self.numbers[self.ids.known(ids)]
+        names = [name.decode() for name in self.ids.names(rows.ravel().astype(np.intp)).tolist()]
+        k = rows.shape[1]
+        return [tuple(names[start : start + k]) for start in range(0, len(names), k)]
+
+
+def build_graph(
+    dense: DenseRetriever, folder: Path, k: int = NEIGHBOURS, progress: Callable[[int], None] = lambda done: None
+) -> GraphManifest:
+    """Find the `k` nearest other documents of each by inner product, into `folder`, which appears when all are done."""
+    vectors, documents = dense.matrix, len(dense)
+    k = min(k, documents - 1)
+    manifest = GraphManifest(dense.manifest.fingerprint, dense.manifest.model, documents, k)
+    partial = folder.with_name(f"{folder.name}.partial")
+    if _read(partial) != manifest:
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir(parents=True)
+        np.lib.format.open_memmap(partial / TABLE, "w+", np.int32, (documents, k))
+        mark_done(partial, 0)
+        (partial / MANIFEST).write_text(json.dumps(asdict(manifest), indent=2) + "\n", encoding="utf-8")
+    nearest = _exact(vectors, k) if documents <= EXACT else _approximate(vectors, k)
+    table = np.lib.format.open_memmap(partial / TABLE, "r+")
+    for start in range(read_done(partial), documents, BLOCK):
+        stop = min(start + BLOCK, documents)
+        table[start:stop] = nearest(start, stop)
+        table.flush()
+        mark_done(partial, stop)
+        progress(stop)
+    shutil.rmtree(folder, ignore_errors=True)
+    partial.rename(folder)
+    return manifest
+
+
+def _exact(vectors: NDArray[np.float32], k: int) -> Callable[[int, int], NDArray[np.intp]]:
+    def nearest(start: int, stop: int) -> NDArray[np.intp]:
+        products = vectors[start:stop] @ vectors.T
+        products[np.arange(stop - start), np.arange(start, stop)] = -np.inf
+        found = np.argpartition(-products, k - 1, axis=1)[:, :k] if k < products.shape[1] else np.argsort(-products)
+        order = np.argsort(-np.take_along_axis(products, found, axis=1), axis=1, kind="stable")
+        return np.take_along_axis(found, order, axis=1)
+
+    return nearest
+
+
+def _approximate(vectors: NDArray[np.float32], k: int) -> Callable[[int, int], NDArray[np.intp]]:
+    if importlib.util.find_spec("faiss") is None:
+        raise BackendUnavailable(
+            f"a graph of more than {EXACT:,} documents needs faiss: pip install 'fairagent[dense]'"
+        )
+    faiss = importlib.import_module("faiss")
+    index = faiss.IndexHNSWFlat(vectors.shape[1], 32, faiss.METRIC_INNER_PRODUCT)
+    index.add(np.ascontiguousarray(vectors, dtype=np.float32))
+
+    def nearest(start: int, stop: int) -> NDArray[np.intp]:
+        _, found = index.search(np.ascontiguousarray(vectors[start:stop], dtype=np.float32), k + 1)
+        rows: list[list[int]] = []
+        for number, row in enumerate(found.tolist(), start):
+            others = [other for other in row if other not in (number, -1)] or [number]
+            # Where fewer are found, the last one stands for the rest.
+            rows.append((others + others[-1:] * k)[:k])
+        return np.array(rows, dtype=np.intp)
+
+    return nearest
+
+
+def _read(folder: Path) -> GraphManifest | None:
+    try:
+        return GraphManifest(**json.loads((folder / MANIFEST).read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def graph_folder(site: Site, model: str) -> Path:
+    """Where the graph of `model`'s embeddings is."""
+    return Path(f"{folder(site, model)}-graph")
+
+
+def prepare_graph(site: Site, model: str, progress: Progress) -> None:
+    """Make the graph where there is none; a collection in passages has none."""
+    place = graph_folder(site, model)
+    if site.collection.chunks or (place / MANIFEST).is_file():
+        return
+    dense = DenseRetriever(folder(site, model), encoder(site, model), site.collection)
+    if len(dense) > 1:
+        build_graph(dense, place, progress=lambda done: progress(f"neighbours in {site.collection.name}", done))
+
+
+def find_graph(site: Site, model: str) -> Graph | None:
+    """The graph of the site's embeddings; None where none was made. IndexMismatch where it is of something else."""
+    place = graph_folder(site, model)
+    manifest = _read(place)
+    if manifest is None:
+        return None
+    if manifest.fingerprint != site.collection.fingerprint():
+        raise IndexMismatch(f"the corpus graph at {place} was made from something else; remove it, and index again")
+
+    def opened() -> Graph:
+        return Graph(IdTable.load(folder(site, model)), mapped(place / TABLE))
+
+    graph: Graph = site.memo.get(("graph", place), opened)
+    return graph
