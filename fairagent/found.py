@@ -38,6 +38,7 @@ class Found:
         trace = Trace(
             query=self.query,
             profile=self.settings.profile,
+            engine=str(self.settings.engine),
             steps=self.steps,
             stopped=self.stopped,
             candidates=self.settings.candidates,

@@ -15,6 +15,7 @@ from fairagent.exposure import dimensions_of
 from fairagent.llm.models import Models
 from fairagent.sampled import Sampled
 from fairagent.settings import Part, Settings, lay, load_settings
+from fairagent.settings.parts import Progress
 from fairagent.site import Site
 
 if TYPE_CHECKING:
@@ -58,6 +59,7 @@ def build(site: Site) -> FairAgent:
     Whatever asks a model asks it through one door: the settings' budget holds for all of it together. Raises
     SettingsError for parts that do not go together or with the collection, and what opening each of them raises.
     """
+    site = settled(site)
     settings, collection = site.settings, site.collection
     if settings.sees_groups or collection.groups.dimensions:
         check_groups(site)
@@ -101,8 +103,24 @@ def served(agent: FairAgent) -> Pipeline:
 
 def engine_alone(site: Site) -> FairAgent:
     """The engine of the site's settings without an agent: its ranking of the plain query, answered from as it is."""
-    plain = lay(site.settings.model_dump(exclude_unset=True), {"profile": "engine", "sampling": {"alpha": None}})
+    kept = {"engine": site.settings.engine, "sampling": {"alpha": None}}
+    plain = lay(site.settings.model_dump(exclude_unset=True), {"profile": "engine", **kept})
     return build(replace(site, settings=load_settings(overrides=plain, environ={})))
+
+
+def settled(site: Site, preparing: bool = False) -> Site:
+    """The site with the engine that its settings come to; `preparing`: once its indexes are made."""
+    if site.engine is not None:
+        return site
+    engine = site.settings.engine.settled(site, preparing)
+    return replace(site, settings=site.settings.model_copy(update={"engine": engine}))
+
+
+def prepare(site: Site, progress: Progress) -> None:
+    """Build what the pipeline's parts need and is not there: index, embeddings, corpus graph."""
+    site = settled(site, preparing=True)
+    for part in parts_of(site.settings):
+        part.prepare(site, progress)
 
 
 def with_settings(site: Site, settings: Settings) -> Site:

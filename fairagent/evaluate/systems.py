@@ -20,7 +20,7 @@ from fairagent.exposure import ExposureMeter
 from fairagent.files import file_name
 from fairagent.llm.models import Models
 from fairagent.memo import Memo
-from fairagent.pipeline import build, index_folder, parts_of
+from fairagent.pipeline import build, index_folder, parts_of, settled
 from fairagent.prompts import source_beside
 from fairagent.settings import BudgetSettings, Part, Settings, lay, load_settings
 from fairagent.settings.parts import SLOTS
@@ -134,6 +134,9 @@ def check_systems(
         where, settings = f"systems.{name}", system.settings
         system = system.model_copy(update={"index": str(index_folder(collection, settings).absolute())})
         site = site_of(system, collection, models)
+        if not lamp:
+            site = settled(site, preparing=True)
+            system, settings = system.model_copy(update={"settings": site.settings}), site.settings
         _check_dimensions(where, site, judged, problems)
         if not lamp:
             for slot in ("engine", "rerank"):

@@ -45,8 +45,8 @@ class ExposureReranker:
     may lose at most `cost` of what the best n have above the median candidate.
     """
 
-    fairness: float | tuple[float, ...] = 0.5
-    unlabeled: float = 1.0
+    fairness: float | tuple[float, ...] = (1.0, 0.5, 0.25)
+    unlabeled: float = 0.0
     discount: Discount = LOG2_MAX2
     cost: float = MEDIAN_COST
 
@@ -184,12 +184,12 @@ class ExposureConfig(Part):
     """Greedy: relevance, weighed against what each group still lacks."""
 
     kind: Literal["exposure"] = "exposure"
-    fairness: float | tuple[float, ...] = 0.5
+    fairness: float | tuple[float, ...] = (1.0, 0.5, 0.25)
     """What a divergence of 1 nat costs, in units of mean relevance; of several values the largest that the query can
     afford."""
     cost: float = Field(MEDIAN_COST, ge=0)
     """Several values: what a list may lose of the relevance that the best have above the median candidate (a share)."""
-    unlabeled: float = Field(1.0, ge=0)
+    unlabeled: float = Field(0.0, ge=0)
     """What a document without a label loses, in units of relevance (0 to 1), for each dimension."""
 
     @field_validator("fairness")

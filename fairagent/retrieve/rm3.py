@@ -66,7 +66,7 @@ class RM3Config(Part):
     """How many words are added."""
     weight: float = Field(0.7, ge=0, lt=1)
     """Their share of the whole query's weight."""
-    engine: EnginePart = default("engine")
+    engine: EnginePart = default("engine", "bm25")
     """What is searched."""
 
     def build(self, site: Site) -> RM3Retriever:

@@ -38,9 +38,9 @@ class Slot:
 
 
 SLOTS = {
-    "engine": Slot("engine", "fairagent.engines", "bm25"),
+    "engine": Slot("engine", "fairagent.engines", "auto"),
     "target": Slot("target", "fairagent.targets", "trec-estimated"),
-    "loop": Slot("loop", "fairagent.loops", "fair-qr"),
+    "loop": Slot("loop", "fairagent.loops", "controller"),
     "refine": Slot("refiner", "fairagent.refiners", "feedback"),
     "rerank": Slot("re-ranker", "fairagent.rerankers", "exposure"),
     "filter": Slot("filter", "fairagent.filters", "none"),
@@ -51,6 +51,7 @@ SLOTS = {
 
 BUILT_IN: dict[str, dict[str, str]] = {
     "engine": {
+        "auto": "fairagent.retrieve.auto:AutoConfig",
         "bm25": "fairagent.retrieve.bm25:BM25Config",
         "rm3": "fairagent.retrieve.rm3:RM3Config",
         "dense": "fairagent.retrieve.vectors:DenseConfig",
@@ -159,6 +160,10 @@ class Part(Section):
 
     def beside(self, folder: Path) -> Self:
         """With paths that are relative to `folder`, a settings file's, as paths from anywhere."""
+        return self
+
+    def settled(self, site: Any, preparing: bool = False) -> Part:
+        """The part itself, or what it comes to with this collection; `preparing`: once its indexes are made."""
         return self
 
     def check(self, site: Any) -> None:
@@ -281,6 +286,6 @@ Attribute = Annotated[SerializeAsAny[Part], BeforeValidator(partial(read_part, "
 """A field for a part, as e.g. `engine: Engine = default("engine")`."""
 
 
-def default(slot: str) -> Any:
-    """The default of a field: the slot's own kind."""
-    return Field(default_factory=partial(read_part, slot, {}))
+def default(slot: str, described: Any = None) -> Any:
+    """The default of a field: what is `described`, or the slot's own kind."""
+    return Field(default_factory=partial(read_part, slot, described or {}))

@@ -37,8 +37,8 @@ ENV_PREFIX = "FAIRAGENT_"
 class Expansion(Section):
     """Topic words from the first documents (RM3), added before the loop looks at any group."""
 
-    documents: int = Field(50, ge=0)
-    """How many of the first documents are read; 0 leaves the user's query alone."""
+    documents: int = Field(0, ge=0)
+    """How many of the first documents are read, e.g. 50; 0 leaves the user's query alone."""
     terms: int = Field(200, ge=1)
     """How many words are added."""
     weight: float = Field(0.7, ge=0, lt=1)
@@ -175,14 +175,14 @@ class Settings(Section):
     candidates: Literal["best", "last", "union"] = "best"
     """Which lists the re-ranker sees: the last accepted one, the last one tried, or all accepted ones."""
     engine: Engine = default("engine")
-    """What searches: bm25, rm3, dense, splade, run-file, ... with what each is told."""
+    """What searches: auto (BM25 and vector search fused, where that can be had), bm25, rm3, dense, splade, fused, ..."""
     expansion: Expansion = Expansion()
     loop: Loop = default("loop")
     """What a search does in the light of what it found: controller, fair-qr (the paper's, with `refine`), or none."""
     refine: Refine = default("refine")
     """Who proposes keywords for the under-exposed group: feedback (its documents), llm (a language model), grounded
     (a model that is shown them); none: there is no loop."""
-    rerank: Rerank = default("rerank")
+    rerank: Rerank = default("rerank", [{"kind": "graph"}, {"kind": "exposure"}])
     """How the candidates are ordered at the end: original (the user's query), fused, exposure, mmr, fa-star-ir, ...; a
     list is a chain, each re-ranking what the one before it gives; none: as the engine has them."""
     sampling: Sampling = Sampling()
