@@ -17,6 +17,7 @@ from fairagent.evaluate.answers.questions import Question
 from fairagent.evaluate.experiment_file import ExperimentFile
 from fairagent.evaluate.plan import SystemPlan, cutoff
 from fairagent.evaluate.problems import Problems
+from fairagent.evaluate.split import half
 from fairagent.evaluate.topics import JudgedTopics, judged_topics
 from fairagent.llm.models import Models
 from fairagent.measures import Measure, Product, parse_measure
@@ -53,6 +54,7 @@ class Design:
         self.folder = folder
         self.problems = problems
         self.n = self._length()
+        self._name = ""
 
     @property
     def path(self) -> Path | None:
@@ -65,7 +67,9 @@ class Design:
         if self.path is None:
             self.problems.add(SettingsError, "collection: is missing: name the collection's settings file")
             return None
-        return self.problems.attempt("", load_collection, self.path)
+        collection = self.problems.attempt("", load_collection, self.path)
+        self._name = collection.name if collection else ""
+        return collection
 
     def dimensions(self, collection: Collection) -> tuple[str, ...]:
         """The dimensions that systems are fair in, but for those that the collection does not have."""
@@ -134,6 +138,8 @@ class Design:
     def ids(self, there: Sequence[str], what: str = "the collection has no topic") -> list[str]:
         """Those of the topics that are there which the file chooses, in their order."""
         topics = self.described.topics
+        if topics in ("tune", "test"):
+            return [id for id in there if half(self._name, id) == topics]
         if isinstance(topics, int):
             return list(there[:topics])
         if not isinstance(topics, tuple):

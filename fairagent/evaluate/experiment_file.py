@@ -16,11 +16,13 @@ from fairagent.settings import BudgetSettings, ModelSettings, Price, Section
 
 def _topics(value: Any) -> Any:
     """`value` with ids as texts; one message for a wrong form."""
-    if value == "all" or (isinstance(value, int) and not isinstance(value, bool) and value >= 1):
+    if value in ("all", "tune", "test") or (isinstance(value, int) and not isinstance(value, bool) and value >= 1):
         return value
     if isinstance(value, list | tuple) and value and all(isinstance(id, str | int) for id in value):
         return tuple(str(id) for id in value)
-    raise ValueError("expected `all`, the number of topics to take from the beginning, or a list of topic ids")
+    raise ValueError(
+        "expected `all`, `tune` or `test`, the number of topics to take from the beginning, or a list of ids"
+    )
 
 
 def _overrides(value: Any) -> Any:
@@ -70,7 +72,7 @@ class ExperimentFile(Section):
     questions: Questions | None = None
     """What is asked, where answers are judged and not rankings; `topics` chooses among them."""
     topics: Annotated[str | int | tuple[str, ...], BeforeValidator(_topics)] = "all"
-    """`all`, the first so many, or a list of ids."""
+    """`all`, the first so many, a list of ids, or a half of them, `tune` or `test`, by a hash of their ids."""
     dimensions: tuple[str, ...] = ()
     """What is judged, and unless a system says otherwise, what it is to be fair in; empty: all of the collection."""
     per_group: int = Field(0, ge=0)

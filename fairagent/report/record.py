@@ -30,6 +30,7 @@ def result_record(result: SearchResult) -> Record:
     return {
         "query": {"text": result.query.text, "topic": result.query.id or None},
         "profile": trace.profile or None,
+        "engine": trace.engine,
         "hits": [_hit(hit) for hit in result.hits],
         "targets": dict(zip((exposure.dimension for exposure in after.exposures), trace.targets, strict=True)),
         "oracle": trace.oracle,
@@ -40,6 +41,7 @@ def result_record(result: SearchResult) -> Record:
         "gap": {"before": before.gap, "after": after.gap},
         "steps": [_step(step) for step in trace.steps],
         "stopped": trace.stopped,
+        "notes": list(trace.notes),
         "candidates": trace.candidates,
         "reranker": trace.reranker,
         "draw": trace.draw and asdict(trace.draw),
@@ -107,6 +109,8 @@ def _step(step: Step) -> Record:
     return {
         "source": step.source,
         "aim": {"dimension": step.aim.dimension, "label": step.aim.label} if step.aim else None,
+        "weights": [{"dimension": g.dimension, "label": g.label, "weight": w} for g, w in step.weights],
+        "reason": step.reason or None,
         "added": [{"text": term.text, "weight": term.weight} for term in step.added],
         "dropped": list(step.dropped),
         "refused": list(step.refused),
@@ -125,6 +129,7 @@ def _exposure(exposure: Exposure) -> Record:
         "groups": [{"label": label, "share": share, "target": target} for label, share, target in rows],
         "unknown": exposure.unknown,
         "divergence": exposure.divergence,
+        "importance": exposure.importance,
     }
 
 

@@ -17,6 +17,8 @@ Line = tuple[str, Text]
 TOPIC_WORDS_SHOWN = 8
 """How many of the (usually a hundred) topic words the story names."""
 
+WEIGHTS_SHOWN = 4
+"""Groups whose weights are told, the heaviest first."""
 _CANDIDATES = {
     "best": "the last list accepted",
     "last": "the last list retrieved",
@@ -57,11 +59,23 @@ def _step(step: Step, before: Step | None) -> Iterator[Line]:
     if before is None:
         yield "query", Text.assemble((step.query.text or "(empty)", "bold"), f" ({_count(step)})")
         yield from _exposed(step.exposures, gap_text(step.gap))
+    elif step.weights or step.reason:
+        yield from _decided(step, before)
     elif step.aim is None:
         yield step.source, Text(f"{_terms(step.added, TOPIC_WORDS_SHOWN)} ({_count(step)})")
         yield from _exposed(step.exposures, f"{gap_text(step.gap)}, was {gap_text(before.gap)}")
     else:
         yield from _refinement(step, before, step.aim)
+
+
+def _decided(step: Step, before: Step) -> Iterator[Line]:
+    """An action of the loop: what it did, and what would be served by it."""
+    heaviest = sorted(step.weights, key=lambda pair: -pair[1])[:WEIGHTS_SHOWN]
+    shown = ", ".join(f"{group.label} {weight:.2f}" for group, weight in heaviest)
+    yield step.source, Text(f"evidence of {shown}" if shown else step.reason)
+    if step.exposures:
+        verdict = ("accepted", "green") if step.accepted else (f"discarded: {step.reason}", "red")
+        yield "gap", Text.assemble(f"{gap_text(step.gap)}, was {gap_text(before.gap)}: ", verdict)
 
 
 def _refinement(step: Step, before: Step, aim: Group) -> Iterator[Line]:
@@ -85,9 +99,13 @@ def _refinement(step: Step, before: Step, aim: Group) -> Iterator[Line]:
 def _ending(trace: Trace) -> Iterator[Line]:
     if trace.profile:
         yield "profile", Text(trace.profile)
+    if trace.engine:
+        yield "engine", Text(trace.engine)
     if trace.stopped:
         yield "stopped", Text(trace.stopped)
     yield "final ranking", Text(_final(trace))
+    for note in trace.notes:
+        yield "note", Text(note, "bold red")
     if trace.draw:
         yield "drawn", Text(_drawn(trace.draw))
     yield from _exposed(trace.exposures, gap_text(trace.gap))
@@ -102,6 +120,8 @@ def _final(trace: Trace) -> str:
     reranked = "as it is" if trace.reranker == "none" else f"re-ranked ({trace.reranker})"
     if len(trace.steps) == 1:
         return f"from the list retrieved, {reranked}"
+    if any(step.weights for step in trace.steps):
+        return f"from the last step accepted, {reranked}"
     candidates = _CANDIDATES.get(trace.candidates, trace.candidates)
     return f"from {candidates} ({trace.candidates}), {reranked}"
 
@@ -147,6 +167,8 @@ def _shares(exposure: Exposure) -> Line:
     ]
     if exposure.unknown:
         parts.append(f"no label {percent(exposure.unknown)}")
+    if exposure.importance < 1:
+        parts.append(f"counts by {percent(exposure.importance)}: so far does {exposure.dimension} apply to the query")
     return exposure.dimension, Text(", ".join(parts))
 
 
