@@ -34,8 +34,7 @@ class FairAgent:
     """Finds rankings that are relevant to a query and show groups their share. `open_agent` makes one.
 
     Without a refiner there is no loop, without a re-ranker the candidates stay in their order. An agent holds no state
-    of a search: threads may share it. `answerer` opens what answers need, which may be a model, when the first one is
-    asked for.
+    of a search: threads may share it. `answerer` opens what answers need, a model perhaps, for the first of them.
     """
 
     collection: Collection
@@ -87,8 +86,7 @@ class FairAgent:
         pool = candidates.top(length)
         if self.reranker:
             targets = tuple(target.shares for target in meter.targets)
-            memberships = meter.memberships(candidates.ids)
-            pool = self.reranker.rerank(Pool(asked, candidates, memberships, targets, length))
+            pool = self.reranker.rerank(Pool(asked, candidates, meter.memberships(candidates.ids), targets, length))
         return Found(asked, pool, tuple(steps), stopped, meter, self.retriever, self.settings, started, engine_started)
 
     def _start(self, query: Query) -> tuple[list[Step], ExposureMeter]:

@@ -23,4 +23,4 @@ def min_max(scores: FloatArray, flat: float = 1.0, within: float = 0.0) -> Float
     low, high = scores.min(), scores.max()
     if low == high or high - low <= within:
         return np.full_like(scores, flat)
-    return (scores - low) / (high - low)
+    return np.asarray((scores - low) / (high - low))
