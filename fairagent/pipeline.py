@@ -104,7 +104,7 @@ def served(agent: FairAgent) -> Pipeline:
 def engine_alone(site: Site) -> FairAgent:
     """The engine of the site's settings without an agent: its ranking of the plain query, answered from as it is."""
     kept = {"engine": site.settings.engine, "sampling": {"alpha": None}}
-    plain = lay(site.settings.model_dump(exclude_unset=True), {"profile": "engine", **kept})
+    plain = lay(site.settings.given, {"profile": "engine", **kept})
     return build(replace(site, settings=load_settings(overrides=plain, environ={})))
 
 
@@ -158,10 +158,7 @@ def parts_of(settings: Settings) -> tuple[Part, ...]:
 def resolve(settings: Settings | Path | str | None, overrides: Mapping[str, Any]) -> Settings:
     """Settings from a file, the environment and the call; or from a value, which beats both, and the call."""
     if isinstance(settings, Settings):
-        # The profile's values stand in the settings already: laid anew, they would lie over the rest.
-        given = settings.model_dump(exclude_unset=True, exclude={"profile"})
-        chosen = load_settings(overrides=lay(given, overrides), environ={})
-        return chosen if "profile" in overrides else chosen.model_copy(update={"profile": settings.profile})
+        return load_settings(overrides=lay(settings.given, overrides), environ={})
     return load_settings(Path(settings) if settings else None, overrides)
 
 

@@ -18,8 +18,8 @@ def with_exposures(
     """`attribution` with the exposures of its documents `ids` (the context in rank order), measured by `meter`.
 
     `retrieved` counts every document of the context, `exposures` each by how far the answer rests on it: the expected
-    exposure of a group in what is attributed (`measures.attribution`). All places weigh the same, since a model reads
-    the whole context; another `discount` weighs both by rank. An answer that rests on nothing gives all groups 0.
+    exposure of a group in what is attributed. All places weigh the same, since a model reads the whole context; another
+    `discount` weighs both by rank. An answer that rests on nothing gives all groups 0.
     """
     places = discount(len(ids))
     return replace(

@@ -33,7 +33,7 @@ def train(
 
     Whatever ends it, Ctrl-C or even kill -9: repeat the command, and it goes on from its last checkpoint to the same
     model; what the language model was asked is kept. The trained retriever is the folder `model` of the run: name it
-    as `model:` wherever fairagent takes an embedding model.
+    as `encoder:` wherever a part takes an embedding model, as `engine: {kind: dense, encoder: DIR}` does.
     """
     from fairagent.fairft.run import check, run_training
     from fairagent.report.record import to_json

@@ -2,6 +2,6 @@
 
 from fairagent.filter.base import Filter
 from fairagent.filter.fair import FairFilter
-from fairagent.filter.removals import removal_warnings, removals, total_removals
+from fairagent.filter.removals import removal_warnings, removals
 
-__all__ = ["FairFilter", "Filter", "removal_warnings", "removals", "total_removals"]
+__all__ = ["FairFilter", "Filter", "removal_warnings", "removals"]

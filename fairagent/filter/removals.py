@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -42,15 +42,6 @@ def removals(
         pairs = zip([UNKNOWN, *known], rows.sum(axis=0), gone @ rows, strict=True)
         found += [Removal(Group(dimension, label), float(seen), float(lost)) for label, seen, lost in pairs]
     return tuple(found)
-
-
-def total_removals(parts: Iterable[Sequence[Removal]]) -> tuple[Removal, ...]:
-    """The removals of several queries as those of one run: summed a group, groups in the order they come in."""
-    sums: dict[Group, Removal] = {}
-    for removal in (removal for part in parts for removal in part):
-        before = sums.get(removal.group, Removal(removal.group, 0.0, 0.0))
-        sums[removal.group] = Removal(removal.group, before.seen + removal.seen, before.removed + removal.removed)
-    return tuple(sums.values())
 
 
 def removal_warnings(run: Sequence[Removal]) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -104,7 +105,7 @@ class LlmGeneratorConfig(Part):
     def worst_case(self, case: Case) -> Iterator[Calls]:
         """A call for each query, with a context as long as it may be."""
         context = case.settings.context
-        text = LETTER * 4 * (context.tokens // context.documents)
+        text = LETTER * 4 * math.ceil(context.tokens / context.documents)
         shown = [{"number": context.documents, "title": LETTER * LONGEST_TITLE, "text": text}] * context.documents
         yield case.calls(PROMPT, documents=shown, length=self.length or None, language=self.language or None)
 

@@ -42,7 +42,7 @@ class Endpoint:
             raise BackendUnavailable(
                 f"no key for the language model at {host}: set {KEY_VARIABLE}; for a model on your own machine set "
                 f"{URL_VARIABLE} (or model.base_url in the settings) to its address, e.g. http://localhost:11434/v1. "
-                "`refiner: feedback` works without a model"
+                "`profile: offline` works without a model"
             )
         return cls(host, url, SecretStr(key))
 

@@ -7,7 +7,8 @@ relevance models of weighted terms, and, for engines that take text alone, a que
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,7 @@ from fairagent.retrieve.relevance_model import Postings, TermSource, relevance_m
 from fairagent.types import FloatArray, Query, Ranking, Term
 
 Order = NDArray[np.intp]
+F = TypeVar("F", np.float32, np.float64)
 
 TERMS = 20
 """Words of a group's relevance model."""
@@ -57,6 +59,10 @@ class Channel:
         mixed = self.own if size <= 0 else (1 - self.mix) * self.own + self.mix * (self.evidence @ w) / size
         return self.weight * min_max(mixed)
 
+    def with_evidence(self, evidence: FloatArray) -> Channel:
+        """The channel with other scores for the groups' evidence."""
+        return replace(self, evidence=evidence)
+
 
 def learn_from(scores: FloatArray, memberships: Sequence[FloatArray], k: int, least: int = 2) -> list[Learned]:
     """For every group of every dimension its best documents: `k` shared among a dimension's groups, `least` at least.
@@ -75,14 +81,40 @@ def learn_from(scores: FloatArray, memberships: Sequence[FloatArray], k: int, le
     return found
 
 
+def averaged(own: NDArray[F], told: Sequence[NDArray[F]], keep: bool) -> NDArray[F]:
+    """The evidence of each group, (g, m): the mean of what is told of it, where rows of zeros say nothing.
+
+    Its `own` evidence (g, m) counts as one more with `keep`, and alone where nothing is told.
+
+    >>> averaged(np.array([[4.0], [4.0]]), [np.array([[2.0], [0.0]])], keep=False).ravel().tolist()
+    [2.0, 4.0]
+    """
+    if not told:
+        return own
+    says = sum(rows.any(axis=1).astype(np.int64) for rows in told)
+    counts = own.any(axis=1) & (keep | (says == 0))
+    total = sum(told) + own * counts[:, None]
+    return np.asarray(total / np.maximum(says + counts, 1)[:, None], dtype=own.dtype)
+
+
 def by_vectors(
-    vectors: Embeddings, query: Embeddings, learned: Sequence[Learned], mix: float, weight: float
+    vectors: Embeddings,
+    query: Embeddings,
+    learned: Sequence[Learned],
+    mix: float,
+    weight: float,
+    told: Sequence[Embeddings] = (),
+    keep: bool = True,
 ) -> Channel:
-    """Centroids: `vectors` (n, d) of the candidates, `query` (d,). A mixture of centroids is scaled to length 1."""
+    """Centroids: `vectors` (n, d) of the candidates, `query` (d,). A mixture of centroids is scaled to length 1.
+
+    `told` (g, d) are vectors of what is said of the groups, which `averaged` takes with the centroids.
+    """
     centroids = np.zeros((len(learned), vectors.shape[1]), dtype=np.float32)
     for row, one in enumerate(learned):
         if one:
             centroids[row] = one.weights.astype(np.float32) @ vectors[one.places]
+    centroids = averaged(centroids, told, keep)
     products = (vectors @ np.vstack((query, centroids)).T).astype(np.float64)
     gram = (centroids @ centroids.T).astype(np.float64)
     return Channel(products[:, 0], products[:, 1:], mix, gram, weight)

@@ -15,7 +15,6 @@ from numpy.typing import ArrayLike
 
 from fairagent.errors import DataError
 from fairagent.measures.checks import as_rankings, as_shares, as_shown, check_shares
-from fairagent.measures.exposure import group_exposure
 from fairagent.types import FloatArray
 
 Normalization = Literal["conditional", "unconditional", "rescaled"]
@@ -106,27 +105,6 @@ def normalized_attributed_disparity(exposure: ArrayLike, k: int, given: Normaliz
         return 0.0
     scale = as_shown(k, len(values)) / total if given == "rescaled" else 1.0
     return (attributed_disparity(values) * scale**2 - least) / (most - least)
-
-
-def attributed_group_exposure(memberships: FloatArray, weights: FloatArray, attributed: ArrayLike) -> FloatArray:
-    """The share of each group in what the answer rests on, shape (g,); the shares add up to 1.
-
-    `memberships` (k, g) holds a row a document of the context, `weights` (k,) the weight of each place (ones, as the
-    paper's machine reader, or a discount), `attributed` (k,) how far the answer rests on each, in [0, 1]. An answer
-    that rests on nothing gives zeros. With `attributed` all ones this is `group_exposure`: the retrieval's.
-
-    Raises DataError for shapes that do not fit and values outside [0, 1].
-
-    >>> unknown_female_male = np.array([[0, 0, 1], [0, 1, 0], [0, 0, 1]])
-    >>> attributed_group_exposure(unknown_female_male, np.ones(3), [1, 1, 0]).tolist()
-    [0.0, 0.5, 0.5]
-    """
-    shares = np.asarray(attributed, dtype=np.float64)
-    weights = np.asarray(weights, dtype=np.float64)
-    if shares.ndim != 1 or shares.shape != weights.shape:
-        raise DataError(f"attributed has shape {shares.shape} and weights {weights.shape}, expected (k,) in both")
-    check_shares(shares, "attributed")
-    return group_exposure(memberships, weights * shares)
 
 
 def _as_entailed(values: ArrayLike) -> FloatArray:

@@ -167,26 +167,6 @@ def group_expected_exposure(memberships: FloatArray, exposure: ArrayLike, target
     return GroupExposure(*(group_exposure(memberships, side) for side in sides))
 
 
-def weighted_bounds(useful: ArrayLike, browsing: Discount, k: int) -> tuple[FloatArray, tuple[float, float]]:
-    """Under another `browsing` model than the machine user: the target (n,), and the bounds of EE-D.
-
-    The target is what items get if the useful ones come first, in any order, and the others after them, in any order.
-    With w the weights of the first k' ranks and S their sum, EE-D is S^2/n where all items are alike, and at most the
-    sum of w^2, where one order is shown every time. Raises DataError as `target_exposure` does.
-
-    >>> from fairagent.measures import Geometric
-    >>> target, bounds = weighted_bounds([True, True, False], Geometric(0.5), k=3)
-    >>> target.tolist(), bounds[1]
-    ([0.75, 0.75, 0.25], 1.3125)
-    """
-    mask, shown = _as_useful(useful), as_shown(k, np.size(useful))
-    n, m = len(mask), int(mask.sum())
-    weights = np.zeros(n)
-    weights[:shown] = browsing(shown)
-    target = np.where(mask, weights[:m].sum() / max(m, 1), weights[m:].sum() / max(n - m, 1))
-    return target, (float(weights.sum() ** 2 / n), float(weights @ weights))
-
-
 def _authors(values: FloatArray, mask: NDArray[np.bool_], k: int) -> ExpectedExposure:
     n, m = len(mask), int(mask.sum())
     target = np.where(mask, 1.0 if m <= k else k / m, 0.0)

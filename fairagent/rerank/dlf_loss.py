@@ -18,17 +18,6 @@ Direction = Literal["kl", "kl-reverse"]
 """kl: KL(exposure || target); kl-reverse: KL(target || exposure), infinite where a group of the target gets nothing."""
 
 
-def top_one_exposure(scores: FloatArray, memberships: FloatArray) -> FloatArray:
-    """The shares (g,) that softmax(`scores`) (n,) gives the known groups, `memberships` (n, g); zeros without labels.
-
-    >>> top_one_exposure(np.log([3.0, 1.0]), np.array([[1.0, 0.0], [0.0, 1.0]])).round(6).tolist()
-    [0.75, 0.25]
-    """
-    mass = softmax(scores) @ memberships
-    total = mass.sum()
-    return np.asarray(mass / total if total > 0 else mass)
-
-
 def exposure_loss(
     scores: FloatArray,
     memberships: FloatArray,

@@ -104,16 +104,6 @@ def adjusted(k: int, p: float, alpha: float, compat: Compat = None) -> Adjustmen
     return _shared(mild if alpha - mild.fail <= strict.fail - alpha else strict)
 
 
-def is_fair(protected: NDArray[np.bool_], table: NDArray[np.intp]) -> bool:
-    """Whether every prefix of `protected` (n,), in rank order, has what `table` (k,) asks; over the shorter of both.
-
-    >>> is_fair(np.array([False, False, True]), np.array([0, 0, 1])), is_fair(np.array([False]), np.array([1]))
-    (True, False)
-    """
-    ranks = min(len(protected), len(table))
-    return bool((np.cumsum(protected[:ranks]) >= table[:ranks]).all())
-
-
 def _levels(k: int, p: float, alpha: float) -> FloatArray:
     """F(m; i, p) for i = 1..k in rows and every m that alpha can ask for in columns; infinite where m >= i."""
     # F falls with i: what is not below alpha at i = k is so nowhere.

@@ -47,7 +47,9 @@ def open_index(site: Site, k1: float = 0.9, b: float = 0.4) -> LuceneRetriever |
         return LucenePassages(engine) if site.collection.chunks else engine
 
     _expect_index(site)
-    engine: LuceneRetriever | LucenePassages = site.memo.get(("lucene", site.index, k1, b), opened)
+    engine: LuceneRetriever | LucenePassages = site.memo.get(
+        ("lucene", site.index, site.settings.analyzer, k1, b), opened
+    )
     return engine
 
 

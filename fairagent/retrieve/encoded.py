@@ -53,7 +53,8 @@ class EncodedManifest:
         try:
             return cls(**json.loads((folder / cls.FILE).read_text(encoding="utf-8")))
         except (FileNotFoundError, NotADirectoryError):
-            raise BackendUnavailable(f"no {cls.WHAT} at {folder}; `fairagent index` makes them") from None
+            makers = f"`fairagent index` or {cls.BUILDER}"
+            raise BackendUnavailable(f"no {cls.WHAT} at {folder}; make them with {makers}") from None
         except (ValueError, TypeError):
             raise IndexMismatch(f"{folder / cls.FILE} cannot be read; build the {cls.WHAT} again") from None
 

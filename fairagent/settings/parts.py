@@ -95,6 +95,8 @@ BUILT_IN: dict[str, dict[str, str]] = {
         "dlf": "fairagent.rerank.dlf:DLFConfig",
         "cross-encoder": "fairagent.rerank.cross_encoder:CrossEncoderConfig",
         "plackett-luce": "fairagent.rerank.plackett_luce:PlackettLuceConfig",
+        "adaptive": "fairagent.rerank.adaptive:AdaptiveConfig",
+        "representative": "fairagent.rerank.representative:RepresentativeConfig",
         "chain": "fairagent.rerank.chain:ChainConfig",
         "none": "fairagent.settings.parts:Without",
     },
@@ -130,6 +132,10 @@ class Part(Section):
     """
 
     kind: str
+
+    def model_post_init(self, context: Any, /) -> None:
+        """Count the kind as set: what was set, laid over other settings, is still of this kind."""
+        self.model_fields_set.add("kind")
 
     def __str__(self) -> str:
         return self.kind
@@ -253,7 +259,11 @@ def read_part(slot: str, value: Any) -> Part:
     kind = values.get("kind", SLOTS[slot].default)
     if not isinstance(kind, str):
         raise ValueError(f"`kind` is a name; there are: {', '.join(kinds(slot))}")
-    loaded = part_class(slot, kind)
+    try:
+        loaded = part_class(slot, kind)
+    except ValueError as error:
+        # Says the kind itself.
+        raise PydanticCustomError(UNKNOWN_KEY, str(error)) from error
     try:
         return loaded.model_validate({**values, "kind": kind})
     except ValidationError as error:

@@ -32,7 +32,7 @@ S = TypeVar("S", bound=Section)
 def validate(model: type[S], values: Mapping[str, Any], origin: str) -> S:
     """Build `model` from `values`; raise one SettingsError that names every fault and `origin`."""
     try:
-        return model.model_validate(dict(values))
+        return model.model_validate(values if isinstance(values, dict) else dict(values))
     except ValidationError as error:
         faults = [_explain(model, fault) for fault in error.errors(include_url=False)]
         raise SettingsError("\n".join([f"{origin}: {len(faults)} fault(s)", *faults])) from None

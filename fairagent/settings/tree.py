@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, SerializeAsAny
+from pydantic import BeforeValidator, Field, SerializeAsAny, ValidationError, model_validator
+from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from fairagent.settings.parts import (
     SLOTS,
@@ -29,7 +30,7 @@ from fairagent.settings.parts import (
     read_part,
 )
 from fairagent.settings.profiles import read_profile
-from fairagent.settings.section import Section, merge, parse_yaml, read_yaml, validate
+from fairagent.settings.section import UNKNOWN_KEY, Section, merge, parse_yaml, read_yaml, validate
 
 ENV_PREFIX = "FAIRAGENT_"
 
@@ -122,19 +123,31 @@ def _target(value: Any) -> Any:
     """A target by its name or its settings, or one for each dimension; shares stand for the target `given`."""
     if isinstance(value, str | Part) or (isinstance(value, Mapping) and "kind" in value):
         return read_part("target", value)
-    if not isinstance(value, Mapping):
+    if not isinstance(value, Mapping) or not all(map(_of_form, value.values())):
         raise ValueError(FORMS)
-    return {str(dimension): _of_dimension(one) for dimension, one in value.items()}
+    targets: dict[str, Part] = {}
+    faults: list[InitErrorDetails] = []
+    for dimension, one in value.items():
+        given = {"kind": "given", "shares": one} if isinstance(one, Mapping) and "kind" not in one else one
+        try:
+            targets[str(dimension)] = read_part("target", given)
+        except ValidationError as error:
+            for fault in error.errors():
+                told = PydanticCustomError(fault["type"], fault["msg"])
+                faults.append({"type": told, "loc": (str(dimension), *fault["loc"]), "input": fault["input"]})
+        except ValueError as error:
+            told = PydanticCustomError(UNKNOWN_KEY, str(error))
+            faults.append({"type": told, "loc": (str(dimension),), "input": one})
+    if faults:
+        raise ValidationError.from_exception_data("target", faults)
+    return targets
 
 
-def _of_dimension(value: Any) -> Part:
+def _of_form(value: Any) -> bool:
+    """Whether it may be the target of a dimension: a name, settings or shares."""
     if isinstance(value, Mapping) and "kind" not in value:
-        if any(isinstance(share, str | Mapping) for share in value.values()):
-            raise ValueError(FORMS)
-        return read_part("target", {"kind": "given", "shares": value})
-    if not isinstance(value, str | Mapping | Part):
-        raise ValueError(FORMS)
-    return read_part("target", value)
+        return not any(isinstance(share, str | Mapping) for share in value.values())
+    return isinstance(value, str | Mapping | Part)
 
 
 FORMS = "expected the name of a target, or for each dimension a name or shares, e.g. {gender: {female: 0.5, male: 0.5}}"
@@ -205,6 +218,17 @@ class Settings(Section):
     prices: dict[str, Price] = Field(default={})
     """Name of a language model -> its price."""
 
+    @model_validator(mode="before")
+    @classmethod
+    def _over_profile(cls, values: Any) -> Any:
+        """The profile's values right below those that are given, also where settings are made by hand."""
+        return lay(values) if isinstance(values, Mapping) else values
+
+    @property
+    def given(self) -> Laid:
+        """What was set and is not just a default: a layer for `lay`."""
+        return Laid({name: getattr(self, name) for name in type(self).model_fields if name in self.model_fields_set})
+
     @property
     def loops(self) -> bool:
         """Whether queries are refined."""
@@ -229,15 +253,19 @@ def load_settings(
     return validate(Settings, lay(*layers), origin)
 
 
-def lay(*layers: Mapping[str, Any]) -> dict[str, Any]:
+class Laid(dict[str, Any]):
+    """Settings that were laid over each other: what their profile sets is in them."""
+
+
+def lay(*layers: Mapping[str, Any]) -> Laid:
     """Lay settings over each other, each layer's profile right below it.
 
     Sections are laid over each other key by key, but a part of another `kind` takes the place of the one below it as a
     whole. Raises SettingsError for a profile that there is not.
     """
-    merged: dict[str, Any] = {}
+    merged = Laid()
     for layer in layers:
-        profile = layer.get("profile")
+        profile = "" if isinstance(layer, Laid) else layer.get("profile")
         for values in (read_profile(profile) if isinstance(profile, str) and profile else {}, layer):
             merged |= {key: _laid(key, merged.get(key), value) for key, value in values.items()}
     return merged
@@ -247,6 +275,8 @@ def _laid(key: str, below: Any, above: Any) -> Any:
     """One setting over what is below it."""
     if key in SLOTS:
         above = described(key, above)
+    if isinstance(below, Section) and isinstance(above, Mapping):
+        below = below.model_dump(exclude_unset=True)
     if not (isinstance(below, Mapping) and isinstance(above, Mapping)):
         return above
     if key == "target":

@@ -16,7 +16,7 @@ from scripted import by_letter, collection
 from adapters.words import Echo, Listed, node, vector_index
 from fairagent.adapters.llama_index import FairRetriever, LlamaIndexRetriever, fair_agent, fair_query_engine
 from fairagent.adapters.llama_index import engine as module
-from fairagent.collection import GroupTable
+from fairagent.collection.groups import JoinedGroups
 from fairagent.errors import BackendUnavailable, DataError, ModelError, SettingsError, UsageError
 from fairagent.retrieve.base import PassageSource, TextSource, Vocabulary
 from fairagent.retrieve.local import local_bm25
@@ -231,7 +231,7 @@ def test_what_it_refuses() -> None:
 
 
 def test_a_group_needs_a_collection_with_groups() -> None:
-    bare = collection(GroupTable.from_rows([], {}))
+    bare = collection(JoinedGroups(()))
     for settings in ({}, {"profile": "engine", "rerank": "exposure"}):
         with pytest.raises(SettingsError, match=r"collection 'made' has none, so there is nothing to be fair to"):
             fair_agent(Listed(), bare, **settings)
@@ -246,7 +246,7 @@ def test_a_group_needs_a_collection_with_groups() -> None:
     "rerank",
     [
         {"kind": "mmr", "by": "groups", "relevance": 0.1},
-        {"kind": "mmr", "relevance": 0.1},
+        {"kind": "mmr", "relevance": 0},
         [{"kind": "mmr"}, {"kind": "exposure", "fairness": 4}],
         {"kind": "fa-star-ir", "group": {"gender": "female"}},
         "original",

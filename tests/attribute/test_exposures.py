@@ -10,8 +10,7 @@ from scripted import by_letter, collection
 
 from fairagent.attribute import with_exposures
 from fairagent.exposure import ExposureMeter
-from fairagent.measures import LOG2_MAX2
-from fairagent.measures.attribution import attributed_group_exposure
+from fairagent.measures import LOG2_MAX2, group_exposure
 from fairagent.settings import Settings
 from fairagent.types import Attribution, Ranking
 
@@ -38,7 +37,7 @@ def test_the_ranks_may_weigh():
     weights = np.array([1.0, 0.5, 0.0, 1.0, 1.0])
     found = with_exposures(Attribution("judge", weights), IDS, meter(), LOG2_MAX2)
     rows = np.array([[0, 1, 0], [0, 0, 1], [0, 1, 0], [0, 0, 1], [1, 0, 0]])
-    shares = attributed_group_exposure(rows, LOG2_MAX2(5), weights)
+    shares = group_exposure(rows, LOG2_MAX2(5) * weights)
     assert found.exposures[0].unknown == pytest.approx(shares[0])
     assert found.exposures[0].shares == pytest.approx(shares[1:] / shares[1:].sum())
 

@@ -79,6 +79,31 @@ def test_the_engines_own_answer_beside_the_agents(call: Call, small: Small) -> N
     assert women[1] == "0%" != women[5]
 
 
+def test_the_engine_alone_is_the_engine_of_the_settings_and_opened_once(
+    call: Call, small: Small, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from fairagent.retrieve import bm25
+
+    opened: list[object] = []
+
+    class Counted(bm25.LuceneRetriever):
+        def __init__(self, *arguments: Any) -> None:
+            opened.append(arguments)
+            super().__init__(*arguments)
+
+    monkeypatch.setattr(bm25, "LuceneRetriever", Counted)
+    chosen = ["--set", "sampling.alpha=0", "--set", "rerank=[mmr, exposure]", "--set", "engine={kind: rm3, terms: 5}"]
+    found = record(call, "lawyer", "--beside", "--n", "6", *chosen, *small.options)
+    assert len(opened) == 1
+    plain, fair = found["plain"]["search"], found["fair"]["search"]
+    assert (plain["profile"], plain["reranker"], plain["draw"], plain["stopped"]) == ("engine", "none", None, "")
+    assert (fair["profile"], fair["reranker"], fair["draw"]["alpha"]) == (None, "mmr, exposure", 0)
+    alone = json.loads(
+        call("search", "lawyer", "--n", "6", "--set", "profile=engine", *chosen[4:], "--json", *small.options).stdout
+    )
+    assert [hit["id"] for hit in plain["hits"]] == [hit["id"] for hit in alone["hits"]]
+
+
 def shares(record: Any) -> list[tuple[str, float]]:
     return [(group["label"], group["share"]) for group in record["exposure"]["retrieved"][0]["groups"]]
 

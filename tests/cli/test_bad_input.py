@@ -147,4 +147,4 @@ def test_no_key_for_a_model(call: Call, small: Small) -> None:
     result = call("search", "lawyer", *small.options, "--set", "refine=llm")
     assert result.exit_code == 3
     assert "OPENAI_API_KEY" in result.stderr
-    assert "feedback" in result.stderr
+    assert "`profile: offline` works without a model" in result.stderr

@@ -14,7 +14,7 @@ from fairagent.prompts import Prompts, shipped_folder
 from fairagent.prompts.specimens import SPECIMENS
 from fairagent.testing import LoopbackServer, completion
 
-from .conftest import Call, Small
+from .conftest import COLLECTION, Call, Small, write_collection
 
 UNIFORM = ["--set", "n=6", "--set", "target=uniform"]
 KEYWORDS = '{"keywords": ["she", "judges", "qwertz", "lawyer", "see x.org"]}'
@@ -237,6 +237,36 @@ def test_send_shows_what_becomes_of_each_keyword(call: Call, small: Small, serve
     again = asked(call, small, "refine_query", *arguments)
     assert len(server.requests) == 1
     assert again["reply"]["rows"][0] == {"what": "she", "found": "8", "becomes": "added, weight 0.1"}
+
+
+def test_the_trial_has_what_the_settings_say_of_the_refiner_that_asks(
+    call: Call, small: Small, server: LoopbackServer
+) -> None:
+    send = ["--query", "lawyer", "--group", "female", "--send", "--set", "model.name=tiny", "--set", "n=6"]
+    own = "refine={kind: llm, keyword_weight: 0.5, drift: 100}"
+
+    def weights(name: str, *more: str) -> set[str]:
+        rows = asked(call, small, name, *send, *more)["reply"]["rows"]
+        return {row["becomes"].rpartition(" ")[2] for row in rows if row["becomes"].startswith("added")}
+
+    assert weights("refine_query", "--set", own) == {"0.5"}
+    # That of another refiner is not this one's; with any re-ranker, or without the loop, the trial is the same.
+    for more in ("refine={kind: grounded, keyword_weight: 0.5, drift: 100}", "refine=none", "profile=engine"):
+        assert weights("refine_query", "--set", more) == {"0.1"}
+    two = ["--group", "female", "--set", "refine={kind: grounded, terms: 2}"]
+    shown = data_of(asked(call, small, "refine_query_grounded", "--query", "lawyer", *two))
+    assert len(shown["words_with_how_many_documents_contain_them"]) == 2
+
+
+def test_a_collection_without_groups_has_no_loop_to_try(call: Call, tmp_path: Path) -> None:
+    file = write_collection(tmp_path / "plain")
+    file.write_text(COLLECTION[: COLLECTION.index("groups:")], encoding="utf-8")
+    options = ["--query", "roses", "-c", str(file), "--index", "index"]
+    assert call("index", *options[2:]).exit_code == 0
+    result = call("prompts", "try", "refine_query", *options)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "the loop looks at groups, and collection 'small' has none" in result.stderr
+    assert call("prompts", "try", "answer", *options).exit_code == 0
 
 
 def test_send_shows_a_reply_that_cannot_be_used(call: Call, small: Small, server: LoopbackServer) -> None:

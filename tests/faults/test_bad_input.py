@@ -41,7 +41,9 @@ WRONG = [
     # dimensions and targets
     ({"dimensions": ["age"]}, UsageError, "no dimension 'age'; there are: gender"),
     ({"dimensions": "gender"}, SettingsError, "dimensions: Input should be a valid tuple (got 'gender')"),
-    ({"target": "populaton"}, UsageError, "no target 'populaton'; there are: population, uniform"),
+    ({"target": "populaton"}, SettingsError, "target: no target of kind 'populaton'; did you mean 'population'?"),
+    ({"target": "xyzzy"}, SettingsError, "target: no target of kind 'xyzzy'; there are: population, uniform"),
+    ({"target": {"gender": "populaton"}}, SettingsError, "target.gender: no target of kind 'populaton'; did you mean"),
     ({"target": {"gender": {"female": 0.5, "male": 0.4}}}, DataError, "the shares add up to 0.9, expected 1"),
     (
         {"target": {"gender": {"female": 1.5, "male": -0.5}}},
@@ -61,12 +63,12 @@ WRONG = [
     ({"n": 0}, SettingsError, "n: Input should be greater than or equal to 1 (got 0)"),
     ({"depth": -1, "threshold": -1}, SettingsError, "2 fault(s)"),
     ({"discount": "log3"}, UsageError, "'log3' is no rank discount; the accepted forms are: log2-max2"),
-    ({"feedback": {"term": 3}}, SettingsError, "feedback.term: unknown key; did you mean 'terms'?"),
+    ({"refine": {"term": 3}}, SettingsError, "refine.term: unknown key of refiner 'feedback'; did you mean 'terms'?"),
     ({"settings": "nowhere.yaml"}, SettingsError, "nowhere.yaml: no such file"),
     # engines and models
-    ({"retrieval": {"analyzer": "german"}}, IndexMismatch, "analyzer: index english, now german"),
-    ({"refiner": "llm"}, BackendUnavailable, "set OPENAI_API_KEY"),
-    ({"refiner": "llm"}, BackendUnavailable, "`refiner: feedback` works without a model"),
+    ({"analyzer": "german"}, IndexMismatch, "analyzer: index english, now german"),
+    ({"refine": "llm"}, BackendUnavailable, "set OPENAI_API_KEY"),
+    ({"refine": "llm"}, BackendUnavailable, "`profile: offline` works without a model"),
 ]
 
 
@@ -79,13 +81,13 @@ def test_settings(search: Search, settings: dict[str, Any], error: type[FairAgen
 def test_a_model_without_a_name(search: Search, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-canary-0123456789")
     with pytest.raises(SettingsError, match="no language model is named") as raised:
-        search(refiner="llm")
+        search(refine="llm")
     assert "canary" not in str(raised.value)
 
 
 def test_a_variable_that_is_wrong(search: Search, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("FAIRAGENT_RERANKING__KIND", "[")
-    with pytest.raises(SettingsError, match="FAIRAGENT_RERANKING__KIND: not valid YAML"):
+    monkeypatch.setenv("FAIRAGENT_RERANK__KIND", "[")
+    with pytest.raises(SettingsError, match="FAIRAGENT_RERANK__KIND: not valid YAML"):
         search()
 
 
@@ -104,8 +106,10 @@ def test_no_collection(collection: str, error: type[FairAgentError], words: str)
 
 def test_a_collection_without_groups_or_labels(tmp_path: Path) -> None:
     file = write(tmp_path / "files", "name: plain\ndocuments: {path: docs.jsonl}\n")
-    with pytest.raises(UsageError, match="'plain' has no groups, so there is nothing to be fair to"):
+    with pytest.raises(SettingsError, match="'plain' has none, so there is nothing to be fair to; `profile: engine` s"):
         open_agent(file)
+    with pytest.raises(SettingsError, match=r"^rerank: fa-star-ir looks at groups, and collection 'plain' has none"):
+        open_agent(file, profile="engine", rerank="fa-star-ir")
 
 
 def test_no_index(tiny: tuple[Path, Path], tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ pytestmark = pytest.mark.usefixtures("no_variables")
 
 
 def test_28_all_faults_of_the_settings_are_reported_together(search: Search) -> None:
-    wrong = {"n": -1, "iteration": 3, "expansion": {"weight": 1.5}, "refiner": "lmm"}
+    wrong = {"n": -1, "iteration": 3, "expansion": {"weight": 1.5}, "refine": "lmm"}
     with pytest.raises(SettingsError) as raised:
         load_settings(None, wrong, environ={})
     said = str(raised.value)
@@ -37,10 +37,11 @@ def test_28_all_faults_of_the_settings_are_reported_together(search: Search) -> 
     assert "n: Input should be greater than or equal to 1 (got -1)" in said
     assert "iteration: unknown key; did you mean 'iterations'?" in said
     assert "expansion.weight: Input should be less than 1 (got 1.5)" in said
-    assert "refiner: Input should be 'feedback', " in said
+    assert "refine: no refiner of kind 'lmm'; did you mean 'llm'?" in said
     with pytest.raises(DataError, match=r"the shares add up to 0\.9, expected 1"):
         search(target={"gender": {"female": 0.4, "male": 0.5}})
-    assert search(iterations=0).trace.stopped == "0 refinements were made"
+    idle = search(iterations=0).trace
+    assert (idle.stopped, [step.aim for step in idle.steps]) == ("", [None, None])
 
 
 def test_29_topics_that_cannot_be_judged_are_named_and_left_out_for_all(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fairagent.errors import DataError
-from fairagent.filter import removal_warnings, removals, total_removals
+from fairagent.filter import removal_warnings, removals
 from fairagent.types import UNKNOWN, Group, Removal, Verdict
 
 LABELS = {"gender": ("female", "male"), "region": ("Africa",)}
@@ -39,12 +39,6 @@ def test_no_documents():
     assert found == (removal(UNKNOWN, 0, 0), removal("female", 0, 0))
     assert [entry.share for entry in found] == [0.0, 0.0]
     assert removal_warnings(found) == ()
-
-
-def test_a_run_is_the_sum_of_its_queries():
-    one, two = (removal("female", 2, 1), removal("male", 3, 0)), (removal("male", 1, 1), removal("other", 1, 0))
-    assert total_removals([one, two]) == (removal("female", 2, 1), removal("male", 4, 1), removal("other", 1, 0))
-    assert total_removals([]) == ()
 
 
 def test_a_group_that_loses_more_than_chance_explains_is_named():

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from rerank.prefixes import is_fair
 
 from fairagent.rerank.fa_star_ir import fa_star_ir
-from fairagent.rerank.fa_star_ir_tables import adjusted, fail_probability, is_fair, minimum_protected
+from fairagent.rerank.fa_star_ir_tables import adjusted, fail_probability, minimum_protected
 
 pytestmark = pytest.mark.shared
 

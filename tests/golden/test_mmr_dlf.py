@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.special import softmax
 
-from fairagent.rerank.dlf_loss import exposure_loss, fuse, top_one_exposure
+from fairagent.measures import group_exposure
+from fairagent.rerank.dlf_loss import exposure_loss, fuse
 from fairagent.rerank.mmr import mmr
 from fairagent.types import FloatArray
 
@@ -33,7 +35,7 @@ def test_mmr(golden: dict[str, Any]) -> None:
 
 def test_dlf_exposure(golden: dict[str, Any]) -> None:
     for case in golden["dlf"]:
-        found = top_one_exposure(np.array(case["scores"]), np.array(case["membership"]))
+        found = group_exposure(np.array(case["membership"]), softmax(case["scores"]))
         assert found == pytest.approx(case["exposure"], rel=1e-9)
 
 

@@ -34,7 +34,7 @@ def test_the_setting_beats_the_environment_and_openai_is_last(setting, environ, 
 def test_no_key_says_what_to_set_and_what_works_without(url, name, key):
     with pytest.raises(BackendUnavailable) as caught:
         OpenAIModel.from_settings(ModelSettings(name=name, base_url=url), key)
-    for words in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "`refiner: feedback` works without a model"):
+    for words in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "`profile: offline` works without a model"):
         assert words in str(caught.value)
     assert caught.value.exit_code == 3
 

@@ -8,12 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairagent.errors import DataError
-from fairagent.measures import LOG2_MAX2, group_exposure
 from fairagent.measures.attribution import (
     Normalization,
     attributed_disparity,
     attributed_exposure,
-    attributed_group_exposure,
     disparity_bounds,
     expected_attribution_rate,
     normalized_attributed_disparity,
@@ -47,18 +45,6 @@ def test_by_hand():
     # Scaled to the sum 2: 4/3, 0, 2/3, whose squares add up to 20/9; EE-D goes from 4/3 to 2.
     assert disparity_bounds(exposure, 2, "rescaled") == (pytest.approx(4 / 3), 2.0)
     assert normalized_attributed_disparity(exposure, 2, "rescaled") == pytest.approx((20 / 9 - 4 / 3) / (2 - 4 / 3))
-
-
-def test_the_groups_of_what_the_answer_rests_on():
-    unknown_female_male = np.array([[0, 0, 1], [0, 1, 0], [0, 0.5, 0.5], [1, 0, 0]])
-    ranks = LOG2_MAX2(4)
-    cited = attributed_group_exposure(unknown_female_male, ranks, [0, 1, 1, 0])
-    assert cited.tolist() == pytest.approx(
-        [0.0, (ranks[1] + ranks[2] / 2) / (ranks[1] + ranks[2]), ranks[2] / 2 / (ranks[1] + ranks[2])]
-    )
-    assert attributed_group_exposure(unknown_female_male, ranks, np.zeros(4)).tolist() == [0.0, 0.0, 0.0]
-    everything = attributed_group_exposure(unknown_female_male, ranks, np.ones(4))
-    assert everything.tolist() == group_exposure(unknown_female_male, ranks).tolist()
 
 
 @given(samples())
@@ -111,8 +97,6 @@ def test_a_context_longer_than_the_items():
         (lambda: attributed_exposure([[0, 1, 2]], [[1, 0]], 3), "expected the same"),
         (lambda: attributed_disparity([0.5, 1.5]), "is 1.5, expected a share"),
         (lambda: disparity_bounds([0.5], 0), "k = 0 items"),
-        (lambda: attributed_group_exposure(np.ones((2, 1)), np.ones(2), [1]), r"attributed has shape \(1,\)"),
-        (lambda: attributed_group_exposure(np.ones((2, 1)), np.ones(2), [1, -1]), r"attributed\[1\] is -1"),
     ],
 )
 def test_what_is_refused(call, words: str):

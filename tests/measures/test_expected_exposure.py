@@ -14,7 +14,6 @@ from fairagent.measures import (
     item_exposure,
     target_exposure,
 )
-from fairagent.measures.expected_exposure import weighted_bounds
 
 from .laws import law
 
@@ -152,11 +151,6 @@ def test_other_ways_of_reading() -> None:
     rankings = [[0, 1, 2], [1, 0, 2]]
     assert item_exposure(rankings, 4, Geometric(0.5)).tolist() == [0.75, 0.75, 0.25, 0.0]
     assert item_exposure(rankings, 3, Ends(3, 0.2)).tolist() == [0.6, 0.6, 1.0]
-    target, (least, most) = weighted_bounds([True, True, False, False], Geometric(0.5), k=3)
-    assert target.tolist() == [0.75, 0.75, 0.125, 0.125]
-    assert (least, most) == (1.75**2 / 4, 1.3125)
-    exposure = item_exposure(rankings, 4, Geometric(0.5))
-    assert least <= exposure @ exposure <= most
 
 
 def test_groups_by_hand() -> None:

@@ -11,12 +11,12 @@ import yaml
 from faults import life
 
 from fairagent.evaluate.check import check_experiment
-from fairagent.evaluate.check_systems import read_systems
 from fairagent.evaluate.crew import threads
 from fairagent.evaluate.estimate import estimate
 from fairagent.evaluate.experiment import run_experiment
 from fairagent.evaluate.experiment_file import ExperimentFile
 from fairagent.evaluate.problems import Problems
+from fairagent.evaluate.systems import read_systems
 from fairagent.prompts import Prompts
 from fairagent.settings import read_yaml, validate
 from fairagent.testing import LoopbackServer

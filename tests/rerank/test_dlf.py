@@ -12,7 +12,7 @@ import pytest
 from fairagent.errors import DataError, UsageError
 from fairagent.rerank.base import Pool
 from fairagent.rerank.dlf import DLFModel, DLFReranker, _gradients, fit_dlf
-from fairagent.rerank.dlf_loss import exposure_loss, top_one_exposure
+from fairagent.rerank.dlf_loss import exposure_loss
 from fairagent.rerank.features import EmbeddingFeatures
 from fairagent.rerank.model_file import load_model, save_model
 from fairagent.types import FloatArray, Query, Ranking
@@ -66,7 +66,6 @@ def test_loss_and_gradient_where_some_have_no_label(direction: Any, smoothing: f
 
 
 def test_exposure_without_labels() -> None:
-    assert top_one_exposure(np.zeros(2), np.zeros((2, 3))).tolist() == [0, 0, 0]
     loss, gradient = exposure_loss(np.zeros(2), np.zeros((2, 3)), np.array([0.2, 0.3, 0.5]))
     assert (loss, gradient.tolist()) == (0.0, [0.0, 0.0])
 

@@ -16,9 +16,11 @@ from fairagent.errors import UsageError
 from fairagent.measures import Uniform
 from fairagent.rerank.base import Pool
 from fairagent.rerank.fa_star_ir import FAStarIRReranker, fa_star_ir
-from fairagent.rerank.fa_star_ir_tables import adjusted, fail_probability, is_fair, minimum_protected
+from fairagent.rerank.fa_star_ir_tables import adjusted, fail_probability, minimum_protected
 from fairagent.rerank.protected import Place
 from fairagent.types import Query, Ranking
+
+from .prefixes import is_fair
 
 
 @given(st.integers(1, 25), st.floats(0.01, 0.99), st.floats(0.001, 0.5))

@@ -1,44 +1,82 @@
-"""Documents from the judgments: drawn evenly, or by their grades."""
+"""Engines that know the judgments, and one that finds nothing."""
 
 from __future__ import annotations
 
-from collections import Counter
-
 import numpy as np
+import pytest
 
-from fairagent.retrieve.judged import Judged, by_grade, drawn
+from fairagent.errors import DataError
+from fairagent.retrieve.base import Retriever, TextSource, checked
+from fairagent.retrieve.judged import Judged, Reading, by_grade, drawn
+from fairagent.retrieve.nothing import Nothing
+from fairagent.settings.parts import read_part
 from fairagent.types import Query
 
-GRADES = {"T1": {"a": 1, "b": 3, "c": 0, "d": 2}}
+GRADES = {
+    "T1": {"a": 0, "b": 3, "c": 2, "d": -1, "e": 2},
+    "T2": {f"d{n}": int(n < 20) for n in range(40)},
+    "T3": {"a": 0},
+}
 
 
-def test_an_oracle_finds_what_is_relevant_and_its_adversary_the_rest() -> None:
-    assert set(Judged(GRADES, "drawn", False, 1).search(Query("", "T1"), 9).ids) == {"a", "b", "d"}
-    assert Judged(GRADES, "drawn", True, 1).search(Query("", "T1"), 9).ids == ("c",)
-    best = Judged(GRADES, "sorted", False, 1).search(Query("", "T1"), 2)
-    assert (best.ids, best.scores.tolist()) == (("b", "d"), [4.0, 3.0])
-    assert Judged(GRADES, "sorted", True, 1).search(Query("", "T1"), 2).ids == ("c", "a")
-    assert len(Judged(GRADES, "drawn", False, 1).search(Query("no topic"), 9)) == 0
+def engine(reading: Reading = "drawn", worst: bool = False, seed: int = 0) -> Judged:
+    return Judged(GRADES, reading, worst, seed)
 
 
-def test_scores_are_grades() -> None:
-    assert Judged(GRADES, "drawn", False, 1).score(Query("", "T1"), ["b", "x"]).tolist() == [3.0, 0.0]
+def test_the_oracle_finds_what_is_relevant_and_its_adversary_the_rest() -> None:
+    found = engine().search(Query("q", "T1"), 10)
+    assert set(found.ids) == {"b", "c", "e"}
+    assert found.scores.tolist() == [3.0, 2.0, 1.0]
+    assert set(engine(worst=True).search(Query("q", "T1"), 10).ids) == {"a", "d"}
 
 
-def test_draws_are_even() -> None:
-    rng = np.random.default_rng(1)
-    found = Counter(tuple(drawn(["a", "b", "c", "d"], rng)[:2]) for _ in range(6000))
-    assert len(found) == 12
-    # 500 each, +- 4.5 standard deviations.
-    assert all(400 < count < 600 for count in found.values())
+def test_sorted_is_all_of_them_by_grade_and_then_in_the_order_of_the_judgments() -> None:
+    best, worst = engine("sorted"), engine("sorted", worst=True)
+    assert best.search(Query("q", "T1"), 10).ids == ("b", "c", "e", "a", "d")
+    assert worst.search(Query("q", "T1"), 10).ids == ("d", "a", "c", "e", "b")
+    found = best.search(Query("q", "T1"), 2)
+    assert (found.ids, found.scores.tolist()) == (("b", "c"), [5.0, 4.0])
+    assert by_grade({}) == []
 
 
-def test_fewer_than_k_are_all() -> None:
-    assert sorted(drawn(["a", "b"], np.random.default_rng(0))[:5]) == ["a", "b"]
+def test_a_draw_depends_on_the_seed_and_the_topic_alone() -> None:
+    first = engine().search(Query("q", "T2"), 20).ids
+    other = engine()
+    other.search(Query("q", "T1"), 5)
+    assert other.search(Query("other words", "T2"), 20).ids == first
+    assert engine().search(Query("q", "T2"), 5).ids == first[:5]
+    assert engine(seed=1).search(Query("q", "T2"), 20).ids != first
+    assert sorted(first) == sorted(f"d{n}" for n in range(20))
     assert drawn([], np.random.default_rng(0)) == []
 
 
-def test_by_grade_keeps_the_order_of_the_judgments_within_a_grade() -> None:
-    grades = {"a": 1, "b": 3, "c": 1, "d": 0, "e": 2, "f": 0}
-    assert by_grade(grades) == ["b", "e", "a", "c", "d", "f"]
-    assert by_grade(grades, worst_first=True) == ["d", "f", "a", "c", "e", "b"]
+@pytest.mark.parametrize("topic", ["", "T3", "T9"])
+def test_nothing_is_found_where_nothing_is_known(topic: str) -> None:
+    found = checked(Query("q"), engine().search(Query("q", topic), 5))
+    assert len(found) == 0
+    assert engine().score(Query("q", "T9"), ["a", "z"]).tolist() == [0.0, 0.0]
+
+
+def test_scores_are_grades_and_negative_for_the_adversary() -> None:
+    assert engine().score(Query("q", "T1"), ["b", "z", "a", "d"]).tolist() == [3.0, 0.0, 0.0, -1.0]
+    assert engine(worst=True).score(Query("q", "T1"), ["b", "d"]).tolist() == [-3.0, 1.0]
+    assert engine().score(Query("q", "T1"), []).tolist() == []
+
+
+@pytest.mark.parametrize(("kind", "worst"), [("oracle", False), ("adversarial", True)])
+@pytest.mark.parametrize("reading", ["drawn", "sorted"])
+def test_settings_name_them(kind: str, worst: bool, reading: Reading) -> None:
+    site = type("Site", (), {"seed": 5, "collection": type("C", (), {"qrels": GRADES})})
+    made = read_part("engine", {"kind": kind, "reading": reading}).build(site)
+    assert (made.reading, made.worst, made.seed, made.grades) == (reading, worst, 5, GRADES)
+
+
+def test_no_search_at_all() -> None:
+    nothing: Retriever = read_part("engine", "none").build(None)
+    assert isinstance(nothing, Nothing)
+    assert len(checked(Query("q"), nothing.search(Query("q", "T1"), 10))) == 0
+    assert nothing.score(Query("q"), ["a", "b"]).tolist() == [0.0, 0.0]
+    # It keeps texts, of no document: answers are then written from nothing, and no error is made of that.
+    assert isinstance(nothing, TextSource)
+    with pytest.raises(DataError, match="nothing is searched, so there is no 'a'"):
+        nothing.document("a")

@@ -1,36 +1,32 @@
-"""Settings: which layer wins, and that whatever is wrong is said at once and where."""
+"""Settings: which layer wins, and that whatever is wrong is said at once and where; parts are in test_parts.py."""
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
-from fairagent.assemble import collection_path, index_folder, make_refiner, make_reranker, resolve
+from fairagent.collection.targets import Corpus, Given, Uniform
 from fairagent.errors import SettingsError, UsageError
-from fairagent.refine.feedback import FeedbackRefiner
-from fairagent.refine.none import NoRefiner
-from fairagent.rerank.exposure import ExposureReranker
-from fairagent.rerank.relevance import FusedReranker, OriginalReranker
+from fairagent.pipeline import collection_path, index_folder, resolve
+from fairagent.refine.feedback import FeedbackConfig
+from fairagent.rerank.exposure import ExposureConfig
+from fairagent.rerank.mmr import MMRConfig
+from fairagent.rerank.relevance import FusedConfig
 from fairagent.settings import (
-    Feedback,
-    Reranking,
+    Expansion,
     Section,
     Settings,
     from_environment,
+    lay,
     load_settings,
     merge,
     read_yaml,
 )
 
-
-@pytest.fixture(autouse=True)
-def no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in os.environ if name.startswith("FAIRAGENT_")]:
-        monkeypatch.delenv(name)
+pytestmark = pytest.mark.usefixtures("no_variables")
 
 
 @pytest.fixture
@@ -53,18 +49,18 @@ def fault(*args: Any, **kwargs: Any) -> str:
 
 
 def test_call_over_environment_over_file_over_default(file: Any) -> None:
-    path = file("n: 1\ndepth: 10\niterations: 1\nreranking: {fairness: 0.1, unlabeled: 0.1, refined: 0.1}\n")
+    path = file("n: 1\ndepth: 10\niterations: 1\nrefine: {documents: 1, terms: 1, weight: 1}\n")
     environ = {
         "FAIRAGENT_N": "2",
         "FAIRAGENT_DEPTH": "20",
-        "FAIRAGENT_RERANKING__FAIRNESS": "0.2",
-        "FAIRAGENT_RERANKING__UNLABELED": "0.2",
+        "FAIRAGENT_REFINE__DOCUMENTS": "2",
+        "FAIRAGENT_REFINE__TERMS": "2",
     }
-    chosen = load_settings(path, {"n": 3, "reranking": {"fairness": 0.3}}, environ)
+    chosen = load_settings(path, {"n": 3, "refine": {"documents": 3}}, environ)
     assert (chosen.n, chosen.depth, chosen.iterations) == (3, 20, 1)
-    assert chosen.reranking == Reranking(fairness=0.3, unlabeled=0.2, refined=0.1)
+    assert chosen.refine == FeedbackConfig(documents=3, terms=2, weight=1)
     assert chosen.threshold == Settings().threshold
-    assert chosen.reranking.kind == Settings().reranking.kind
+    assert chosen.rerank == Settings().rerank
 
 
 def test_nothing_given_is_the_defaults() -> None:
@@ -81,25 +77,42 @@ def test_targets_are_set_dimension_by_dimension_and_each_as_a_whole(file: Any) -
     path = file("target: {gender: {female: 0.5, male: 0.5}, region: uniform}\n")
     chosen = load_settings(path, {"target": {"gender": {"female": 0.7, "nonbinary": 0.3}}}, {})
     # Half of the file's shares beside the call's would add up to 1.5.
-    assert chosen.target == {"gender": {"female": 0.7, "nonbinary": 0.3}, "region": "uniform"}
-    assert load_settings(path, {"target": "corpus"}, {}).target == "corpus"
-    assert load_settings(file("target: corpus"), {"target": {"gender": "uniform"}}, {}).target == {"gender": "uniform"}
+    assert chosen.target == {"gender": Given(shares={"female": 0.7, "nonbinary": 0.3}), "region": Uniform()}
+    assert load_settings(path, {"target": "corpus"}, {}).target == Corpus()
+    other = load_settings(file("target: corpus"), {"target": {"gender": "uniform"}}, {})
+    assert other.target == {"gender": Uniform()}
+    assert load_settings(path, {"target": {"kind": "given", "shares": {"a": 1}}}, {}).target == Given(shares={"a": 1})
 
 
 def test_a_section_may_be_given_as_a_value() -> None:
-    assert load_settings(overrides={"feedback": Feedback(terms=5)}, environ={}).feedback.terms == 5
+    assert load_settings(overrides={"expansion": Expansion(terms=5)}, environ={}).expansion.terms == 5
+    assert lay({"expansion": Expansion(terms=5, weight=0.1)}, {"expansion": {"terms": 6}})["expansion"] == {
+        "terms": 6,
+        "weight": 0.1,
+    }
+    assert lay({"expansion": {"terms": 6}}, {"expansion": Expansion(weight=0.1)})["expansion"] == Expansion(weight=0.1)
 
 
 def test_resolving_a_value_lays_the_call_over_it_section_by_section(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAIRAGENT_N", "7")
-    given = Settings(n=5, depth=50, reranking=Reranking(fairness=2.0))
-    chosen = resolve(given, {"depth": 60, "reranking": {"unlabeled": 0.5}})
+    given = Settings(n=5, depth=50, rerank=ExposureConfig(fairness=2.0))
+    chosen = resolve(given, {"depth": 60, "rerank": {"unlabeled": 0.5}})
     assert (chosen.n, chosen.depth) == (5, 60)  # what was made by hand is not changed by the environment
-    assert chosen.reranking == Reranking(fairness=2.0, unlabeled=0.5)
+    assert chosen.rerank == ExposureConfig(fairness=2.0, unlabeled=0.5)
     assert resolve(given, {}) == given
+    assert resolve(given, {"rerank": "mmr"}).rerank == MMRConfig()
     shares, others = {"gender": {"female": 0.5, "male": 0.5}}, {"gender": {"female": 0.7, "nonbinary": 0.3}}
-    assert resolve(Settings(target=shares), {"target": others}).target == others
+    assert resolve(Settings(target=shares), {"target": others}) == Settings(target=others)
     assert resolve(None, {"depth": 60}) == Settings(n=7, depth=60)
+
+
+@pytest.mark.parametrize("rerank", [MMRConfig(), MMRConfig(relevance=0.3), "mmr", ["mmr", FusedConfig()], "none"])
+def test_a_part_that_was_given_as_a_value_keeps_its_kind(rerank: Any) -> None:
+    given = Settings(rerank=rerank)
+    assert resolve(given, {"n": 5}).rerank == given.rerank
+    # What runs write down, and what is read from it.
+    assert Settings.model_validate(given.model_dump(exclude_unset=True, mode="json")) == given
+    assert Settings.model_validate(given.model_dump(mode="json")) == given
 
 
 def test_resolving_a_file(file: Any) -> None:
@@ -149,8 +162,11 @@ def test_a_wrong_variable_is_named() -> None:
 
 
 def test_a_section_and_its_parts_as_variables() -> None:
-    environ = {"FAIRAGENT_RERANKING": "{kind: fused, refined: 0.2}", "FAIRAGENT_RERANKING__REFINED": "0.3"}
-    assert load_settings(environ=environ).reranking == Reranking(kind="fused", refined=0.3)
+    environ = {"FAIRAGENT_RERANK": "{kind: fused, refined: 0.2}", "FAIRAGENT_RERANK__REFINED": "0.3"}
+    assert load_settings(environ=environ).rerank == FusedConfig(refined=0.3)
+    assert load_settings(environ={"FAIRAGENT_RERANK": "mmr"}).rerank == MMRConfig()
+    environ = {"FAIRAGENT_RERANK__KIND": "mmr", "FAIRAGENT_RERANK__RELEVANCE": "0.1"}
+    assert load_settings(environ=environ).rerank == MMRConfig(relevance=0.1)
 
 
 @pytest.mark.parametrize("name", ["FAIRAGENT_", "FAIRAGENT_N__", "FAIRAGENT___N", "FAIRAGENT_N__X__Y"])
@@ -162,15 +178,16 @@ def test_strange_names_of_variables_are_faults(name: str) -> None:
 
 
 def test_every_fault_of_all_layers_at_once_with_the_nearest_name(file: Any) -> None:
-    path = file("iteratons: 5\nfeedback: {terms: 0}\n")
-    message = fault(path, {"n": 0, "reranking": {"kind": "best", "fairnes": 1}}, {"FAIRAGENT_THRESHOLD": "-1"})
+    path = file("iteratons: 5\nrefine: {terms: 0}\n")
+    overrides = {"n": 0, "rerank": {"kind": "mrr"}, "expansion": {"term": 1}}
+    message = fault(path, overrides, {"FAIRAGENT_THRESHOLD": "-1"})
     assert message.splitlines()[0] == f"settings + {path} + FAIRAGENT_THRESHOLD: 6 fault(s)"
     assert set(message.splitlines()[1:]) == {
         "  iteratons: unknown key; did you mean 'iterations'?",
-        "  feedback.terms: Input should be greater than or equal to 1 (got 0)",
+        "  refine.terms: Input should be greater than or equal to 1 (got 0)",
         "  n: Input should be greater than or equal to 1 (got 0)",
-        "  reranking.kind: Input should be 'original', 'fused' or 'exposure' (got 'best')",
-        "  reranking.fairnes: unknown key; did you mean 'fairness'?",
+        "  rerank: no re-ranker of kind 'mrr'; did you mean 'mmr'?",
+        "  expansion.term: unknown key; did you mean 'terms'?",
         "  threshold: Input should be greater than or equal to 0 (got -1)",
     }
 
@@ -189,15 +206,16 @@ def test_an_unknown_key_that_is_like_none_lists_what_there_is() -> None:
         ({"iterations": -1}, "iterations: Input should be greater than or equal to 0"),
         ({"threshold": float("nan")}, "threshold: Input should be"),
         ({"threshold": float("inf")}, "threshold: Input should be a finite number"),
-        ({"feedback": {"weight": float("inf")}}, "feedback.weight: Input should be a finite number"),
-        ({"feedback": {"weight": 0}}, "feedback.weight: Input should be greater than 0"),
+        ({"refine": {"weight": float("inf")}}, "refine.weight: Input should be a finite number"),
+        ({"refine": {"weight": 0}}, "refine.weight: Input should be greater than 0"),
+        ({"refine": {"kind": "llm", "drift": 0}}, "refine.drift: Input should be greater than 0"),
         ({"expansion": {"weight": 1}}, "expansion.weight: Input should be less than 1"),
-        ({"reranking": {"refined": 1.1}}, "reranking.refined: Input should be less than or equal to 1"),
-        ({"retrieval": {"b": 2}}, "retrieval.b: Input should be less than or equal to 1"),
-        ({"retrieval": {"memory": "lots"}}, "retrieval.memory: String should match pattern"),
+        ({"rerank": {"kind": "fused", "refined": 1.1}}, "rerank.refined: Input should be less than or equal to 1"),
+        ({"engine": {"b": 2}}, "engine.b: Input should be less than or equal to 1"),
+        ({"retrieval": {"memory": "2g"}}, "retrieval: unknown key"),
         ({"divergence": "KL"}, "divergence: Input should be 'kl', 'kl-reverse', 'js' or 'tv'"),
         ({"candidates": "all"}, "candidates: Input should be 'best', 'last' or 'union'"),
-        ({"refiner": "gpt"}, "refiner: Input should be"),
+        ({"profile": 5}, "profile: Input should be a valid string"),
         ({"dimensions": "gender"}, "dimensions: Input should be a valid tuple (got 'gender')"),
         ({"expansion": None}, "expansion: Input should be a valid dictionary"),
         ({1: 2}, "1: Keys should be strings"),
@@ -271,23 +289,19 @@ def test_every_setting_says_what_it_is() -> None:
             if isinstance(field.annotation, type) and issubclass(field.annotation, Section):
                 yield from sections(field.annotation)
 
+    # The fields of parts are looked at kind by kind in test_parts.py.
     for section in sections(Settings):
         assert section.__doc__
         for name, field in section.model_fields.items():
             nested = isinstance(field.annotation, type) and issubclass(field.annotation, Section)
-            assert nested or field.description, f"{section.__name__}.{name}"
+            assert nested or field.description or name == "kind", f"{section.__name__}.{name}"
 
 
-def test_parts_are_made_as_the_settings_say() -> None:
-    engine: Any = object()
-    assert make_reranker(Settings(reranking={"kind": "original"}), engine) == OriginalReranker(engine)
-    assert make_reranker(Settings(reranking={"kind": "fused", "refined": 0.2}), engine) == FusedReranker(engine, 0.2)
-    greedy = make_reranker(Settings(reranking={"fairness": 2, "unlabeled": 0.1}, discount="uniform"), engine)
-    assert isinstance(greedy, ExposureReranker)
-    assert (greedy.fairness, greedy.unlabeled, str(greedy.discount)) == (2.0, 0.1, "uniform")
-    made = make_refiner(Settings(feedback={"documents": 1, "terms": 2, "weight": 3}), engine)
-    assert made == FeedbackRefiner(engine, 1, 2, 3.0)
-    assert isinstance(make_refiner(Settings(refiner="none"), engine), NoRefiner)
+def test_what_was_set_is_a_layer() -> None:
+    assert Settings().given == {}
+    chosen = Settings(n=20, rerank="mmr")
+    assert chosen.given == {"n": 20, "rerank": MMRConfig()}
+    assert load_settings(overrides=lay(chosen.given, {"n": 3}), environ={}) == Settings(n=3, rerank="mmr")
 
 
 def test_where_collection_and_index_are() -> None:

@@ -1,0 +1,303 @@
+"""Adaptive re-ranking with group policies: what is scored next follows from the scores so far, and from the groups.
+
+Two papers. The loop is GAR's (MacAvaney, Tonellotto, Macdonald: Adaptive Re-Ranking with a Corpus Graph, CIKM 2022,
+Algorithm 1), checked against its authors' code (pyterrier_adaptive): batches are taken in turn from the initial
+ranking and from the frontier, the neighbors of scored documents, which wait with the best score of a document that
+they are neighbors of; a source that is empty is passed over; the budget is the number of documents scored; what is
+left of the initial ranking follows below. That code keeps out of the frontier what cannot come up any more, which is
+not done here: with groups it may come up.
+
+The groups are those of Jaenich, McDonald, Ounis: Fairness-Aware Exposure Allocation via Adaptive Reranking, SIGIR 2024.
+Its abstract says that six policies make such a loop discover documents from under-represented groups, so that these
+groups get more exposure in the final ranking; how each of the six chooses we could not read. The policies here are
+therefore OURS, made for that purpose: which group is served next, what counts as lacking, and what becomes of documents
+without a label. Baselines should be called "adaptive re-ranking with group policies", not by names of that paper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Literal, Protocol
+
+import numpy as np
+from pydantic import Field
+
+from fairagent.collection import Collection
+from fairagent.errors import BackendUnavailable, SettingsError, UsageError
+from fairagent.exposure import dimensions_of
+from fairagent.measures import LOG2_MAX2, Discount, group_exposure, known_part, most_underexposed, parse_discount
+from fairagent.rerank.base import Pool, ordered
+from fairagent.rerank.chain import ChainConfig
+from fairagent.rerank.pair_scorer import PairScorer, open_pair_scorer
+from fairagent.rerank.unlabeled import counting_one, with_unknown
+from fairagent.retrieve.base import Retriever, texts_for
+from fairagent.retrieve.bm25 import engine_of
+from fairagent.settings.parts import Part
+from fairagent.site import Site
+from fairagent.types import FloatArray, Query, Ranking
+
+Policy = Literal["none", "budget", "exposure"]
+Where = Literal["both", "frontier"]
+
+Scoring = Callable[[Query, Sequence[str]], FloatArray]
+"""How well each of these documents answers the query, (n,)."""
+
+GroupsOf = Callable[[Query, Sequence[str]], tuple[FloatArray, ...]]
+"""The groups of these documents, (n, 1 + g) a dimension, in the order of a pool's dimensions."""
+
+DECIMALS = 12
+"""What lies below this decimal of a lack is rounding."""
+
+
+class Neighbours(Protocol):
+    """A corpus graph: any object with this method will do."""
+
+    def neighbours(self, ids: Sequence[str]) -> list[tuple[str, ...]]:
+        """The documents nearest to each of `ids`, nearest first."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class AdaptiveReranker:
+    """The best of the `budget` documents that are scored, `batch` at a time, in turn from the list and the frontier.
+
+    Within a batch the best-placed waiting documents come first: by the score of the initial ranking, or by the best
+    score of a neighbor. Which of them a batch takes is the matter of `policy`:
+
+    - `none`: the first. This is GAR.
+    - `budget`: place by place, those of the group whose share of the documents scored so far lacks most of its target,
+      in several dimensions those for whom the sum is largest. Documents without a label keep the share that they have
+      among the first `budget` candidates; the target is for the rest.
+    - `exposure`: those of the group (of all dimensions) that lacks most exposure in the first n of what would be
+      served now; then, where these do not fill the batch, or where no group lacks anything, the first.
+
+    `where="frontier"`: the batches of the initial ranking are GAR's under every policy.
+
+    The final order is by score alone, ties by id; candidates that were not scored follow in their order, each one below
+    the one before. Nothing is random. `score` may be the engine's own: a list that it made for the user's own query
+    then keeps its order but for what was not scored, and the policies act through the budget alone. Raises UsageError
+    where `budget` or `batch` is below 1, DataError where a score is no finite number.
+    """
+
+    graph: Neighbours
+    score: Scoring
+    groups: GroupsOf
+    policy: Policy = "budget"
+    where: Where = "both"
+    budget: int = 100
+    batch: int = 16
+    discount: Discount = LOG2_MAX2
+
+    def __post_init__(self) -> None:
+        """Check the numbers."""
+        if self.budget < 1 or self.batch < 1:
+            raise UsageError(f"adaptive: budget and batch are 1 or more, not {self.budget} and {self.batch}")
+
+    def rerank(self, pool: Pool) -> Ranking:
+        """The best `pool.n`, candidates or not."""
+        state = _State(pool, self.groups)
+        turn = 0
+        while len(state.scores) < self.budget and (state.listed or state.frontier):
+            source = state.frontier if turn % 2 else state.listed
+            governed = turn % 2 or self.where == "both"
+            turn += 1
+            if not source:
+                continue
+            size = min(self.batch, self.budget - len(state.scores), len(source))
+            batch = self._batch(state, _best_first(source), size, self.policy if governed else "none")
+            found = ordered(batch, self.score(pool.query, batch), len(batch))
+            state.take(found)
+            if len(state.scores) < self.budget:
+                state.discover(found, self.graph.neighbours(found.ids))
+        return state.ranking().top(pool.n)
+
+    def _batch(self, state: _State, waiting: tuple[str, ...], size: int, policy: Policy) -> tuple[str, ...]:
+        """The documents to score next, of those that wait, best-placed first."""
+        if policy == "budget":
+            return self._by_budget(state, waiting, size)
+        if policy == "exposure":
+            return self._by_exposure(state, waiting, size)
+        return waiting[:size]
+
+    def _by_budget(self, state: _State, waiting: tuple[str, ...], size: int) -> tuple[str, ...]:
+        pairs = zip(state.pool.memberships, state.pool.targets, strict=True)
+        target = np.concatenate([np.zeros(0), *(with_unknown(rows[: self.budget], shares) for rows, shares in pairs)])
+        spent = state.shares(tuple(state.scores)).sum(axis=0)
+        shares = state.shares(waiting)
+        taken: list[int] = []
+        for place in range(len(state.scores) + 1, len(state.scores) + 1 + size):
+            lacking = np.maximum(place * target - spent, 0)
+            gains = np.round(shares @ lacking, DECIMALS)
+            gains[taken] = -1
+            taken.append(int(gains.argmax()))
+            spent = spent + shares[taken[-1]]
+        return tuple(waiting[i] for i in taken)
+
+    def _by_exposure(self, state: _State, waiting: tuple[str, ...], size: int) -> tuple[str, ...]:
+        pool = state.pool
+        served = state.ranking().top(pool.n).ids
+        weights = self.discount(len(served))
+        exposed = [known_part(group_exposure(rows, weights)) for rows in state.memberships(served)]
+        place = most_underexposed(exposed, pool.targets)
+        if place is None:
+            return waiting[:size]
+        dimension, group = place
+        members = state.memberships(waiting)[dimension][:, 1 + group] > 0
+        return tuple(waiting[i] for i in np.argsort(~members, kind="stable")[:size].tolist())
+
+
+@dataclass(slots=True)
+class _State:
+    """What is scored, and what waits in the initial ranking and in the frontier, each with what it waits with."""
+
+    pool: Pool
+    groups: GroupsOf
+    listed: dict[str, float] = field(init=False)
+    frontier: dict[str, float] = field(init=False, default_factory=dict)
+    scores: dict[str, float] = field(init=False, default_factory=dict)
+    _rows: dict[str, tuple[FloatArray, ...]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        ids, memberships = self.pool.ranking.ids, self.pool.memberships
+        self.listed = dict(zip(ids, self.pool.ranking.scores.tolist(), strict=True))
+        self._rows = {id: tuple(rows[place] for rows in memberships) for place, id in enumerate(ids)}
+
+    def take(self, found: Ranking) -> None:
+        """Note what was scored: it waits no more."""
+        for id, score in zip(found.ids, found.scores.tolist(), strict=True):
+            self.scores[id] = score
+            self.listed.pop(id, None)
+            self.frontier.pop(id, None)
+
+    def discover(self, found: Ranking, neighbours: Sequence[Sequence[str]]) -> None:
+        """Let the neighbors of a batch, which is best first, wait in the frontier."""
+        for score, near in zip(found.scores.tolist(), neighbours, strict=True):
+            for id in near:
+                if id not in self.scores:
+                    self.frontier[id] = max(score, self.frontier.get(id, score))
+
+    def ranking(self) -> Ranking:
+        """What would be served: what is scored, by score, then the rest of the initial ranking."""
+        best = ordered(tuple(self.scores), np.array(list(self.scores.values()), dtype=np.float64), len(self.scores))
+        if not self.listed:
+            return best
+        last = best.scores[-1] if len(best) else 0.0
+        below = last - np.arange(1, len(self.listed) + 1)
+        return Ranking(best.ids + tuple(self.listed), np.concatenate([best.scores, below]))
+
+    def memberships(self, ids: Sequence[str]) -> tuple[FloatArray, ...]:
+        """The groups of these documents, (len(ids), 1 + g) a dimension."""
+        missing = [id for id in ids if id not in self._rows]
+        if missing:
+            found = self.groups(self.pool.query, missing)
+            self._rows |= {id: tuple(rows[place] for rows in found) for place, id in enumerate(missing)}
+        sizes = [1 + len(target) for target in self.pool.targets]
+        return tuple(
+            np.array([self._rows[id][dimension] for id in ids], dtype=np.float64).reshape(len(ids), size)
+            for dimension, size in enumerate(sizes)
+        )
+
+    def shares(self, ids: Sequence[str]) -> FloatArray:
+        """The same with the dimensions side by side, where each document counts 1 in each of them."""
+        return np.hstack([np.zeros((len(ids), 0)), *(counting_one(rows) for rows in self.memberships(ids))])
+
+
+def _best_first(waiting: Mapping[str, float]) -> tuple[str, ...]:
+    """What waits with most first; ties as they came."""
+    return tuple(sorted(waiting, key=lambda id: -waiting[id]))
+
+
+@dataclass(frozen=True, slots=True)
+class PairScoring:
+    """Scores by a model that reads the user's query with the title and the text of a document, or its best passage."""
+
+    retriever: Retriever
+    scorer: PairScorer
+
+    def __call__(self, query: Query, ids: Sequence[str]) -> FloatArray:
+        """The model's numbers, (n,); UsageError where the engine keeps no texts."""
+        documents = texts_for(query, ids, self.retriever)
+        return self.scorer.score(query.text, [f"{document.title} {document.text}".strip() for document in documents])
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionGroups:
+    """The groups that a collection knows of any of its documents."""
+
+    collection: Collection
+    dimensions: tuple[str, ...]
+
+    def __call__(self, query: Query, ids: Sequence[str]) -> tuple[FloatArray, ...]:
+        """Those of these documents, for this topic."""
+        groups = self.collection.groups
+        return tuple(groups.memberships(dimension, ids, query.id) for dimension in self.dimensions)
+
+
+class AdaptiveConfig(Part):
+    """Scores a budget of documents, chosen on the way from the candidates and their neighbors, by group."""
+
+    kind: Literal["adaptive"] = "adaptive"
+    scorer: str = ""
+    """A cross-encoder or MonoT5, as `open_pair_scorer` reads it; empty: the engine's own score of the user's query."""
+    policy: Policy = "budget"
+    """Who is next. budget: the group that lacks most of what was scored; exposure: of what is shown; none: anyone."""
+    where: Where = "both"
+    """Where the policy chooses: among candidates and neighbors (both), or among neighbors alone (frontier)."""
+    budget: int = Field(100, ge=1)
+    """How many documents are scored for a query."""
+    batch: int = Field(16, ge=1)
+    """How many of them at a time; after each batch candidates and neighbors take turns."""
+
+    @property
+    def sees_groups(self) -> bool:
+        """Unless there is no policy."""
+        return self.policy != "none"
+
+    def check(self, site: Site) -> None:
+        """Raise SettingsError where other re-rankers follow, BackendUnavailable where the scorer is not here."""
+        _check_last(site.settings.rerank)
+        if self.scorer:
+            self._open(site)
+
+    def build(self, site: Site) -> AdaptiveReranker:
+        """The re-ranker; SettingsError without a corpus graph, or where other re-rankers follow."""
+        _check_last(site.settings.rerank)
+        graph, engine = open_neighbours(site), engine_of(site)
+        score: Scoring = PairScoring(engine, self._open(site)) if self.scorer else engine.score
+        collection, settings = site.collection, site.settings
+        known = collection.groups.dimensions or self.sees_groups
+        groups = CollectionGroups(collection, dimensions_of(collection, settings) if known else ())
+        discount = parse_discount(settings.discount)
+        return AdaptiveReranker(graph, score, groups, self.policy, self.where, self.budget, self.batch, discount)
+
+    def _open(self, site: Site) -> PairScorer:
+        scorer: PairScorer = site.memo.get(("pair scorer", self.scorer), lambda: open_pair_scorer(self.scorer))
+        return scorer
+
+
+def open_neighbours(site: Site) -> Neighbours:
+    """The corpus graph of the site's index; SettingsError where there is none."""
+    try:
+        graph: Neighbours = import_module("fairagent.retrieve.graph").open_graph(site)
+    except (ImportError, UsageError, BackendUnavailable) as error:
+        raise SettingsError(
+            "rerank: adaptive needs a corpus graph; `fairagent index` with a dense or fused engine builds it "
+            f"(here: {error})"
+        ) from error
+    return graph
+
+
+def _check_last(part: Part) -> None:
+    """Raise SettingsError for a chain that goes on after `adaptive`: its documents are not all of the chain's pool."""
+    if isinstance(part, ChainConfig):
+        parts = [one for one in part.parts if one.kind != "none"]
+        if any(map(_holds_adaptive, parts[:-1])):
+            raise SettingsError("rerank: adaptive finds documents of its own, so nothing can follow it in a chain")
+        for one in parts[-1:]:
+            _check_last(one)
+
+
+def _holds_adaptive(part: Part) -> bool:
+    return isinstance(part, AdaptiveConfig) or any(map(_holds_adaptive, part.inner))

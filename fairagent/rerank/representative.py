@@ -1,0 +1,161 @@
+"""A stochastic ranking that represents the groups: each rank is first given to a group by chance, then to a document.
+
+Made after the Representative Stochastic ranker of Tikoo, Towards FairRAG (arXiv 2605.18806, 2026). Only its abstract
+could be read: it is stochastic, it does not take the scores of the first retrieval for unbiased, since bias between
+groups has shaped them, and its average exposure comes near parity. How it draws is not in there, so this is NOT that
+ranker but the closest published one that could be checked, with these two parts:
+
+- Groups: the ranking generator of Yang and Stoyanovich (Measuring Fairness in Ranked Outputs, SSDBM 2017, checked
+  against the authors' code, DataResponsibly/FairRank): at every rank, by a chance that is always the same, the next
+  document of the protected group or the next of the others; where one list is exhausted the rest of the other follows.
+- Documents: within its group each document is drawn by Plackett-Luce, as the stochastic ranker of Fair RAG (Kim and
+  Diaz, ICTIR 2025). Scores are compared within a group only, so no bias between groups enters.
+
+Ours: the chance of a group is its target share; more groups than two, and several dimensions; documents without a label
+or with several.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from fairagent.errors import UsageError
+from fairagent.rerank.base import Pool
+from fairagent.rerank.unlabeled import counting_one, with_unknown
+from fairagent.retrieve.placed import placed
+from fairagent.retrieve.plackett_luce import checked_alpha, sample_rankings, sampler_log_scores, topic_rng
+from fairagent.settings.parts import Part
+from fairagent.site import Site
+from fairagent.types import FloatArray, Ranking
+
+ROUNDS = 200
+"""The most rounds of raking, over all dimensions each."""
+
+EXACT = 1e-12
+"""Raking ends where a round changes no share by more."""
+
+
+@dataclass(frozen=True, slots=True)
+class RepresentativeReranker:
+    """A random order whose ranks each go to a group with the chance that is its target share.
+
+    So the expected exposure of the groups is on target at every rank, in every prefix and under every discount, until
+    one of them has no candidates left; its share then goes to the other groups. Which of a group's candidates: by
+    Plackett-Luce over the group's own scores, with `alpha` as in `PlackettLuceReranker`.
+
+    Documents without a label keep the share that they have among the first n candidates; the target is for the rest.
+    A document of several groups counts, for this draw, as one of them, drawn by its memberships. With several
+    dimensions what is drawn is a combination of groups, with shares that are on target in each dimension (`raked`).
+
+    The draw depends on `seed` and the topic alone (on the query's text where it has no id).
+    """
+
+    alpha: float = 8.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        """Check the numbers."""
+        checked_alpha(self.alpha)
+        if self.seed < 0:
+            raise UsageError(f"representative: the seed is a number of 0 or more, not {self.seed}")
+
+    def rerank(self, pool: Pool) -> Ranking:
+        """`pool.n` candidates, drawn."""
+        if not len(pool.ranking):
+            return pool.ranking
+        rng = topic_rng(self.seed, pool.query.id or pool.query.text)
+        return placed(pool.ranking.ids, draw_order(pool, self.alpha, rng))
+
+
+def draw_order(pool: Pool, alpha: float, rng: np.random.Generator) -> list[int]:
+    """One draw: the places in `pool.ranking` of min(n, candidates) documents; see `RepresentativeReranker`."""
+    shares = [counting_one(rows) for rows in pool.memberships]
+    targets = [with_unknown(rows[: pool.n], target) for rows, target in zip(shares, pool.targets, strict=True)]
+    labels = np.array([_drawn(rows, rng) for rows in shares], dtype=np.intp).reshape(len(shares), len(pool.ranking)).T
+    numbers: dict[tuple[int, ...], int] = {}
+    kind_of = np.array([numbers.setdefault(tuple(row), len(numbers)) for row in labels.tolist()], dtype=np.intp)
+    kinds = np.array(list(numbers), dtype=np.intp).reshape(len(numbers), len(shares))
+    queues = [_queue(np.flatnonzero(kind_of == kind), pool.ranking.scores, alpha, rng) for kind in range(len(kinds))]
+    sizes = np.bincount(kind_of, minlength=len(kinds)).astype(np.float64)
+
+    order: list[int] = []
+    open_kinds, bounds = np.arange(len(kinds)), np.zeros(0)
+    for _ in range(min(pool.n, len(pool.ranking))):
+        if not len(bounds):
+            open_kinds = np.flatnonzero([bool(queue) for queue in queues])
+            bounds = raked(sizes[open_kinds], kinds[open_kinds], targets).cumsum()
+        # A kind without a share has the bound of the one before it: on the right of equal bounds it is never met.
+        queue = queues[open_kinds[np.searchsorted(bounds, rng.random() * bounds[-1], side="right")]]
+        order.append(queue.pop())
+        if not queue:
+            bounds = np.zeros(0)
+    return order
+
+
+def raked(sizes: FloatArray, kinds: NDArray[np.intp], targets: Sequence[FloatArray]) -> FloatArray:
+    """The shares of kinds of documents, (k,), that are on target in each dimension and else in proportion to `sizes`.
+
+    `kinds` (k, d) holds the label of each kind in each dimension, `targets` a share for each label; 0 is unknown. It is
+    iterative proportional fitting (Deming and Stephan 1940): dimension by dimension the shares are multiplied to their
+    target until nothing changes. Groups that no kind has give their target to the other groups. Targets that these
+    kinds cannot meet together are met one after the other, the last dimension's at the end; where they leave nothing,
+    `sizes` decide.
+
+    >>> both = np.array([[1, 1], [1, 2], [2, 2]])
+    >>> raked(np.ones(3), both, [np.array([0, 0.5, 0.5]), np.array([0, 0.25, 0.75])]).round(6).tolist()
+    [0.25, 0.25, 0.5]
+    """
+    start: FloatArray = sizes / sizes.sum()
+    shares = start
+    for _ in range(ROUNDS):
+        before = shares
+        for labels, target in zip(kinds.T, targets, strict=True):
+            mass = np.bincount(labels, weights=shares, minlength=len(target))
+            due = np.where(mass > 0, target, 0)
+            if due[1:].any():
+                due[1:] *= target[1:].sum() / due[1:].sum()
+            if due.sum() <= 0:
+                return start
+            shares = (due / due.sum())[labels] * (shares / np.where(mass > 0, mass, 1)[labels])
+        if np.abs(shares - before).max() <= EXACT:
+            break
+    return shares
+
+
+def _queue(places: NDArray[np.intp], scores: FloatArray, alpha: float, rng: np.random.Generator) -> list[int]:
+    """The candidates at these places in the order that was drawn for them, the first one last."""
+    drawn = sample_rankings(sampler_log_scores(scores[places], alpha), len(places), rng)[0]
+    queue: list[int] = places[drawn[::-1]].tolist()
+    return queue
+
+
+def _drawn(shares: FloatArray, rng: np.random.Generator) -> NDArray[np.intp]:
+    """A label for each document, (m,), by its shares (m, 1 + g), which add up to 1."""
+    bounds = shares.cumsum(axis=1)
+    # Divided by the last, the bounds from the last label with a share on are exactly 1.
+    bounds /= bounds[:, -1:]
+    drawn: NDArray[np.intp] = (rng.random((len(shares), 1)) >= bounds[:, :-1]).sum(axis=1)
+    return drawn
+
+
+class RepresentativeConfig(Part):
+    """One random ranking a topic, always the same one, whose ranks go to groups by their target shares."""
+
+    kind: Literal["representative"] = "representative"
+    alpha: float = Field(8.0, ge=0)
+    """How closely each group keeps to the engine's order of its own documents: 0 not at all, 8 almost exactly."""
+
+    @property
+    def sees_groups(self) -> bool:
+        """Always."""
+        return True
+
+    def build(self, site: Site) -> RepresentativeReranker:
+        """The re-ranker."""
+        return RepresentativeReranker(self.alpha, site.seed)

@@ -1,0 +1,184 @@
+"""What a request spends: every call inside a block counts, whatever becomes of it, in whichever thread it is made."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from fairagent.errors import BudgetExceeded, FatalModelError, ModelError, ReplyInvalid, ReplyRefused
+from fairagent.llm import ModelReply, ModelRequest
+from fairagent.llm.base import tell
+from fairagent.llm.door import Door
+from fairagent.llm.ledger import Ledger, counted, in_threads, ledger
+from fairagent.testing import ScriptedModel
+from fairagent.types import Usage
+
+from .test_cache import Scripted
+
+ASKED = ModelRequest((("user", "Which color?"),))
+RED = ModelReply("red", 10, 1, cost=0.5, seconds=2.0)
+TOOK = Usage(1, 10, 1, 0.5, 2.0)
+
+
+def failed(kind: type[ModelError] | type[BudgetExceeded] = ReplyRefused) -> ModelError | BudgetExceeded:
+    error = kind("no")
+    error.usage = Usage(1, 20, 2, 0.25, 1.0)
+    return error
+
+
+def raised(error: Exception) -> Callable[[], ModelReply]:
+    def ask() -> ModelReply:
+        raise error
+
+    return ask
+
+
+def test_calls_inside_the_block_count_and_no_others() -> None:
+    model = ScriptedModel([RED] * 4)
+    model.complete(ASKED)
+    with ledger() as spent:
+        assert spent.usage == Usage()
+        assert model.complete(ASKED) is RED
+        assert tell(model, ASKED, lambda piece: None) is RED
+    model.complete(ASKED)
+    assert spent.usage == Usage(2, 20, 2, 1.0, 4.0)
+
+
+@pytest.mark.parametrize("kind", [ReplyRefused, FatalModelError, ReplyInvalid, BudgetExceeded])
+def test_what_failed_counts_too_with_what_came_before(kind: type[ModelError]) -> None:
+    def request() -> None:
+        for ask in (lambda: RED, raised(failed(kind)), lambda: RED):
+            counted(ask)
+
+    with pytest.raises(kind), ledger() as spent:
+        request()
+    assert spent.usage == Usage(2, 30, 3, 0.75, 3.0)
+
+
+def test_other_errors_took_nothing() -> None:
+    with ledger() as spent:
+        counted(lambda: RED)
+        with pytest.raises(KeyError):
+            counted(raised(KeyError("x")))
+    assert spent.usage == TOOK
+
+
+def test_a_block_that_ends_in_an_error_is_closed() -> None:
+    with pytest.raises(KeyError), ledger() as spent:
+        raise KeyError
+    counted(lambda: RED)
+    assert spent.usage == Usage()
+
+
+def test_blocks_inside_each_other_count_their_own() -> None:
+    with ledger() as outer:
+        counted(lambda: RED)
+        with ledger() as inner:
+            counted(lambda: RED)
+        with ledger() as other:
+            pass
+        counted(lambda: RED)
+    assert (inner.usage.calls, other.usage.calls, outer.usage.calls) == (1, 0, 3)
+
+
+def test_a_cost_that_is_not_known_stays_unknown() -> None:
+    with ledger() as spent:
+        counted(lambda: RED)
+        counted(lambda: ModelReply("blue", 1, 1))
+    assert (spent.usage.calls, spent.usage.cost) == (2, None)
+
+
+def test_a_reply_from_the_cache_is_saved_and_not_spent() -> None:
+    with ledger() as spent:
+        counted(lambda: ModelReply("red", 10, 1, cost=0.5, cached=True))
+    assert (spent.usage.calls, spent.usage.cost) == (0, 0.0)
+    assert spent.usage.saved
+    assert (spent.usage.saved.calls, spent.usage.saved.cost) == (1, 0.5)
+
+
+def test_of_models_that_ask_each_other_the_outer_one_counts() -> None:
+    model, tally = Scripted([RED, failed()]), Ledger()  # type: ignore[list-item]
+    door = Door(model, None, tally)
+    with ledger() as spent:
+        door.complete(ASKED)
+        with pytest.raises(ReplyRefused):
+            door.complete(ASKED)
+        # What comes after is counted again.
+        counted(lambda: RED)
+    assert tally.usage == Usage(2, 30, 3, 0.75, 3.0)
+    assert spent.usage == Usage(3, 40, 4, 1.25, 5.0)
+
+
+# --- threads ----------------------------------------------------------------------------------------------------
+
+
+def test_threads_begun_inside_write_to_the_ledgers_open_there() -> None:
+    def work(number: int) -> int:
+        with ledger() as own:
+            for _ in range(number):
+                counted(lambda: RED)
+        assert own.usage.calls == number
+        return number * 2
+
+    with ledger() as outer, ledger() as inner:
+        assert in_threads(work, range(20), 4, "test") == [number * 2 for number in range(20)]
+    assert inner.usage.calls == outer.usage.calls == sum(range(20))
+    assert inner.usage.input_tokens == 10 * sum(range(20))
+
+
+def test_threads_begun_otherwise_do_not() -> None:
+    with ledger() as spent, ThreadPoolExecutor(1) as pool:
+        pool.submit(counted, lambda: RED).result()
+    assert spent.usage == Usage()
+
+
+def test_two_requests_in_two_threads_keep_two_ledgers() -> None:
+    both = threading.Barrier(2)
+
+    def request(calls: int) -> int:
+        with ledger() as spent:
+            both.wait(10)
+            for _ in range(calls):
+                counted(lambda: RED)
+            both.wait(10)
+        return spent.usage.calls
+
+    with ThreadPoolExecutor(2) as pool:
+        assert list(pool.map(request, (3, 5))) == [3, 5]
+
+
+def test_the_first_error_is_raised_and_what_has_not_begun_is_not_done() -> None:
+    begun: list[int] = []
+    lock = threading.Lock()
+
+    def work(number: int) -> None:
+        with lock:
+            begun.append(number)
+        if number > 1:
+            time.sleep(0.05)  # by then the failure is known
+        counted(raised(failed()) if number == 1 else lambda: RED)
+
+    with ledger() as spent, pytest.raises(ReplyRefused):
+        in_threads(work, range(100), 1, "test")
+    assert begun[:2] == [0, 1]
+    assert len(begun) < 100
+    # All that was asked is counted, the failure as well.
+    assert spent.usage.calls == len(begun)
+
+
+def test_no_items_and_names_of_threads() -> None:
+    assert in_threads(lambda item: item, [], 3, "test") == []
+    (name,) = in_threads(lambda item: threading.current_thread().name, [1], 1, "filter")
+    assert name.startswith("filter")
+
+
+def test_a_ledger_is_added_to_from_many_threads() -> None:
+    kept = Ledger()
+    with ThreadPoolExecutor(8) as pool:
+        for _ in range(400):
+            pool.submit(kept.add, TOOK)
+    assert kept.usage == Usage(400, 4000, 400, 200.0, 800.0)

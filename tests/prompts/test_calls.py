@@ -1,0 +1,195 @@
+"""What parts tell of their worst case: as many calls and tokens as they then really take, and never fewer."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from functools import cache
+from typing import Any
+
+import pytest
+from refine.test_llm import state
+
+from fairagent.attribute import JudgeAttributor
+from fairagent.attribute.judge import LONGEST_ANSWER
+from fairagent.debias.stage import LONGEST_REWRITTEN
+from fairagent.debias.synthesis import Rewriter
+from fairagent.filter import FairFilter
+from fairagent.filter.pages import LONGEST_TEXT, LONGEST_TITLE
+from fairagent.generate import LlmGenerator
+from fairagent.generate.context import fit
+from fairagent.llm import ModelRequest
+from fairagent.llm.base import estimate_tokens
+from fairagent.llm.ledger import ledger
+from fairagent.prompts import Prompts
+from fairagent.prompts.calls import Calls, Case, together
+from fairagent.refine.keywords import MOST_KEYWORDS
+from fairagent.refine.llm import LlmRefiner
+from fairagent.settings import ModelSettings, Settings
+from fairagent.settings.parts import BUILT_IN, part_class, read_part
+from fairagent.testing import ScriptedModel
+from fairagent.types import Answer, Document, Term
+
+QUERIES = ("famous lawyers", "Who was the first lawyer?")
+GROUP = ("North America", "region")
+PROMPTS = cache(Prompts)
+LONG = Document("d", "x" * (LONGEST_TEXT + 9), "x" * (LONGEST_TITLE + 9))
+
+
+def case(queries: Iterable[str] = QUERIES, **settings: Any) -> Case:
+    chosen = Settings(**settings)
+    return Case(chosen, PROMPTS(chosen.prompts), tuple(queries), GROUP)
+
+
+def worst(slot: str, part: Any, **settings: Any) -> Calls:
+    """The worst case of one part under settings that have it."""
+    given = case(**{slot: part}, **settings)
+    return together(given.settings.model, getattr(given.settings, slot).worst_case(given))
+
+
+def read(model: ScriptedModel) -> int:
+    """The tokens of all that a scripted model was asked."""
+    return sum(estimate_tokens(*(text for _, text in request.messages)) for request in model.requests)
+
+
+def verdicts(passed: bool) -> Callable[[ModelRequest], str]:
+    def answer(request: ModelRequest) -> str:
+        line = next(line for line in request.messages[-1][1].splitlines() if line.startswith('[{"id"'))
+        found = [{"id": one["id"], "pass": passed, "reason": ""} for one in json.loads(line)]
+        return json.dumps({"verdicts": found})
+
+    return answer
+
+
+def close(calls: Calls, model: ScriptedModel) -> None:
+    """That so many calls were told, and hardly more tokens than were read: queries are counted apart."""
+    assert calls.calls == len(model.requests)
+    assert read(model) <= calls.input_tokens <= read(model) + len(model.requests)
+
+
+def test_who_asks_with_a_template_tells_a_worst_case_and_nobody_else() -> None:
+    given = case(iterations=3)
+    told = {}
+    for slot, of_slot in BUILT_IN.items():
+        for kind, home in of_slot.items():
+            if home.startswith("fairagent."):
+                needed = {"splade": {"model": "m"}, "cross-encoder": {"scorer": "s"}, "run-file": {"path": "p"}}
+                more = {"chain": {"parts": ["mmr"]}, "given": {"shares": {"a": 1}}, "debias-rag": {"rewrites": 1}}
+                part = read_part(slot, {"kind": kind, **needed.get(kind, {}), **more.get(kind, {})})
+                assert isinstance(part, part_class(slot, kind))
+                calls = list(part.worst_case(given))
+                assert bool(calls) == bool(part.templates), kind
+                told[slot, kind] = bool(calls)
+    assert {key for key, asks in told.items() if asks} == {
+        ("refine", "llm"),
+        ("refine", "grounded"),
+        ("filter", "fair"),
+        ("debias", "debias-rag"),
+        ("generate", "llm"),
+        ("attribute", "judge"),
+    }
+
+
+@pytest.mark.parametrize("source", ["", "few-shot", "reasoning"])
+def test_refining(source: str) -> None:
+    given = case(refine="llm", iterations=3, prompts=source, model={"max_tokens": 100})
+    calls = together(given.settings.model, given.settings.refine.worst_case(given))
+    prompts = PROMPTS(source)
+    read = 0
+    for query in QUERIES:
+        for iteration in range(3):
+            shown = prompts.render(
+                "refine_query",
+                query=query,
+                dimension="region",
+                group="North America",
+                share="10.0%",
+                target="50.0%",
+                keywords=["keywords"] * 20,
+                tried=["keywords"] * (MOST_KEYWORDS * iteration),
+            )
+            read += estimate_tokens(*(text for _, text in shown))
+    assert calls == Calls(given.settings.model, 6, read, 6 * 100)
+
+
+def test_a_real_refinement_reads_no_more() -> None:
+    words = tuple(Term("keywords"[: 1 + n % 8], 0.1) for n in range(30))
+    model = ScriptedModel(lambda request: '{"keywords": []}')
+    refiner = LlmRefiner(model, PROMPTS(""))
+    for iteration in range(3):
+        refiner.refine(state(QUERIES[0], words, frozenset(f"word {n}" for n in range(MOST_KEYWORDS * iteration))))
+    given = case(QUERIES[:1], refine="llm", iterations=3)
+    (calls,) = given.settings.refine.worst_case(given)
+    assert (calls.calls, len(model.requests)) == (3, 3)
+    assert read(model) <= calls.input_tokens
+
+
+def test_grounded_refining_is_shown_more() -> None:
+    plain, grounded = worst("refine", "llm", iterations=2), worst("refine", "grounded", iterations=2)
+    assert (plain.calls, grounded.calls) == (4, 4)
+    assert plain.input_tokens < grounded.input_tokens
+    fewer = worst("refine", {"kind": "grounded", "terms": 3}, iterations=2)
+    assert fewer.input_tokens < grounded.input_tokens
+
+
+@pytest.mark.parametrize(("batch", "utility"), [(1, True), (1, False), (5, True), (3, False)])
+def test_filtering(batch: int, utility: bool) -> None:
+    part = {"kind": "fair", "batch": batch, "utility": utility}
+    calls = worst("filter", part, context={"documents": 7})
+    model = ScriptedModel(verdicts(False))
+    with ledger() as spent:
+        for query in QUERIES:
+            FairFilter(model, PROMPTS(""), batch, utility=utility).filter(query, [LONG] * 7)
+    close(calls, model)
+    assert spent.usage.calls == calls.calls
+    longest = PROMPTS("")["fairness_filter"].longest_reply(400)
+    assert calls.output_tokens == calls.calls * longest
+
+
+@pytest.mark.parametrize(("k", "rewrites"), [(3, 3), (5, 1), (3, 0)])
+def test_debiasing(k: int, rewrites: int) -> None:
+    calls = worst("debias", {"kind": "debias-rag", "k": k, "rewrites": rewrites})
+    if not rewrites:
+        assert calls.calls == 0
+        return
+    model = ScriptedModel(lambda request: json.dumps({"rewrites": ["x"] * rewrites}))
+    for query in QUERIES:
+        for _ in range(k):
+            Rewriter(model, PROMPTS(""), rewrites).rewrite(query, "x" * LONGEST_REWRITTEN)
+    close(calls, model)
+
+
+@pytest.mark.parametrize("part", [{}, {"length": 100, "language": "German"}])
+@pytest.mark.parametrize("context", [{}, {"documents": 7, "tokens": 500}])
+def test_generating(part: dict[str, Any], context: dict[str, Any]) -> None:
+    calls = worst("generate", {"kind": "llm", **part}, context=context)
+    chosen = Settings(context=context).context
+    model = ScriptedModel(lambda request: "Nothing is known.")
+    documents, _ = fit([LONG] * chosen.documents, chosen.tokens)
+    for query in QUERIES:
+        LlmGenerator(model, PROMPTS(""), **part).answer(query, documents)
+    assert calls.calls == len(model.requests) == 2
+    # Every document is counted with a number of as many digits as the last one has.
+    assert read(model) <= calls.input_tokens <= read(model) + 2 + 2 * chosen.documents
+    assert calls.output_tokens == 2 * 400
+
+
+def test_attributing() -> None:
+    calls = worst("attribute", "judge", context={"documents": 7})
+    model = ScriptedModel(verdicts(True))
+    for query in QUERIES:
+        answer = Answer("x" * (LONGEST_ANSWER + 9), (), ())
+        JudgeAttributor(model, PROMPTS("")).attribute(query, answer, [LONG] * 7)
+    close(calls, model)
+
+
+def test_parts_that_hold_others_tell_theirs() -> None:
+    given = case()
+    assert list(read_part("rerank", ["mmr", "exposure"]).worst_case(given)) == []
+    assert list(read_part("engine", "rm3").worst_case(given)) == []
+
+
+def test_calls_of_one_model_as_one_line() -> None:
+    model = ModelSettings(name="tiny")
+    assert together(model, []) == Calls(model, 0, 0, 0)
+    assert together(model, [Calls(model, 1, 2, 3), Calls(model, 10, 20, 30)]) == Calls(model, 11, 22, 33)

@@ -1,0 +1,504 @@
+"""Adaptive re-ranking: GAR and each policy by hand, a slow GAR written out anew, and what holds for every policy."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scripted import Engine, agent, by_letter, collection
+
+from fairagent.collection.groups import JoinedGroups
+from fairagent.errors import BackendUnavailable, DataError, IndexMismatch, SettingsError, UsageError
+from fairagent.measures import Uniform
+from fairagent.rerank.adaptive import (
+    AdaptiveConfig,
+    AdaptiveReranker,
+    CollectionGroups,
+    PairScoring,
+    Policy,
+    Where,
+    open_neighbours,
+)
+from fairagent.rerank.base import Pool
+from fairagent.rerank.chain import ChainConfig
+from fairagent.rerank.pair_scorer import PairScorer
+from fairagent.retrieve.base import texts_for
+from fairagent.settings import Settings
+from fairagent.site import Site
+from fairagent.types import Document, FloatArray, Query, Ranking
+
+ROW = {"f": (0.0, 1.0, 0.0), "m": (0.0, 0.0, 1.0), "u": (1.0, 0.0, 0.0), "b": (0.0, 1.0, 1.0), "x": (0.0, 0.0, 0.0)}
+"""Unknown, female, male; b is both, x has a row without anything."""
+
+POLICIES: tuple[Policy, ...] = ("none", "budget", "exposure")
+PLACES: tuple[Where, ...] = ("both", "frontier")
+
+
+def genders(query: Query, ids: Sequence[str]) -> tuple[FloatArray, ...]:
+    return (np.array([ROW[id[0]] for id in ids], dtype=np.float64).reshape(len(ids), 3),)
+
+
+@dataclass
+class Graph:
+    """The neighbors written down for each document."""
+
+    near: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    asked: list[tuple[str, ...]] = field(default_factory=list)
+
+    def neighbours(self, ids: Sequence[str]) -> list[tuple[str, ...]]:
+        self.asked.append(tuple(ids))
+        return [tuple(self.near.get(id, ())) for id in ids]
+
+
+@dataclass
+class Scores:
+    """The score written down for each document, and which were asked for, batch by batch."""
+
+    of: Mapping[str, float]
+    batches: list[tuple[str, ...]] = field(default_factory=list)
+
+    def __call__(self, query: Query, ids: Sequence[str]) -> FloatArray:
+        self.batches.append(tuple(ids))
+        return np.array([self.of[id] for id in ids], dtype=np.float64)
+
+
+def pool(ids: str, n: int = 10, target: Sequence[float] = (0.5, 0.5)) -> Pool:
+    """Documents of one dimension, by the first letter of their ids, with the scores m, m - 1 ... 1."""
+    listed = tuple(ids.split())
+    ranking = Ranking(listed, np.arange(len(listed), 0, -1.0))
+    return Pool(Query("q", "7"), ranking, genders(Query("q"), listed), (np.array(target, dtype=np.float64),), n)
+
+
+def reranker(near: Mapping[str, Sequence[str]], score: Scores, **more: Any) -> AdaptiveReranker:
+    return AdaptiveReranker(Graph(near), score, genders, **({"discount": Uniform()} | more))
+
+
+# --- GAR by hand ------------------------------------------------------------------------------------------------
+
+# The list is m1 m2 m3 m4, b = 2, and
+#     m1 - f1 m3,  m2 - f2 f1,  f1 - f3
+# with scores m1 5, m2 7, m3 1, m4 0, f1 6, f2 9, f3 8.
+# Batch 1, list: m1 5, m2 7. Frontier, best first: of m2 (7) f2 and f1; of m1 (5) f1, which has 7 already, and m3.
+# Batch 2, frontier: f2 and f1 (7, as they came), 9 and 6. f3 waits with 6, m3 with 5.
+# Batch 3, list: m3 and m4, 1 and 0: m3 leaves the frontier too.
+# Batch 4, frontier: f3, 8.
+NEAR = {"m1": ("f1", "m3"), "m2": ("f2", "f1"), "f1": ("f3",)}
+OF = {"m1": 5, "m2": 7, "m3": 1, "m4": 0, "f1": 6, "f2": 9, "f3": 8}
+
+
+def test_gar_by_hand() -> None:
+    score = Scores(OF)
+    found = reranker(NEAR, score, policy="none", budget=50, batch=2).rerank(pool("m1 m2 m3 m4"))
+    assert score.batches == [("m1", "m2"), ("f2", "f1"), ("m3", "m4"), ("f3",)]
+    assert found.ids == ("f2", "f3", "m2", "f1", "m1", "m3", "m4")
+    assert found.scores.tolist() == [9, 8, 7, 6, 5, 1, 0]
+
+
+def test_the_budget_ends_in_the_middle_of_a_batch_and_the_rest_of_the_list_follows() -> None:
+    score = Scores(OF)
+    made = reranker(NEAR, score, policy="none", budget=3, batch=2)
+    found = made.rerank(pool("m1 m2 m3 m4"))
+    assert score.batches == [("m1", "m2"), ("f2",)]
+    # m3 and m4 were not scored: below the last that was, each one below the one before.
+    assert (found.ids, found.scores.tolist()) == (("f2", "m2", "m1", "m3", "m4"), [9, 7, 5, 4, 3])
+    assert made.rerank(pool("m1 m2 m3 m4", n=2)).ids == ("f2", "m2")
+    # When the budget is used up nobody's neighbors are asked for.
+    assert isinstance(made.graph, Graph)
+    assert made.graph.asked == [("m2", "m1")] * 2
+
+
+def test_a_short_batch_does_not_end_the_search() -> None:
+    # The frontier holds f1 alone, fewer than a batch and than the budget left: its neighbor f3 must still be found.
+    score = Scores(OF)
+    reranker({"m1": ("f1",), "f1": ("f3",)}, score, policy="none", budget=6, batch=4).rerank(pool("m1"))
+    assert score.batches == [("m1",), ("f1",), ("f3",)]
+
+
+def test_without_neighbors_it_re_ranks_the_head_of_the_list() -> None:
+    score = Scores({"m1": 1, "m2": 3, "m3": 3, "m4": 9})
+    found = reranker({}, score, policy="none", budget=3, batch=2).rerank(pool("m1 m3 m2 m4"))
+    assert score.batches == [("m1", "m3"), ("m2",)]
+    assert found.ids == ("m2", "m3", "m1", "m4")
+
+
+# --- the policies by hand ---------------------------------------------------------------------------------------
+
+
+# budget, target (1/2, 1/2), everybody labeled. The list is m1 m2 m3 m4 f1 f2, b = 3.
+# Place 1: each lacks 1/2, so the first: m1. Place 2: f lacks 2/2, m nothing: f1. Place 3: each 3/2 - 1 = 1/2: m2.
+# Then, of the frontier, with the neighbors of m1 m5 m6 (waiting with 4) and of f1 m7 f3 (with 2; m2's score is 3):
+# Place 4: f lacks 4/2 - 1 = 1: f3. Place 5: each 5/2 - 2: m5. Place 6: f lacks 1, but none of it waits there, and m
+# has 3 of 6/2: nothing lacks that could be had, so the first: m6.
+def test_budget_by_hand() -> None:
+    score = Scores({"m1": 4, "f1": 2, "m2": 3, "f3": 1, "m5": 1, "m6": 1, "f2": 1, "m3": 1, "m4": 1, "m7": 1})
+    near = {"m1": ("m5", "m6"), "f1": ("m7", "f3")}
+    reranker(near, score, budget=8, batch=3).rerank(pool("m1 m2 m3 m4 f1 f2"))
+    # Place 7: f lacks 7/2 - 2: f2. Place 8: f lacks 1 and none is left; m has 4 of 8/2: the first, m3.
+    assert score.batches == [("m1", "f1", "m2"), ("f3", "m5", "m6"), ("f2", "m3")]
+
+
+def test_a_target_that_is_not_even() -> None:
+    # Target 1/4 female. Lacking, f against m: 1/4 3/4; 2/4 2/4, and m2 is better placed; 3/4 1/4; 0 1.
+    score = Scores(dict.fromkeys(["m1", "m2", "m3", "m4", "f1", "f2"], 1))
+    reranker({}, score, budget=4, batch=4).rerank(pool("m1 m2 m3 m4 f1 f2", target=(0.25, 0.75)))
+    assert score.batches == [("m1", "m2", "f1", "m3")]
+
+
+def test_documents_without_a_label_keep_their_share_of_the_budget() -> None:
+    # Of the first 4 candidates 2 have no label: the target is 1/2, 1/4, 1/4 (unknown, f, m).
+    # Place 1: u lacks 1/2: u1. Place 2: u 0, f and m 2/4: m1. Place 3: u 1/2, f 3/4: f1. Place 4: u 1: u2.
+    score = Scores(dict.fromkeys(["u1", "m1", "u2", "m2", "f1"], 1))
+    reranker({}, score, budget=4, batch=4).rerank(pool("u1 m1 u2 m2 f1"))
+    assert score.batches == [("u1", "m1", "f1", "u2")]
+
+
+def test_a_document_of_both_groups_counts_half_in_each_and_one_without_a_row_in_none() -> None:
+    # Target 1/4 unknown (x1), 3/8, 3/8. Place 1: b1 lacks 3/8 as m1 does, and is better placed: (0, 1/2, 1/2) is spent.
+    # Place 2: f and m lack 6/8 - 1/2 = 1/4, x 2/4: x1. Place 3: f and m 9/8 - 1/2 = 5/8: m1. Place 4: f 1, m 0, x 0.
+    score = Scores(dict.fromkeys(["b1", "m1", "x1", "f1", "m2"], 1))
+    reranker({}, score, budget=4, batch=4).rerank(pool("b1 m1 x1 f1 m2"))
+    assert score.batches == [("b1", "x1", "m1", "f1")]
+
+
+# Two dimensions, the second by the second letter of the id, both with targets 1/2, 1/2. The list is ma ma' mb fb fa.
+# Place 1: all lack 1/2 + 1/2: ma. Place 2: m and a lack nothing, f and b 1: fb gives 2. Place 3: 1/2 + 1/2 again for
+# all: ma'. Place 4: f and b lack 1: none is both, fa and mb give 1 each: mb is better placed.
+def test_two_dimensions_by_hand() -> None:
+    def both(query: Query, ids: Sequence[str]) -> tuple[FloatArray, ...]:
+        return (*genders(query, ids), np.array([(0.0, id[1] == "a", id[1] == "b") for id in ids], dtype=np.float64))
+
+    ids = ("ma1", "ma2", "mb1", "fb1", "fa1")
+    half = np.array([0.5, 0.5])
+    made = Pool(Query("q"), Ranking(ids, np.arange(5, 0, -1.0)), both(Query("q"), ids), (half, half), 5)
+    score = Scores(dict.fromkeys(ids, 1))
+    AdaptiveReranker(Graph(), score, both, budget=4, batch=4).rerank(made)
+    assert score.batches == [("ma1", "fb1", "ma2", "mb1")]
+
+
+# exposure, n = 2, two ranks of the same weight. The list is m1 m2 m3 f1 f2, b = 2, target (1/2, 1/2).
+# Batch 1: m1 m2 would be served, f lacks 1/2: f1 f2, with scores 1 and 2; f3, f4 and m4 are neighbors of f1.
+# Batch 2: f2 f1 would be served, m lacks 1/2: of the frontier m4, and then, to fill the batch, f3; 3 and 0.
+# Batch 3: m4 f2 would be served, nobody lacks anything: the first of the list, m1 m2.
+def test_exposure_by_hand() -> None:
+    score = Scores({"f1": 1, "f2": 2, "m4": 3, "f3": 0, "m1": -1, "m2": -2, "m3": -3})
+    made = reranker({"f1": ("f3", "f4", "m4")}, score, policy="exposure", budget=6, batch=2)
+    found = made.rerank(pool("m1 m2 m3 f1 f2", n=2))
+    assert score.batches == [("f1", "f2"), ("m4", "f3"), ("m1", "m2")]
+    assert found.ids == ("m4", "f2")
+
+
+def test_a_policy_for_the_frontier_leaves_the_list_as_it_is() -> None:
+    near = {"m1": ("m5", "m6", "f3")}
+    for policy in ("budget", "exposure"):
+        score = Scores(dict.fromkeys(["m1", "m2", "m3", "m4", "m5", "m6", "f1", "f3"], 1))
+        reranker(near, score, policy=policy, where="frontier", budget=6, batch=2).rerank(pool("m1 m2 m3 m4 f1"))
+        assert score.batches[0] == ("m1", "m2"), policy
+        assert "f3" in score.batches[1], policy
+        assert score.batches[2] == ("m3", "m4"), policy
+
+
+# --- bad input and small pools ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_small_pools(policy: Policy) -> None:
+    assert reranker(NEAR, Scores(OF), policy=policy).rerank(pool("")).ids == ()
+    assert reranker({}, Scores(OF), policy=policy).rerank(pool("m1")).ids == ("m1",)
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_a_pool_without_dimensions(policy: Policy) -> None:
+    made = Pool(Query("q"), Ranking(("m1", "m2", "m3"), np.array([3.0, 2.0, 1.0])), (), (), 3)
+    score = Scores(OF)
+    AdaptiveReranker(Graph(NEAR), score, lambda query, ids: (), policy, batch=2).rerank(made)
+    assert score.batches == [("m1", "m2"), ("f2", "f1"), ("m3",), ("f3",)]
+
+
+@pytest.mark.parametrize("numbers", [{"budget": 0}, {"batch": 0}])
+def test_numbers_out_of_range(numbers: dict[str, int]) -> None:
+    with pytest.raises(UsageError, match="budget and batch are 1 or more"):
+        reranker({}, Scores({}), **numbers)
+
+
+@pytest.mark.parametrize("score", [math.nan, math.inf])
+def test_a_score_that_is_none(score: float) -> None:
+    with pytest.raises(DataError, match=r"'m2' is (nan|inf)"):
+        reranker({}, Scores({"m1": 1, "m2": score})).rerank(pool("m1 m2"))
+
+
+# --- GAR written out anew, and what holds for every policy -------------------------------------------------------
+
+
+def slow_gar(
+    ids: Sequence[str], near: Mapping[str, Sequence[str]], of: Mapping[str, float], c: int, b: int
+) -> list[str]:
+    """The order in which GAR scores: every time all that waits is gathered and sorted again, from the history alone."""
+    history: list[list[str]] = []
+    source = 0
+    while True:
+        scored = [id for batch in history for id in batch]
+        seen: dict[str, float] = {}
+        for batch in history:
+            for id in sorted(batch, key=lambda one: (-of[one], one)):
+                for other in near.get(id, ()):
+                    seen[other] = max(of[id], seen.get(other, -math.inf))
+        waiting = [
+            [id for id in ids if id not in scored],
+            sorted((id for id in seen if id not in scored), key=lambda id: -seen[id]),
+        ]
+        if not any(waiting) or len(scored) >= c:
+            return scored
+        if waiting[source]:
+            history.append(waiting[source][: min(b, c - len(scored))])
+        source = 1 - source
+
+
+DOCUMENTS = [letter + str(number) for number in range(4) for letter in "fmub"]
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[Pool, dict[str, tuple[str, ...]], dict[str, float], int, int]:
+    listed = draw(st.lists(st.sampled_from(DOCUMENTS), unique=True, max_size=10))
+    near = draw(
+        st.dictionaries(
+            st.sampled_from(DOCUMENTS), st.lists(st.sampled_from(DOCUMENTS), unique=True, max_size=4).map(tuple)
+        )
+    )
+    # Few different scores: ties happen.
+    of = {id: float(draw(st.integers(-3, 3))) for id in DOCUMENTS}
+    share = draw(st.sampled_from([0.0, 0.25, 1 / 3, 0.5, 1.0]))
+    made = pool(" ".join(listed), n=draw(st.integers(1, 12)), target=(share, 1 - share))
+    return made, near, of, draw(st.integers(1, 20)), draw(st.integers(1, 6))
+
+
+# A neighbor comes to wait at its place behind those found before, also where it waited with less at first; `slow_gar`
+# keeps that order too, since a dictionary does.
+@given(cases())
+@settings(max_examples=200, deadline=None)
+def test_without_a_policy_it_is_gar(case: tuple[Pool, dict[str, tuple[str, ...]], dict[str, float], int, int]) -> None:
+    made, near, of, budget, batch = case
+    score = Scores(of)
+    reranker(near, score, policy="none", budget=budget, batch=batch).rerank(made)
+    assert [id for ids in score.batches for id in ids] == slow_gar(made.ranking.ids, near, of, budget, batch)
+
+
+def reachable(listed: Sequence[str], near: Mapping[str, Sequence[str]]) -> set[str]:
+    found, new = set(listed), set(listed)
+    while new:
+        new = {other for id in new for other in near.get(id, ())} - found
+        found |= new
+    return found
+
+
+@given(cases(), st.sampled_from(POLICIES), st.sampled_from(PLACES))
+@settings(max_examples=200, deadline=None)
+def test_laws(
+    case: tuple[Pool, dict[str, tuple[str, ...]], dict[str, float], int, int], policy: Policy, where: Where
+) -> None:
+    made, near, of, budget, batch = case
+    score = Scores(of)
+    method = reranker(near, score, policy=policy, where=where, budget=budget, batch=batch)
+    found = method.rerank(made)
+    asked = [id for ids in score.batches for id in ids]
+    reach = reachable(made.ranking.ids, near)
+    # Each document is scored once, as many as the budget or as there are, no batch is larger than it may be.
+    assert len(set(asked)) == len(asked) == min(budget, len(reach))
+    assert set(asked) <= reach
+    assert all(0 < len(ids) <= batch for ids in score.batches)
+    # What was scored comes first, by score, ties by id; then the candidates that were not, in their order.
+    left = [id for id in made.ranking.ids if id not in asked]
+    whole = sorted(asked, key=lambda id: (-of[id], id)) + left
+    assert list(found.ids) == whole[: made.n]
+    assert (np.diff(found.scores) <= 0).all()
+    # A budget for all makes policies one.
+    if budget >= len(reach):
+        assert list(found.ids) == sorted(reach, key=lambda id: (-of[id], id))[: made.n]
+    assert method.rerank(made).ids == found.ids
+
+
+@given(
+    st.lists(st.sampled_from("fm"), min_size=1, max_size=40),
+    st.sampled_from([0.0, 0.1, 0.25, 1 / 3, 0.5, 0.7, 1.0]),
+    st.integers(1, 7),
+)
+@settings(deadline=None)
+def test_each_of_two_groups_gets_its_share_of_the_budget(letters: list[str], share: float, batch: int) -> None:
+    # As long as both have candidates: after k places a group of share t has had t k to within one half.
+    score = Scores({f"{letter}{i}": 1.0 for i, letter in enumerate(letters)})
+    ids = " ".join(score.of)
+    reranker({}, score, budget=len(letters), batch=batch).rerank(pool(ids, target=(share, 1 - share)))
+    had = {"f": 0, "m": 0}
+    for k, id in enumerate((id for ids in score.batches for id in ids), start=1):
+        if any(had[letter] == letters.count(letter) for letter in "fm"):
+            break
+        had[id[0]] += 1
+        assert abs(had["f"] - share * k) <= 0.5 + 1e-9
+
+
+# --- from settings ----------------------------------------------------------------------------------------------
+
+
+class Texts(Engine):
+    """An engine that knows the text of each document."""
+
+    def document(self, id: str) -> Document:
+        return Document(id, f"text of {id}", f"title of {id}")
+
+
+@dataclass
+class Numbers:
+    """A pair scorer: the number at the end of the text."""
+
+    name: str = "numbers"
+    asked: list[tuple[str, ...]] = field(default_factory=list)
+
+    def score(self, query: str, texts: Sequence[str]) -> FloatArray:
+        self.asked.append((query, *texts))
+        return np.array([float(text[-1]) for text in texts])
+
+
+def site(engine: Any = None, groups: Any = None, **more: Any) -> Site:
+    held = collection(by_letter(["f1", "f9", "m1", "m2"]) if groups is None else groups)
+    models: Any = None
+    return Site(held, Settings(**more), Path("index"), models, engine=engine or Texts({"who": "m1 m2 f1"}))
+
+
+@pytest.fixture
+def graph(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """A module in the place of the real corpus graph: m1 and f9 are neighbors."""
+    module = ModuleType("fairagent.retrieve.graph")
+    module.open_graph = lambda site: Graph({"m1": ("f9",), "f9": ("m1",)})  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "fairagent.retrieve.graph", module)
+    return module
+
+
+def made_pool(site: Site) -> Pool:
+    ids = ("m1", "m2", "f1")
+    rows = (site.collection.groups.memberships("gender", ids),)
+    return Pool(Query("who", "7"), Ranking(ids, np.array([3.0, 2.0, 1.0])), rows, (np.array([0.5, 0.5]),), 5)
+
+
+@pytest.mark.usefixtures("graph")
+def test_the_engines_own_score_and_the_collections_groups() -> None:
+    place = site(rerank={"kind": "adaptive", "budget": 4, "batch": 2})
+    assert isinstance(place.settings.rerank, AdaptiveConfig)
+    made = place.settings.rerank.build(place)
+    assert made.groups == CollectionGroups(place.collection, ("gender",))
+    assert (made.policy, made.where, made.budget, made.batch) == ("budget", "both", 4, 2)
+    # The engine gives 3, 2, 1, and 0 to f9, which it did not find: batches m1 f1, f9, m2.
+    found = made.rerank(made_pool(place))
+    assert (found.ids, found.scores.tolist()) == (("m1", "m2", "f1", "f9"), [3, 2, 1, 0])
+
+
+@pytest.mark.usefixtures("graph")
+def test_a_pair_scorer_reads_titles_and_texts() -> None:
+    place = site(rerank={"kind": "adaptive", "scorer": "numbers", "batch": 3})
+    scorer = Numbers()
+    place.memo.get(("pair scorer", "numbers"), lambda: scorer)
+    assert isinstance(place.settings.rerank, AdaptiveConfig)
+    place.settings.rerank.check(place)
+    found = place.settings.rerank.build(place).rerank(made_pool(place))
+    assert found.ids == ("f9", "m2", "f1", "m1")
+    assert scorer.asked == [
+        ("who", "title of m1 text of m1", "title of f1 text of f1", "title of m2 text of m2"),
+        ("who", "title of f9 text of f9"),
+    ]
+
+
+def test_an_agent_serves_and_measures_what_the_engine_did_not_find() -> None:
+    engine = Texts({"who": "m1 m2 m3"})
+    groups = CollectionGroups(collection(by_letter(["m1", "m2", "m3", "f9"])), ("gender",))
+    of = Scores({"m1": 1, "m2": 3, "m3": 0, "f9": 2})
+    plain = agent(engine, None, groups=groups.collection.groups, refine="none", reranker=lambda engine: None, n=2)
+    assert plain.search("who").trace.exposures[0].shares.tolist() == [0, 1]
+    adaptive = AdaptiveReranker(Graph({"m1": ("f9",)}), of, groups)
+    found = replace(plain, reranker=adaptive).search("who")
+    assert [(hit.id, hit.groups["gender"]) for hit in found.hits] == [("m2", {"male": 1.0}), ("f9", {"female": 1.0})]
+    assert found.trace.exposures[0].shares.tolist() == [0.5, 0.5]
+
+
+def test_a_pair_scorer_needs_texts() -> None:
+    scorer: PairScorer = Numbers()
+    with pytest.raises(UsageError, match="keeps no texts"):
+        PairScoring(Engine({}), scorer)(Query("q"), ("m1",))
+    assert texts_for(Query("q"), ("m1",), Texts({}))[0].title == "title of m1"
+
+
+@pytest.mark.usefixtures("graph")
+def test_a_scorer_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> PairScorer:
+        raise BackendUnavailable(f"no cross-encoder {name!r}")
+
+    monkeypatch.setattr("fairagent.rerank.adaptive.open_pair_scorer", missing)
+    place = site(rerank={"kind": "adaptive", "scorer": "nowhere"})
+    for ask in (place.settings.rerank.check, place.settings.rerank.build):
+        with pytest.raises(BackendUnavailable, match="no cross-encoder 'nowhere'"):
+            ask(place)
+
+
+def test_it_looks_at_groups_unless_there_is_no_policy() -> None:
+    assert AdaptiveConfig().sees_groups
+    assert AdaptiveConfig(policy="exposure").sees_groups
+    assert not AdaptiveConfig(policy="none").sees_groups
+
+
+@pytest.mark.usefixtures("graph")
+def test_gar_needs_no_groups() -> None:
+    bare = site(groups=JoinedGroups(()))
+    made = AdaptiveConfig(policy="none").build(bare)
+    plain = Pool(Query("who"), Ranking(("m1", "m2"), np.array([2.0, 1.0])), (), (), 3)
+    assert made.rerank(plain).ids == ("m1", "m2", "f9")
+    with pytest.raises(UsageError, match="has no groups"):
+        AdaptiveConfig().build(bare)
+
+
+MISSING = "adaptive needs a corpus graph; `fairagent index` with a dense or fused engine builds it"
+
+
+@pytest.mark.parametrize("error", [UsageError("no embeddings"), BackendUnavailable("not built"), ImportError("gone")])
+def test_no_graph(error: Exception, graph: ModuleType) -> None:
+    def fails(site: Site) -> Any:
+        raise error
+
+    graph.open_graph = fails  # type: ignore[attr-defined]
+    with pytest.raises(SettingsError, match=rf"{MISSING} \(here: (no embeddings|not built|gone)\)"):
+        open_neighbours(site())
+
+
+def test_no_module_for_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "fairagent.retrieve.graph", None)
+    with pytest.raises(SettingsError, match=MISSING):
+        AdaptiveConfig().build(site())
+
+
+def test_the_graph_of_another_index_is_told_as_such(graph: ModuleType) -> None:
+    def fails(site: Site) -> Any:
+        raise IndexMismatch("of other documents")
+
+    graph.open_graph = fails  # type: ignore[attr-defined]
+    with pytest.raises(IndexMismatch, match="of other documents"):
+        open_neighbours(site())
+
+
+@pytest.mark.usefixtures("graph")
+def test_nothing_follows_it_in_a_chain() -> None:
+    adaptive = {"kind": "adaptive"}
+    for parts in ([adaptive, "exposure"], [[adaptive], "original"], ["mmr", [adaptive, "exposure"]]):
+        place = site(rerank=parts)
+        for ask in (AdaptiveConfig().check, AdaptiveConfig().build):
+            with pytest.raises(SettingsError, match="nothing can follow it in a chain"):
+                ask(place)
+    for parts in (["original", adaptive], ["exposure", [adaptive]], [adaptive, "none"]):
+        place = site(rerank=parts)
+        assert isinstance(place.settings.rerank, ChainConfig)
+        found = place.settings.rerank.build(place).rerank(made_pool(place))
+        assert found.ids == ("m1", "m2", "f1", "f9")

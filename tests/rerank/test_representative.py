@@ -1,0 +1,267 @@
+"""Rankings drawn group first: chances by hand, targets met in expectation in every prefix, and what any draw keeps."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scripted import by_letter, collection
+
+from fairagent.errors import DataError, UsageError
+from fairagent.rerank.base import Pool
+from fairagent.rerank.representative import RepresentativeConfig, RepresentativeReranker, draw_order, raked
+from fairagent.rerank.unlabeled import counting_one, with_unknown
+from fairagent.retrieve.plackett_luce import sampler_log_scores
+from fairagent.settings import Settings
+from fairagent.site import Site
+from fairagent.types import FloatArray, Query, Ranking
+
+ROW = {"f": (0.0, 1.0, 0.0), "m": (0.0, 0.0, 1.0), "u": (1.0, 0.0, 0.0), "b": (0.0, 1.0, 1.0), "x": (0.0, 0.0, 0.0)}
+"""Unknown, female, male; b is both, x has a row without anything."""
+
+FIXED = 1e8
+"""An alpha that leaves nothing to chance within a group."""
+
+DRAWS = 4000
+
+WITHIN = 0.035
+"""More than four standard errors of a chance, at most .5 / sqrt(DRAWS) = .0079 each."""
+
+
+def pool(letters: str, n: int, target: Sequence[float] = (0.5, 0.5), topic: str = "7", text: str = "q") -> Pool:
+    """Documents f0, m1 ... of one dimension, with the scores m, m - 1 ... 1."""
+    ids = tuple(f"{letter}{i}" for i, letter in enumerate(letters))
+    rows = np.array([ROW[letter] for letter in letters], dtype=np.float64).reshape(len(ids), 3)
+    ranking = Ranking(ids, np.arange(len(ids), 0, -1.0))
+    return Pool(Query(text, topic), ranking, (rows,), (np.array(target, dtype=np.float64),), n)
+
+
+def draws(made: Pool, alpha: float = FIXED, number: int = DRAWS) -> list[tuple[str, ...]]:
+    rng = np.random.default_rng(11)
+    return [tuple(made.ranking.ids[i] for i in draw_order(made, alpha, rng)) for _ in range(number)]
+
+
+def chances(made: Pool, alpha: float = FIXED) -> dict[tuple[str, ...], float]:
+    return {found: count / DRAWS for found, count in Counter(draws(made, alpha)).items()}
+
+
+# --- by hand ----------------------------------------------------------------------------------------------------
+
+
+# m0 m1 f2, two ranks, 1/2 each. Rank 1: f2 or m0, 1/2 each. After f2 there are none but m: m0 follows. After m0 f2 or
+# m1, 1/2 each.
+def test_chances_by_hand() -> None:
+    found = chances(pool("mmf", 2))
+    expected = {("f2", "m0"): 0.5, ("m0", "f2"): 0.25, ("m0", "m1"): 0.25}
+    assert found.keys() == expected.keys()
+    assert found == pytest.approx(expected, abs=WITHIN)
+
+
+# f0 f1 m2 m3, one rank, target 1/4, 3/4, alpha 1. The scores of each group are 2 and 1 on [1, 2], so its better one has
+# e^2 / (e^2 + e) = e / (e + 1) = .731059; that the scores of f are above those of m does not matter.
+def test_within_a_group_it_is_plackett_luce_over_its_own_scores() -> None:
+    better = np.e / (np.e + 1)
+    assert np.exp(sampler_log_scores(np.array([4.0, 3.0]), 1)).tolist() == [2, 1]
+    expected = {("f0",): better / 4, ("f1",): (1 - better) / 4, ("m2",): 3 * better / 4, ("m3",): 3 * (1 - better) / 4}
+    assert chances(pool("ffmm", 1, target=(0.25, 0.75)), alpha=1) == pytest.approx(expected, abs=WITHIN)
+
+
+# u0 m1 | f2 u3: of the first two one has no label, so u has 1/2 of each rank, f and m 1/4; of four it is 1/2 as well,
+# of the first three 1/3.
+def test_documents_without_a_label_keep_their_share_of_the_first() -> None:
+    for n, unknown in ((2, 1 / 2), (3, 1 / 3)):
+        first = Counter(ids[0] for ids in draws(pool("umfu", n)))
+        shares = {id: count / DRAWS for id, count in first.items()}
+        known = (1 - unknown) / 2
+        assert shares == pytest.approx({"u0": unknown, "m1": known, "f2": known}, abs=WITHIN), n
+
+
+def test_a_document_of_both_groups_is_one_of_them_by_chance() -> None:
+    # b0 is f or m, 1/2 each. As f it is first with 1/2 (against m1), as m always: there is no f then.
+    first = Counter(ids[0] for ids in draws(pool("bm", 2)))
+    assert first["b0"] / DRAWS == pytest.approx(0.75, abs=WITHIN)
+    # A row without anything is that of a document without a label: x0 keeps its share of 1/2.
+    assert Counter(ids[0] for ids in draws(pool("xm", 2)))["x0"] / DRAWS == pytest.approx(0.5, abs=WITHIN)
+
+
+def test_a_group_that_should_get_nothing_comes_last() -> None:
+    assert set(draws(pool("fmfm", 4, target=(0.0, 1.0)), number=50)) == {("m1", "m3", "f0", "f2")}
+
+
+def test_two_dimensions_are_on_target_in_each() -> None:
+    # Three combinations: fa (1/4 by the second target), mb (1/2 by the first), so fb has 1/4.
+    ids = tuple(f"d{i}" for i in range(9))
+    gender = np.array([ROW["f"], ROW["f"], ROW["m"]] * 3)
+    region = np.array([ROW["f"], ROW["m"], ROW["m"]] * 3)
+    targets = (np.array([0.5, 0.5]), np.array([0.25, 0.75]))
+    made = Pool(Query("q"), Ranking(ids, np.arange(9, 0, -1.0)), (gender, region), targets, 3)
+    drawn = draws(made)
+    for rank in range(3):
+        kinds = Counter(int(found[rank][1]) % 3 for found in drawn)
+        shares = [kinds[kind] / DRAWS for kind in range(3)]
+        assert shares == pytest.approx([0.25, 0.25, 0.5], abs=WITHIN), rank
+
+
+# --- raking -----------------------------------------------------------------------------------------------------
+
+
+def test_raking_by_hand() -> None:
+    # Four combinations of the same size: the product of the targets.
+    full = np.array(list(product((0, 1), (0, 1))))
+    targets = [np.array([0.5, 0.5]), np.array([0.25, 0.75])]
+    assert raked(np.ones(4), full, targets) == pytest.approx([0.125, 0.375, 0.125, 0.375])
+    # Of one dimension: the target, whatever the sizes; what label 1 should get goes to the groups, not to the unknown.
+    one = np.array([[0], [2], [3]])
+    assert raked(np.array([9.0, 1.0, 5.0]), one, [np.array([0.2, 0.4, 0.3, 0.1])]) == pytest.approx([0.2, 0.6, 0.2])
+    # Without documents of unknown groups their share goes to the groups.
+    assert raked(np.ones(2), one[1:], [np.array([0.2, 0.4, 0.3, 0.1])]) == pytest.approx([0.75, 0.25])
+    # Two kinds of one label share its target by their sizes.
+    assert raked(np.array([1.0, 3.0, 7.0]), np.array([[0], [0], [1]]), [np.array([0.8, 0.2])]) == pytest.approx(
+        [0.2, 0.6, 0.2]
+    )
+
+
+def test_targets_that_cannot_be_met() -> None:
+    # Nothing is left by the two together, or by one alone: the sizes decide.
+    cross = np.array([[0, 0], [1, 1]])
+    assert raked(np.array([1.0, 3.0]), cross, [np.array([1.0, 0.0]), np.array([0.0, 1.0])]).tolist() == [0.25, 0.75]
+    assert raked(np.array([1.0, 3.0]), np.array([[0], [1]]), [np.array([0.0, 0.0, 1.0])]).tolist() == [0.25, 0.75]
+    # Against each other: the last dimension's at the end.
+    found = raked(np.ones(2), cross, [np.array([0.9, 0.1]), np.array([0.2, 0.8])])
+    assert found == pytest.approx([0.2, 0.8])
+    # No dimension: the sizes.
+    assert raked(np.array([4.0]), np.zeros((1, 0), dtype=np.intp), []).tolist() == [1.0]
+
+
+shares_of = (
+    st.lists(st.integers(0, 5), min_size=2, max_size=4).filter(any).map(lambda parts: np.array(parts) / sum(parts))
+)
+
+
+@given(shares_of, shares_of, st.data())
+@settings(deadline=None)
+def test_raking_meets_all_targets_where_every_combination_is_there(
+    a: FloatArray, b: FloatArray, data: st.DataObject
+) -> None:
+    kinds = np.array(list(product(range(len(a)), range(len(b)))))
+    sizes = np.array(
+        data.draw(st.lists(st.integers(1, 50), min_size=len(kinds), max_size=len(kinds))), dtype=np.float64
+    )
+    found = raked(sizes, kinds, [a, b])
+    assert (found >= 0).all()
+    assert np.bincount(kinds[:, 0], found, len(a)) == pytest.approx(a, abs=1e-9)
+    assert np.bincount(kinds[:, 1], found, len(b)) == pytest.approx(b, abs=1e-9)
+
+
+def test_rows_and_targets() -> None:
+    assert counting_one(np.array([[0.0, 2.0, 2.0], [0, 0, 0]])).tolist() == [[0, 0.5, 0.5], [1, 0, 0]]
+    assert with_unknown(np.zeros((0, 3)), np.array([0.5, 0.5])).tolist() == [0, 0.5, 0.5]
+
+
+# --- expectation ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("alpha", [0.0, 8.0])
+@pytest.mark.parametrize("target", [(0.5, 0.5), (0.2, 0.8), (0.9, 0.1)])
+def test_each_prefix_is_on_target_in_expectation(alpha: float, target: tuple[float, float]) -> None:
+    # All that the engine found first is male, and still: as long as no group runs out, every rank has the target.
+    made = pool("m" * 6 + "f" * 6, 6, target=target)
+    female = np.array([[id[0] == "f" for id in found] for found in draws(made, alpha)])
+    assert female.mean(axis=0) == pytest.approx([target[0]] * 6, abs=WITHIN)
+    prefixes = female.cumsum(axis=1).mean(axis=0) / np.arange(1, 7)
+    assert prefixes == pytest.approx([target[0]] * 6, abs=WITHIN)
+
+
+def test_the_known_groups_are_on_target_beside_documents_without_a_label() -> None:
+    made = pool("ummum" + "uuuuu" + "fffff" + "mmm", 5, target=(0.5, 0.5))
+    found = draws(made)
+    for rank in range(5):
+        letters = Counter(ids[rank][0] for ids in found)
+        shares = {letter: count / DRAWS for letter, count in letters.items()}
+        assert shares == pytest.approx({"u": 0.4, "f": 0.3, "m": 0.3}, abs=WITHIN), rank
+
+
+# --- what any draw keeps ----------------------------------------------------------------------------------------
+
+
+@given(
+    st.text("fmubx", max_size=12),
+    st.integers(1, 14),
+    st.sampled_from([0.0, 0.25, 1 / 3, 1.0]),
+    st.sampled_from([0.0, 1.0, FIXED]),
+    st.integers(0, 5),
+)
+@settings(deadline=None)
+def test_laws(letters: str, n: int, share: float, alpha: float, seed: int) -> None:
+    made = pool(letters, n, target=(share, 1 - share))
+    found = RepresentativeReranker(alpha, seed).rerank(made)
+    assert len(set(found.ids)) == len(found) == min(n, len(letters))
+    assert set(found.ids) <= set(made.ranking.ids)
+    assert (np.diff(found.scores) < 0).all()
+    assert RepresentativeReranker(alpha, seed).rerank(made).ids == found.ids
+    if alpha == FIXED:
+        # In-group order: those of one group, and of one only, in the engine's.
+        for letter in "fmu":
+            inside = [id for id in found.ids if id[0] == letter]
+            assert inside == sorted(inside, key=made.ranking.ids.index)
+
+
+def test_without_dimensions_it_is_plackett_luce() -> None:
+    ranking = Ranking(("a", "b"), np.array([2.0, 1.0]))
+    made = Pool(Query("q"), ranking, (), (), 2)
+    found = chances(made, alpha=1)
+    better = np.e / (np.e + 1)
+    assert found == pytest.approx({("a", "b"): better, ("b", "a"): 1 - better}, abs=WITHIN)
+
+
+def test_a_topic_draws_the_same_whatever_is_drawn_elsewhere() -> None:
+    reranker = RepresentativeReranker(seed=5)
+    letters = "mmmmmfffffmmmmmfffff"
+    alone = reranker.rerank(pool(letters, 20, topic="a")).ids
+    for topic in "zyx":
+        assert reranker.rerank(pool(letters, 20, topic=topic)).ids != alone
+    assert reranker.rerank(pool(letters, 20, topic="a", text="other words")).ids == alone
+    assert RepresentativeReranker(seed=6).rerank(pool(letters, 20, topic="a")).ids != alone
+    one, again, other = (reranker.rerank(pool(letters, 20, topic="", text=text)).ids for text in ("x", "x", "y"))
+    assert one == again != other
+
+
+def test_the_ranking_is_pinned() -> None:
+    # Results of published runs depend on it.
+    found = RepresentativeReranker(alpha=1).rerank(pool("mmmfu" * 20, 8, topic="1"))
+    assert found.ids == ("m62", "f53", "f18", "f83", "f23", "m35", "f8", "m16")
+
+
+@pytest.mark.parametrize("size", [0, 1])
+def test_small_pools(size: int) -> None:
+    assert len(RepresentativeReranker().rerank(pool("f" * size, 3))) == size
+
+
+def test_numbers_out_of_range() -> None:
+    for alpha in (-1.0, float("inf"), float("nan")):
+        with pytest.raises(UsageError, match="alpha"):
+            RepresentativeReranker(alpha)
+    with pytest.raises(UsageError, match="seed"):
+        RepresentativeReranker(seed=-1)
+
+
+def test_a_score_that_is_none() -> None:
+    made = Pool(Query("q"), Ranking(("a", "b"), np.array([np.nan, 1.0])), (), (), 2)
+    with pytest.raises(DataError, match="no finite number"):
+        RepresentativeReranker().rerank(made)
+
+
+def test_from_settings() -> None:
+    chosen = Settings(rerank={"kind": "representative", "alpha": 2}, sampling={"seed": 4})
+    models: Any = None
+    place = Site(collection(by_letter(["f1"])), chosen, Path("index"), models, chosen.sampling.seed)
+    assert chosen.rerank.build(place) == RepresentativeReranker(2.0, 4)
+    assert chosen.rerank.sees_groups
+    assert RepresentativeConfig().alpha == RepresentativeReranker().alpha

@@ -1,0 +1,269 @@
+"""Parts of settings: every kind that there is, the short forms, what is wrong and where, and what a part tells."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from fairagent.debias.stage import DebiasRAGConfig
+from fairagent.errors import SettingsError
+from fairagent.rerank.chain import ChainConfig
+from fairagent.rerank.exposure import ExposureConfig
+from fairagent.rerank.fa_star_ir import FAStarIRConfig
+from fairagent.rerank.mmr import MMRConfig
+from fairagent.rerank.relevance import OriginalConfig
+from fairagent.retrieve.bm25 import BM25Config
+from fairagent.retrieve.rm3 import RM3Config
+from fairagent.retrieve.run_file import RunFileConfig
+from fairagent.retrieve.vectors import DenseConfig
+from fairagent.settings import Part, Settings, Without, load_settings
+from fairagent.settings.parts import BUILT_IN, SLOTS, kinds, part_class, plugins, read_part
+
+ALL = [(slot, kind) for slot in BUILT_IN for kind, home in BUILT_IN[slot].items() if home.startswith("fairagent.")]
+"""What is shipped: other tests add kinds of their own to the table."""
+
+
+def loaded(**overrides: Any) -> Settings:
+    return load_settings(overrides=overrides, environ={})
+
+
+def faults(**overrides: Any) -> list[str]:
+    with pytest.raises(SettingsError) as raised:
+        loaded(**overrides)
+    first, *found = str(raised.value).splitlines()
+    assert first == f"settings: {len(found)} fault(s)"
+    return [fault.removeprefix("  ") for fault in found]
+
+
+# --- the table --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("slot", "kind"), ALL)
+def test_every_kind_has_a_home_and_says_what_it_is(slot: str, kind: str) -> None:
+    found = part_class(slot, kind)
+    assert issubclass(found, Part)
+    assert found.model_fields["kind"].default == kind
+    assert found.__doc__
+    assert found.__doc__ != Part.__doc__
+    for name, field in found.model_fields.items():
+        assert name == "kind" or field.description, f"{kind}.{name}"
+    assert f"{found.__module__}:{found.__name__}" == BUILT_IN[slot][kind]
+
+
+def test_every_slot_is_a_setting_with_its_default() -> None:
+    assert SLOTS.keys() == BUILT_IN.keys() <= Settings.model_fields.keys()
+    chosen = Settings()
+    for slot, described in SLOTS.items():
+        assert described.default in BUILT_IN[slot]
+        assert getattr(chosen, slot).kind == described.default
+        assert read_part(slot, {}) == getattr(chosen, slot)
+
+
+@pytest.mark.parametrize("slot", SLOTS)
+def test_kinds_are_the_built_in_ones_first(slot: str) -> None:
+    assert kinds(slot) == (*BUILT_IN[slot], *(kind for kind in plugins(slot) if kind not in BUILT_IN[slot]))
+
+
+def test_none_is_no_such_part() -> None:
+    for slot in ("refine", "rerank", "filter", "debias", "attribute"):
+        part = read_part(slot, "none")
+        assert part == Without()
+        assert part.build(None) is None
+        assert (part.templates, part.sees_groups, list(part.worst_case(None))) == ((), False, [])
+
+
+# --- forms ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("mmr", MMRConfig()),
+        ({"kind": "mmr"}, MMRConfig()),
+        ({"kind": "mmr", "relevance": 0.3}, MMRConfig(relevance=0.3)),
+        ({"fairness": 1}, ExposureConfig(fairness=1)),
+        ({}, ExposureConfig()),
+        (MMRConfig(by="groups"), MMRConfig(by="groups")),
+        (["mmr", {"fairness": 1}], ChainConfig(parts=(MMRConfig(), ExposureConfig(fairness=1)))),
+        ({"kind": "chain", "parts": ["mmr"]}, ChainConfig(parts=(MMRConfig(),))),
+        (["original", ["mmr"]], ChainConfig(parts=(OriginalConfig(), ChainConfig(parts=(MMRConfig(),))))),
+        ([], ChainConfig(parts=())),
+    ],
+)  # fmt: skip
+def test_forms_of_a_part(value: Any, expected: Part) -> None:
+    assert loaded(rerank=value).rerank == read_part("rerank", value) == expected
+
+
+def test_a_part_that_holds_another(tmp_path: Path) -> None:
+    assert loaded(engine="rm3").engine == RM3Config(engine=BM25Config())
+    found = loaded(engine={"kind": "rm3", "terms": 5, "engine": {"k1": 1.2}}).engine
+    assert found == RM3Config(terms=5, engine=BM25Config(k1=1.2))
+    assert loaded(engine={"kind": "rm3", "engine": "dense"}).engine == RM3Config(engine=DenseConfig())
+
+
+def test_forms_of_a_part_in_a_file_and_in_variables(tmp_path: Path) -> None:
+    file = tmp_path / "settings.yaml"
+    file.write_text("rerank: [mmr, {kind: exposure, fairness: 1}]\nfilter: fair\n", encoding="utf-8")
+    chosen = load_settings(file, environ={"FAIRAGENT_GENERATE": "llm"})
+    assert chosen.rerank == ChainConfig(parts=(MMRConfig(), ExposureConfig(fairness=1)))
+    assert (chosen.filter.kind, chosen.generate.kind) == ("fair", "llm")
+
+
+def test_only_rerankers_make_chains() -> None:
+    assert faults(filter=["fair"]) == [
+        "filter: expected a kind of filter, or `kind:` and what it is told (got ['fair'])"
+    ]
+
+
+# --- what is wrong ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("overrides", "expected"),
+    [
+        ({"refine": "groundd"}, "refine: no refiner of kind 'groundd'; did you mean 'grounded'?"),
+        ({"refine": "gpt"}, "refine: no refiner of kind 'gpt'; there are: feedback, llm, grounded, none"),
+        ({"rerank": {"kind": "mrr", "x": 1}}, "rerank: no re-ranker of kind 'mrr'; did you mean 'mmr'?"),
+        ({"rerank": {"fairnes": 1}}, "rerank.fairnes: unknown key of re-ranker 'exposure'; did you mean 'fairness'?"),
+        ({"rerank": {"zzz": 1}}, "rerank.zzz: unknown key of re-ranker 'exposure'; there are: fairness, unlabeled"),
+        ({"rerank": {"refined": 1}}, "rerank.refined: unknown key of re-ranker 'exposure'; fused has it"),
+        (
+            {"rerank": {"encoder": "x"}},
+            "rerank.encoder: unknown key of re-ranker 'exposure'; mmr, dlf have it",
+        ),
+        (
+            {"debias": {"library": "x"}},
+            "debias.library: unknown key of debiasing 'none'; debias-rag, debias-rag-variant have it",
+        ),
+        ({"generate": {"language": "fr"}}, "generate.language: unknown key of generator 'extractive'; llm has it"),
+        ({"filter": {"on_error": "drop"}}, "filter.on_error: unknown key of filter 'none'; fair has it"),
+        ({"attribute": "judg"}, "attribute: no attributor of kind 'judg'; did you mean 'judge'?"),
+        ({"engine": {"kind": "splade"}}, "engine.model: Field required"),
+        (
+            {"engine": {"kind": "rm3", "engine": "dens"}},
+            "engine.engine: no engine of kind 'dens'; did you mean 'dense'?",
+        ),
+        (
+            {"engine": {"kind": "rm3", "engine": {"k": 1}}},
+            "engine.engine.k: unknown key of engine 'bm25'; did you mean 'k1'?",
+        ),
+        ({"rerank": ["mmr", "mrr"]}, "rerank.parts.1: no re-ranker of kind 'mrr'; did you mean 'mmr'?"),
+        (
+            {"rerank": ["mmr", {"kind": "mmr", "fairness": 1}]},
+            "rerank.parts.1.fairness: unknown key of re-ranker 'mmr'; exposure has it",
+        ),
+        (
+            {"rerank": {"kind": "mmr", "relevance": 3}},
+            "rerank.relevance: Input should be less than or equal to 1 (got 3)",
+        ),
+        ({"rerank": 5}, "rerank: expected a kind of re-ranker, or `kind:` and what it is told (got 5)"),
+        ({"rerank": None}, "rerank: expected a kind of re-ranker, or `kind:` and what it is told (got None)"),
+        ({"target": "populaton"}, "target: no target of kind 'populaton'; did you mean 'population'?"),
+        ({"target": {"gender": "corpu"}}, "target.gender: no target of kind 'corpu'; did you mean 'corpus'?"),
+        ({"target": {"gender": {"kind": "given"}}}, "target.gender.shares: Field required"),
+        (
+            {"target": {"gender": {"kind": "corpus", "shares": {}}}},
+            "target.gender.shares: unknown key of target 'corpus'; given has it",
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_said_with_its_place(overrides: dict[str, Any], expected: str) -> None:
+    assert faults(**overrides) == [expected]
+
+
+def test_a_kind_that_is_no_name() -> None:
+    (fault,) = faults(rerank={"kind": 5})
+    assert fault.startswith("rerank: `kind` is a name; there are: original, fused, exposure, mmr")
+
+
+def test_all_that_is_wrong_at_once() -> None:
+    found = faults(
+        rerank={"kind": "mmr", "fairness": 1, "relevance": 3, "by": "taste"},
+        engine={"kind": "rm3", "terms": 0, "engine": {"b": 2}},
+        refine="gtp",
+        target={"gender": "unform", "region": {"a": float("nan")}},
+        depths=3,
+    )
+    assert set(found) == {
+        "rerank.by: Input should be 'text', 'groups' or 'embeddings' (got 'taste')",
+        "rerank.relevance: Input should be less than or equal to 1 (got 3)",
+        "rerank.fairness: unknown key of re-ranker 'mmr'; exposure has it",
+        "engine.terms: Input should be greater than or equal to 1 (got 0)",
+        "engine.engine.b: Input should be less than or equal to 1 (got 2)",
+        "refine: no refiner of kind 'gtp'; there are: feedback, llm, grounded, none",
+        "target.gender: no target of kind 'unform'; did you mean 'uniform'?",
+        "target.region.shares.a: Input should be a finite number (got nan)",
+        "depths: unknown key; did you mean 'depth'?",
+    }
+
+
+def test_settings_made_by_hand_are_checked_as_well() -> None:
+    with pytest.raises(ValidationError, match="did you mean 'mmr'"):
+        Settings(rerank="mrr")
+    with pytest.raises(ValidationError, match="frozen"):
+        Settings().rerank.fairness = 3  # type: ignore[attr-defined]
+
+
+# --- what a part tells ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("value", "name"),
+    [("mmr", "mmr"), (["mmr", "exposure"], "mmr, exposure"), ([["mmr"], "fused"], "mmr, fused"), ([], "none")],
+)
+def test_a_part_prints_as_its_kind(value: Any, name: str) -> None:
+    assert str(read_part("rerank", value)) == name
+
+
+@pytest.mark.parametrize(
+    ("slot", "value", "sees"),
+    [
+        ("rerank", "exposure", True),
+        ("rerank", "fa-star-ir", True),
+        ("rerank", "deltr", True),
+        ("rerank", "dlf", True),
+        ("rerank", "mmr", False),
+        ("rerank", {"kind": "mmr", "by": "groups"}, True),
+        ("rerank", "original", False),
+        ("rerank", "plackett-luce", False),
+        ("rerank", ["original", {"kind": "mmr", "by": "groups"}], True),
+        ("rerank", ["original", "mmr"], False),
+        ("refine", "feedback", True),
+        ("refine", "llm", True),
+        ("refine", "grounded", True),
+        ("engine", "rm3", False),
+    ],
+)
+def test_who_looks_at_groups(slot: str, value: Any, sees: bool) -> None:
+    assert read_part(slot, value).sees_groups == sees
+
+
+@pytest.mark.parametrize(
+    ("overrides", "loops", "sees"),
+    [
+        ({}, True, True),
+        ({"refine": "none"}, False, True),
+        ({"iterations": 0}, False, True),
+        ({"rerank": "mmr"}, True, True),
+        ({"refine": "none", "rerank": "mmr"}, False, False),
+        ({"iterations": 0, "rerank": "none"}, False, False),
+    ],
+)
+def test_whether_settings_loop_and_look_at_groups(overrides: dict[str, Any], loops: bool, sees: bool) -> None:
+    chosen = loaded(**overrides)
+    assert (chosen.loops, chosen.sees_groups) == (loops, sees)
+
+
+def test_files_are_taken_from_beside_the_settings() -> None:
+    run = RunFileConfig(path="run.txt").beside(Path("/data"))
+    assert run == RunFileConfig(path="/data/run.txt")
+    assert run.files == {"path": Path("/data/run.txt")}
+    rag = DebiasRAGConfig(library="avoid.jsonl").beside(Path("/data"))
+    assert rag.library == "/data/avoid.jsonl"
+    assert rag.lexicon == ""
+    assert rag.files["library"] == Path("/data/avoid.jsonl")
+    assert DebiasRAGConfig(library="/else/avoid.jsonl").beside(Path("/data")).library == "/else/avoid.jsonl"
+    assert FAStarIRConfig().beside(Path("/data")) == FAStarIRConfig()

@@ -1,0 +1,192 @@
+"""Profiles: each one loads and says what its paper says; which layer wins; and that a part is replaced or merged."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairagent.debias.stage import DebiasRAGConfig
+from fairagent.errors import SettingsError
+from fairagent.filter.fair import FairFilterConfig
+from fairagent.pipeline import resolve
+from fairagent.refine.feedback import FeedbackConfig
+from fairagent.refine.llm import LlmConfig
+from fairagent.rerank.exposure import ExposureConfig
+from fairagent.rerank.mmr import MMRConfig
+from fairagent.rerank.relevance import FusedConfig, OriginalConfig
+from fairagent.retrieve.vectors import DenseConfig
+from fairagent.settings import Settings, lay, load_settings
+from fairagent.settings.profiles import profiles, read_profile
+
+pytestmark = pytest.mark.usefixtures("no_variables")
+
+NAMES = ("debias-rag", "engine", "fair-filter", "fair-qr", "fair-rag", "fairft", "offline")
+
+
+def loaded(name: str, **overrides: Any) -> Settings:
+    return load_settings(overrides={"profile": name, **overrides}, environ={})
+
+
+def test_the_profiles() -> None:
+    assert profiles() == NAMES
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_profile_is_settings_and_remembers_its_name(name: str) -> None:
+    chosen = loaded(name)
+    assert chosen.profile == name
+    # All that it sets is something that there is, and stands there.
+    assert chosen.given.keys() == {*read_profile(name), "profile"}
+    assert chosen == Settings(profile=name)
+
+
+def test_the_engine_alone() -> None:
+    chosen = loaded("engine")
+    assert [chosen.refine.kind, chosen.rerank.kind, chosen.filter.kind, chosen.debias.kind] == ["none"] * 4
+    assert (chosen.expansion.documents, chosen.loops, chosen.sees_groups) == (0, False, False)
+
+
+def test_fair_qr() -> None:
+    chosen = loaded("fair-qr")
+    assert (chosen.expansion.documents, chosen.iterations, chosen.candidates) == (0, 5, "best")
+    assert (chosen.refine, chosen.rerank) == (LlmConfig(drift=100), OriginalConfig())
+    assert chosen.model.temperature == 0.3
+
+
+def test_fair_rag() -> None:
+    chosen = loaded("fair-rag")
+    assert (chosen.sampling.alpha, chosen.sampling.pool, chosen.n, chosen.context.documents) == (1.0, 100, 5, 5)
+    assert not chosen.sees_groups
+
+
+def test_fair_filter_fairft_and_debias_rag() -> None:
+    chosen = loaded("fair-filter")
+    assert (chosen.filter, chosen.context.documents) == (FairFilterConfig(batch=1, utility=True), 5)
+    assert loaded("fairft", engine={"encoder": "trained"}).engine == DenseConfig(encoder="trained")
+    assert loaded("debias-rag", debias={"library": "a.jsonl"}).debias == DebiasRAGConfig(
+        library="a.jsonl", k=3, tau=0.9
+    )
+
+
+def test_offline_is_the_default_but_for_its_name() -> None:
+    assert loaded("offline").model_copy(update={"profile": ""}) == Settings()
+
+
+def test_a_profile_that_is_not_there() -> None:
+    with pytest.raises(SettingsError, match="no profile 'fairqr'; did you mean 'fair-qr'\\?"):
+        loaded("fairqr")
+    with pytest.raises(SettingsError, match="no profile 'zzz'; there are: debias-rag, engine"):
+        lay({"profile": "zzz"})
+    with pytest.raises(SettingsError, match=r"no profile '\.\./x'"):
+        loaded("../x")
+    with pytest.raises(SettingsError, match="no profile 'engin'; did you mean 'engine'"):
+        Settings(profile="engin")
+
+
+# --- which layer wins -------------------------------------------------------------------------------------------
+
+
+def test_a_profile_lies_right_below_the_layer_that_names_it(tmp_path: Path) -> None:
+    file = tmp_path / "settings.yaml"
+    file.write_text("profile: fair-rag\nn: 7\nsampling: {pool: 50}\n", encoding="utf-8")
+    chosen = load_settings(file, {"sampling": {"seed": 3}}, {})
+    assert (chosen.n, chosen.context.documents) == (7, 5)
+    assert (chosen.sampling.alpha, chosen.sampling.pool, chosen.sampling.seed) == (1.0, 50, 3)
+
+
+def test_a_profile_in_a_higher_layer_beats_values_in_a_lower_one(tmp_path: Path) -> None:
+    file = tmp_path / "settings.yaml"
+    file.write_text("n: 7\ndepth: 70\nrefine: llm\nsampling: {alpha: 8, seed: 3}\n", encoding="utf-8")
+    chosen = load_settings(file, environ={"FAIRAGENT_PROFILE": "fair-rag", "FAIRAGENT_SAMPLING__POOL": "10"})
+    assert (chosen.n, chosen.depth, chosen.refine.kind) == (5, 70, "none")
+    # A section is merged key by key, a profile's as well.
+    assert (chosen.sampling.alpha, chosen.sampling.pool, chosen.sampling.seed) == (1.0, 10, 3)
+
+
+def test_of_two_profiles_both_are_laid_and_the_higher_one_is_the_name(tmp_path: Path) -> None:
+    file = tmp_path / "settings.yaml"
+    file.write_text("profile: fair-rag\n", encoding="utf-8")
+    chosen = load_settings(file, {"profile": "fair-filter"}, {})
+    assert (chosen.profile, chosen.filter.kind, chosen.sampling.alpha, chosen.n) == ("fair-filter", "fair", 1.0, 5)
+
+
+def test_no_profile_again(tmp_path: Path) -> None:
+    assert loaded("fair-rag") != load_settings(overrides={"profile": ""}, environ={})
+
+
+def test_settings_made_by_hand_lie_over_their_profile() -> None:
+    chosen = Settings(profile="fair-qr", refine={"keyword_weight": 2}, rerank="mmr", iterations=1)
+    assert chosen.refine == LlmConfig(drift=100, keyword_weight=2)
+    assert (chosen.rerank, chosen.iterations, chosen.candidates) == (MMRConfig(), 1, "best")
+    # Whoever copies or reads them again changes nothing.
+    assert Settings.model_validate(chosen.model_dump(mode="json")) == chosen
+    assert chosen.model_copy(update={"n": 3}).refine == chosen.refine
+
+
+def test_resolving_settings_with_a_profile() -> None:
+    given = Settings(profile="fair-rag", n=9)
+    assert resolve(given, {}) == given
+    assert resolve(given, {"n": 3}) == Settings(profile="fair-rag", n=3)
+    # A profile in the call beats what was set before.
+    other = resolve(given, {"profile": "fair-filter"})
+    assert (other.profile, other.filter.kind, other.n) == ("fair-filter", "fair", 9)
+    assert resolve(Settings(n=9), {"profile": "fair-rag"}).n == 5
+    assert resolve(Settings(n=9), {"profile": "fair-rag", "n": 3}).n == 3
+
+
+# --- parts over parts -------------------------------------------------------------------------------------------
+
+MMR = {"kind": "mmr", "relevance": 0.3}
+
+
+@pytest.mark.parametrize(
+    ("below", "above", "expected"),
+    [
+        (MMR, "fused", FusedConfig()),
+        (MMR, {"kind": "fused", "refined": 0.1}, FusedConfig(refined=0.1)),
+        (MMR, "mmr", MMRConfig(relevance=0.3)),
+        (MMR, {"kind": "mmr", "by": "groups"}, MMRConfig(relevance=0.3, by="groups")),
+        (MMR, {"by": "groups"}, MMRConfig(relevance=0.3, by="groups")),
+        ("mmr", {"by": "groups"}, MMRConfig(by="groups")),
+        ({"fairness": 1}, {"unlabeled": 0}, ExposureConfig(fairness=1, unlabeled=0)),
+        ({"fairness": 1}, {"kind": "exposure", "unlabeled": 0}, ExposureConfig(fairness=1, unlabeled=0)),
+        ({"fairness": 1}, "mmr", MMRConfig()),
+        (MMRConfig(relevance=0.3), {"by": "groups"}, MMRConfig(relevance=0.3, by="groups")),
+        (MMRConfig(relevance=0.3), "fused", FusedConfig()),
+        (MMR, MMRConfig(by="groups"), MMRConfig(by="groups")),
+    ],
+)
+def test_a_part_of_another_kind_replaces_and_of_the_same_merges(below: Any, above: Any, expected: Any) -> None:
+    assert load_settings(overrides=lay({"rerank": below}, {"rerank": above}), environ={}).rerank == expected
+
+
+def test_a_chain_is_laid_over_as_a_whole() -> None:
+    below = {"rerank": [MMR, "fused"]}
+    for above, expected in (
+        (["fused"], [FusedConfig()]),
+        ({"kind": "chain", "parts": ["mmr"]}, [MMRConfig()]),
+    ):
+        chosen = load_settings(overrides=lay(below, {"rerank": above}), environ={}).rerank
+        assert list(chosen.inner) == expected
+    assert load_settings(overrides=lay(below, {"rerank": "mmr"}), environ={}).rerank == MMRConfig()
+
+
+def test_a_key_of_the_kind_below_is_a_fault_of_the_kind_above() -> None:
+    with pytest.raises(SettingsError, match=r"rerank\.relevance: unknown key of re-ranker 'fused'; mmr has it"):
+        load_settings(overrides=lay({"rerank": "fused"}, {"rerank": {"relevance": 0.3}}), environ={})
+
+
+def test_parts_of_a_profile_are_laid_over_in_the_same_way() -> None:
+    assert loaded("fair-qr", refine={"keyword_weight": 2}).refine == LlmConfig(drift=100, keyword_weight=2)
+    assert loaded("fair-qr", refine="feedback").refine == FeedbackConfig()
+    assert loaded("fair-qr", refine={"kind": "grounded"}).refine.drift == 0.3  # type: ignore[attr-defined]
+
+
+def test_laying_changes_no_layer() -> None:
+    below, above = {"rerank": dict(MMR), "expansion": {"terms": 1}}, {"rerank": {"by": "groups"}, "profile": "engine"}
+    lay(below, above)
+    assert below == {"rerank": MMR, "expansion": {"terms": 1}}
+    assert above == {"rerank": {"by": "groups"}, "profile": "engine"}
+    assert lay() == {}

@@ -1,0 +1,283 @@
+"""docs/extending.md: its parts as they stand, one of them installed, and what becomes of plugins that are at fault."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import sys
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from evaluate import words
+
+import fairagent.extend
+from fairagent.collection import Collection, load_collection
+from fairagent.errors import DataError, SettingsError
+from fairagent.pipeline import open_agent, open_site
+from fairagent.settings import load_settings
+from fairagent.settings.parts import BUILT_IN, SLOTS, kinds, plugins, read_part
+from fairagent.testing import LoopbackServer
+
+PAGE = (Path(__file__).resolve().parents[1] / "docs" / "extending.md").read_text(encoding="utf-8")
+LONGEST = 25
+TEXTS = {"m1": "he is a lawyer", "m2": "he a lawyer", "m3": "he, lawyer", "f1": "she is a lawyer", "f2": "she a lawyer"}
+"""The first letter of an id is the group; `u` has none."""
+
+Install = Callable[..., None]
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", PAGE, flags=re.DOTALL | re.MULTILINE)
+
+
+TURNS, NAMER, OVERLAP = blocks("python")
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
+    """Installs a package with one module and its entry points, group -> name -> value, until the test ends."""
+
+    def install(package: str, module: str, code: str, points: Mapping[str, Mapping[str, str]]) -> None:
+        folder = tmp_path / package
+        about = folder / f"{package.replace('-', '_')}-1.0.dist-info"
+        about.mkdir(parents=True)
+        (folder / f"{module}.py").write_text(code, encoding="utf-8")
+        (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n", encoding="utf-8")
+        lines = [line for group, named in points.items() for line in (f"[{group}]", *map(" = ".join, named.items()))]
+        (about / "entry_points.txt").write_text("\n".join(lines), encoding="utf-8")
+        monkeypatch.syspath_prepend(folder)
+        plugins.cache_clear()
+
+    before = set(sys.modules)
+    yield install
+    for name in set(sys.modules) - before:
+        if str(getattr(sys.modules[name], "__file__", "")).startswith(str(tmp_path)):
+            del sys.modules[name]
+    plugins.cache_clear()
+
+
+@pytest.fixture
+def parts(install: Install, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The three parts of the page: the re-ranker installed as it says, the others as if they were shipped."""
+    described = tomllib.loads(blocks("toml")[0])["project"]
+    (module,) = {point.partition(":")[0] for named in described["entry-points"].values() for point in named.values()}
+    install(described["name"], module, TURNS, described["entry-points"])
+    install("others", "namer", NAMER, {})
+    install("another", "overlap", OVERLAP, {})
+    monkeypatch.setitem(BUILT_IN["refine"], "namer", "namer:NamerConfig")
+    monkeypatch.setitem(BUILT_IN["engine"], "overlap", "overlap:OverlapConfig")
+
+
+@pytest.fixture
+def collection(tmp_path: Path, no_variables: None) -> Collection:
+    texts = {**TEXTS, "u1": "lawyer lawyer"}
+    documents = [{"id": id, "title": id.upper(), "text": text} for id, text in texts.items()]
+    gender = {"m": "male", "f": "female", "u": ""}
+    files = {
+        "docs.jsonl": "".join(json.dumps(document) + "\n" for document in documents),
+        "groups.tsv": "id\tgender\n" + "".join(f"{id}\t{gender[id[0]]}\n" for id in texts),
+        "collection.yaml": "name: small\ndocuments: {path: docs.jsonl, title: title}\n"
+        "groups: {path: groups.tsv, dimensions: {gender: {labels: [female, male]}}}\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    return load_collection(tmp_path / "collection.yaml")
+
+
+def settings_error(**overrides: Any) -> str:
+    with pytest.raises(SettingsError) as caught:
+        load_settings(overrides=overrides, environ={})
+    return str(caught.value)
+
+
+# --- the page ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("block", blocks("python"))
+def test_each_part_is_short_and_made_of_what_is_public(block: str) -> None:
+    assert len([line for line in block.splitlines() if line.strip()]) <= LONGEST
+    imported = [node for node in ast.walk(ast.parse(block)) if isinstance(node, ast.Import | ast.ImportFrom)]
+    modules = {
+        node.module if isinstance(node, ast.ImportFrom) else alias.name for node in imported for alias in node.names
+    }
+    assert modules <= {"fairagent.extend", "numpy", "pydantic", "typing"}
+
+
+def test_the_page_names_every_slot_and_its_entry_points() -> None:
+    rows = re.findall(r"^\| `(\w+)` \|.*\| `([\w.]+)` \|$", PAGE, re.MULTILINE)
+    assert dict(rows) == {name: slot.group for name, slot in SLOTS.items()}
+
+
+def test_what_is_public_is_there_and_in_order() -> None:
+    names = fairagent.extend.__all__
+    assert all(hasattr(fairagent.extend, name) for name in names)
+    assert list(names) == sorted(names, key=lambda name: (name.islower(), name))
+    assert {"Retriever", "Refiner", "Reranker", "Filter", "Generator", "Attributor"} <= set(names)
+
+
+# --- the parts --------------------------------------------------------------------------------------------------
+
+
+def test_the_engine_searches_and_is_answered_from(parts: None, collection: Collection) -> None:
+    assert str(read_part("engine", "overlap")) == "overlap"
+    agent = open_agent(collection, profile="engine", engine="overlap", n=3)
+    found = agent.search("a lawyer")
+    # Ties stand by id.
+    assert (found.ranking.ids, found.ranking.scores.tolist()) == (("f1", "f2", "m1"), [2, 2, 2])
+    assert [hit.title for hit in found.hits] == ["F1", "F2", "M1"]
+    assert not agent.search("nobody").hits
+    assert agent.answer("a lawyer").answer.text == "F2: she a lawyer [2]. M1: he is a lawyer [3]."
+
+
+def test_an_engine_is_opened_once_for_all_who_share_it(parts: None, collection: Collection) -> None:
+    site = open_site(collection, engine="overlap")
+    assert site.settings.engine.build(site) is site.settings.engine.build(site)
+
+
+@pytest.mark.parametrize(
+    ("rerank", "expected"),
+    [
+        ("turns", ["f1", "m1", "f2", "m2", "m3", "u1"]),
+        ({"kind": "turns", "block": 2}, ["f1", "f2", "m1", "m2", "m3", "u1"]),
+        (["original", "turns"], ["f1", "m1", "f2", "m2", "m3", "u1"]),
+    ],
+)
+def test_the_installed_reranker_serves(parts: None, collection: Collection, rerank: Any, expected: list[str]) -> None:
+    agent = open_agent(collection, profile="engine", engine="overlap", rerank=rerank, n=6)
+    found = agent.search("lawyer")
+    assert list(found.ranking.ids) == expected
+    assert found.trace.reranker == ("original, turns" if isinstance(rerank, list) else "turns")
+
+
+def test_the_reranker_gives_as_many_as_are_asked_for(parts: None, collection: Collection) -> None:
+    agent = open_agent(collection, profile="engine", engine="overlap", rerank="turns", n=2)
+    assert agent.search("lawyer").ranking.ids == ("f1", "m1")
+    assert not agent.search("nobody").hits
+
+
+def test_the_installed_reranker_in_an_experiment(parts: None, tmp_path: Path) -> None:
+    systems = (
+        "systems:\n  plain: {profile: engine, engine: words}\n  turns: {profile: engine, engine: words, rerank: turns}"
+    )
+    file = words.write(tmp_path / "words", f"name: mine\ncollection: collection.yaml\n{systems}\n")
+    run = words.run(file, tmp_path / "run", limit=3)
+    assert run.systems == ("plain", "turns")
+    assert not any(outcome.failed for outcome in run.outcomes)
+
+
+def test_the_refiner_asks_and_the_loop_goes_on(parts: None, collection: Collection) -> None:
+    with LoopbackServer(lambda request: "f1, her, ") as server:
+        agent = open_agent(
+            collection,
+            engine="overlap",
+            refine={"kind": "namer", "weight": 1.5},
+            rerank="none",
+            target="uniform",
+            expansion={"documents": 0},
+            n=3,
+            model={"name": "tiny", "base_url": server.url},
+            cache="",
+        )
+        trace = agent.search("he lawyer").trace
+    asked = server.requests[0]["messages"][-1]["content"]
+    assert asked.startswith("Somebody searches for 'he lawyer'. Name words that texts about female have")
+    first, refined, repeated = trace.steps
+    assert (first.ranking.ids[:3], refined.ranking.ids[:3]) == (("m1", "m2", "f1"), ("f1", "m1", "m2"))
+    assert [(term.text, term.weight) for term in refined.added] == [("f1", 1.5), ("her", 1.5)]
+    assert (refined.source, str(refined.aim), refined.accepted) == ("namer", "female (gender)", True)
+    assert (repeated.added, trace.stopped) == ((), "repeated: no keyword is new")
+    assert trace.usage.calls == len(server.requests) == 2
+
+
+# --- what goes wrong --------------------------------------------------------------------------------------------
+
+POINTS = "fairagent.rerankers"
+
+
+def test_a_kind_that_there_is_not(parts: None) -> None:
+    said = settings_error(rerank="turn", refine="namr", engine={"kind": "overlaps"})
+    assert "3 fault(s)" in said
+    assert "rerank: no re-ranker of kind 'turn'; did you mean 'turns'?" in said
+    assert "refine: no refiner of kind 'namr'; did you mean 'namer'?" in said
+    assert "engine: no engine of kind 'overlaps'; did you mean 'overlap'?" in said
+
+
+def test_a_key_that_there_is_not(parts: None) -> None:
+    assert "rerank.blok: unknown key of re-ranker 'turns'; did you mean 'block'?" in settings_error(
+        rerank={"kind": "turns", "blok": 2}
+    )
+    assert "rerank.relevance: unknown key of re-ranker 'turns'; mmr has it" in settings_error(
+        rerank={"kind": "turns", "relevance": 0.5}
+    )
+    assert "rerank.parts.1.block: Input should be greater than or equal to 1 (got 0)" in settings_error(
+        rerank=["original", {"kind": "turns", "block": 0}]
+    )
+
+
+@pytest.mark.parametrize(
+    ("code", "value", "said"),
+    [
+        ("1 / 0", "broken:Part", "cannot be loaded: ZeroDivisionError: division by zero"),
+        ("import no_such_package", "broken:Part", "cannot be loaded: ModuleNotFoundError: No module named"),
+        ("", "no_such_module:Part", "cannot be loaded: ModuleNotFoundError: No module named 'no_such_module'"),
+        ("", "broken:Part", "cannot be loaded: AttributeError: module 'broken' has no attribute 'Part'"),
+        ("Part = dict", "broken:Part", "is no fairagent.extend.Part"),
+    ],
+)
+def test_a_plugin_that_cannot_be_loaded(
+    install: Install, parts: None, collection: Collection, code: str, value: str, said: str
+) -> None:
+    install("breaking", "broken", code, {POINTS: {"broken": value}})
+    message = settings_error(rerank="broken")
+    assert f"rerank: re-ranker 'broken' of breaking ({value}) " in message
+    assert said in message
+    # Whoever does not ask for it notices nothing.
+    assert "broken" in kinds("rerank")
+    chain = ["turns", {"kind": "mmr", "by": "groups"}]
+    agent = open_agent(collection, profile="engine", engine="overlap", rerank=chain)
+    assert agent.search("lawyer").hits
+    assert "did you mean 'broken'?" in settings_error(rerank="broke")
+    assert "rerank.relevence: unknown key of re-ranker 'mmr'; did you mean 'relevance'?" in settings_error(
+        rerank={"kind": "mmr", "relevence": 1}
+    )
+
+
+def test_a_plugin_that_is_not_asked_for_is_not_imported(install: Install) -> None:
+    install("breaking", "broken", "1 / 0", {POINTS: {"broken": "broken:Part"}})
+    load_settings(overrides={"rerank": "mmr"}, environ={})
+    assert "broken" not in sys.modules
+
+
+def test_two_packages_with_one_kind(install: Install, parts: None) -> None:
+    install("turning", "turning", TURNS, {POINTS: {"turns": "turning:Turns"}})
+    said = settings_error(rerank="turns")
+    assert "rerank: re-ranker 'turns' is claimed by " in said
+    assert "turning (turning:Turns)" in said
+    assert "taking-turns (taking_turns:Turns)" in said
+    assert "uninstall all but one" in said
+    assert load_settings(overrides={"rerank": "mmr"}, environ={}).rerank.kind == "mmr"
+
+
+def test_a_package_with_a_kind_that_is_shipped(install: Install) -> None:
+    install("turning", "turning", TURNS, {POINTS: {"mmr": "turning:Turns"}})
+    said = settings_error(rerank="mmr")
+    assert "'mmr' is claimed by fairagent (fairagent.rerank.mmr:MMRConfig) and turning (turning:Turns)" in said
+    assert kinds("rerank").count("mmr") == 1
+
+
+def test_an_entry_point_of_another_name_than_its_kind(install: Install) -> None:
+    install("turning", "turning", TURNS, {POINTS: {"spins": "turning:Turns"}})
+    assert "rerank.kind: Input should be 'turns' (got 'spins')" in settings_error(rerank="spins")
+
+
+def test_an_engine_that_gives_no_list(install: Install, collection: Collection) -> None:
+    served = "return found.top(int((found.scores > 0).sum()))"
+    assert served in OVERLAP
+    twice = OVERLAP.replace(served, "return Ranking(found.ids * 2, np.ones(2 * len(found)))")
+    install("another", "twice", twice, {"fairagent.engines": {"overlap": "twice:OverlapConfig"}})
+    with pytest.raises(DataError, match="a document twice"):
+        open_agent(collection, profile="engine", engine="overlap").search("lawyer")

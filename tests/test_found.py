@@ -1,0 +1,74 @@
+"""What a search has found: served from any ranking of its candidates, with hits, exposures and clocks of its own."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from scripted import Clock, Engine, Proposals, agent, by_letter, ranking
+
+from fairagent.collection.groups import JoinedGroups
+from fairagent.found import hits_of
+from fairagent.retrieve import clock as engine_clock
+from fairagent.types import Document, Draw, Query, Usage
+
+SKEWED = {"q": "m1 m2 m3 f1 f2 u1", "q she": "f1 m1 f2 m2 u1"}
+
+
+class Library(Engine):
+    """An engine that keeps texts."""
+
+    def document(self, id: str) -> Document:
+        return Document(id, "text", f"Title of {id}")
+
+
+def test_one_search_serves_any_of_its_candidates() -> None:
+    engine = Library(SKEWED)
+    made = agent(engine, Proposals("she"), n=2, profile="fair-qr", refine="llm", rerank="original")
+    found = made.find("q", 4)
+    searched = list(engine.searched)
+    assert (found.query, found.pool.ids) == (Query("q"), ("m1", "m2", "f1", "f2"))
+    one = found.result(found.pool)
+    other = found.result(ranking(["f2", "u1", "m1"]), Draw(1.0, 4, 0, 7))
+    assert engine.searched == searched
+    assert (one.ranking.ids, one.trace.draw) == (("m1", "m2"), None)
+    assert (other.ranking.ids, other.trace.draw) == (("f2", "u1"), Draw(1.0, 4, 0, 7))
+    # The trace is about what is served; how it was found is the same.
+    assert one.trace.exposures[0].shares.tolist() == [0.0, 1.0]
+    assert other.trace.exposures[0].shares.tolist() == [1.0, 0.0]
+    assert (one.trace.gap, other.trace.gap) == (pytest.approx(math.log(2), abs=1e-4),) * 2
+    assert other.trace.exposures[0].unknown == 0.5
+    assert one.trace.steps == other.trace.steps == found.steps
+    assert (one.trace.profile, one.trace.reranker, one.trace.candidates) == ("fair-qr", "original", "best")
+    assert (one.trace.targets, one.trace.usage) == (("uniform",), Usage())
+
+
+def test_hits_are_those_of_the_ranking() -> None:
+    found = agent(Library(SKEWED), None).find("q", 6)
+    hits = hits_of(ranking(["f1", "u1"], [0.5, 0.25]), found.meter, found.retriever)
+    assert [(hit.rank, hit.id, hit.score, hit.title) for hit in hits] == [
+        (1, "f1", 0.5, "Title of f1"),
+        (2, "u1", 0.25, "Title of u1"),
+    ]
+    assert [hit.groups for hit in hits] == [{"gender": {"female": 1.0}}, {"gender": {}}]
+    assert hits_of(ranking([]), found.meter, found.retriever) == ()
+
+
+def test_without_groups_hits_have_none() -> None:
+    made = agent(Library(SKEWED), None, groups=JoinedGroups([]), profile="engine", reranker=lambda engine: None)
+    result = made.search("q")
+    assert [hit.groups for hit in result.hits] == [{}] * 4
+    assert (result.trace.exposures, result.trace.gap) == ((), 0)
+
+
+def test_time_runs_from_the_beginning_of_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    for module in ("fairagent.agent", "fairagent.found"):
+        monkeypatch.setattr(f"{module}.perf_counter", clock)
+    monkeypatch.setattr(engine_clock, "perf_counter", clock)
+    found = agent(Engine(SKEWED), None, groups=by_letter(["f1", "m1"])).find("q", 4)
+    clock.now += 5
+    with engine_clock.engine_time():
+        clock.now += 2
+    trace = found.result(found.pool).trace
+    assert (trace.seconds, trace.engine_seconds) == (7.0, 2.0)

@@ -1,0 +1,445 @@
+"""From settings to a pipeline, on a small collection and the real engine: what is compared can be served."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from evaluate import words
+
+from fairagent import load_collection, open_agent
+from fairagent.agent import FairAgent
+from fairagent.collection import Collection
+from fairagent.errors import BackendUnavailable, DataError, SettingsError, UsageError
+from fairagent.pipeline import (
+    build,
+    build_answerer,
+    check_groups,
+    engine_alone,
+    open_site,
+    parts_of,
+    served,
+    with_settings,
+)
+from fairagent.refine.feedback import FeedbackRefiner
+from fairagent.rerank import cross_encoder
+from fairagent.rerank.base import Pool
+from fairagent.rerank.chain import ChainReranker
+from fairagent.rerank.exposure import ExposureReranker
+from fairagent.rerank.mmr import MMRReranker
+from fairagent.rerank.relevance import FusedReranker, OriginalReranker
+from fairagent.retrieve import vectors
+from fairagent.retrieve.bm25 import close_all
+from fairagent.retrieve.encoder import Embeddings
+from fairagent.retrieve.lucene import LuceneRetriever
+from fairagent.sampled import Sampled
+from fairagent.settings import Part, Settings
+from fairagent.settings.parts import BUILT_IN, read_part
+from fairagent.site import Site
+from fairagent.testing import ScriptedModel
+from fairagent.types import FloatArray, Query, Ranking, Topic
+
+pytestmark = pytest.mark.usefixtures("no_variables")
+
+QUERY = "judge singer"
+NO_GROUPS = """\
+name: words
+documents: {path: docs.jsonl, title: title}
+topics: {path: topics.jsonl, query: title}
+qrels: {path: qrels.tsv}
+"""
+RERANKERS: dict[str, dict[str, Any]] = {
+    "original": {},
+    "fused": {"refined": 0.3},
+    "exposure": {"fairness": 1},
+    "mmr": {"by": "embeddings"},
+    "fa-star-ir": {"group": {"gender": "female"}},
+    "deltr": {"iterations": 5},
+    "dlf": {"alpha": 0.7},
+    "cross-encoder": {"scorer": "shortest"},
+    "plackett-luce": {"alpha": 2},
+    "chain": {"parts": [{"kind": "cross-encoder", "scorer": "shortest"}, "exposure"]},
+    "none": {},
+}
+"""Every kind of re-ranker, with something that it is told."""
+ELSEWHERE = {"adaptive", "representative"}
+"""Those that need more than this collection has, and are served in tests of their own."""
+BLIND = ("original", "fused", "cross-encoder", "plackett-luce", "none")
+"""Those that look at no groups, whatever they are told."""
+
+
+class Letters:
+    """How often each letter occurs: embeddings without a model."""
+
+    name = "letters"
+
+    def documents(self, texts: Sequence[str]) -> Embeddings:
+        letters = "abcdefghijklmnopqrstuvwxyz"
+        return np.array([[text.count(letter) for letter in letters] for text in texts], np.float32)
+
+    queries = documents
+
+
+class Shortest:
+    """The shorter a text, the better."""
+
+    name = "shortest"
+
+    def score(self, query: str, texts: Sequence[str]) -> FloatArray:
+        return np.array([-float(len(text)) for text in texts])
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The collection, with its index and its embeddings, and one of the same texts without groups."""
+    folder = tmp_path_factory.mktemp("pipeline")
+    words.write(folder)
+    (folder / "bare.yaml").write_text(NO_GROUPS, encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(vectors, "open_encoder", lambda model: Letters())
+        patch.setattr(cross_encoder, "open_pair_scorer", lambda scorer: Shortest())
+        site = open_site(folder / "collection.yaml", folder / "index", Settings(engine="dense"))
+        told: list[tuple[str, int]] = []
+        site.settings.engine.prepare(site, lambda what, done: told.append((what, done)))
+        assert {("indexing words", 40), ("embedding words", 40)} <= set(told)
+        bare = open_site(folder / "bare.yaml", folder / "bare", Settings())
+        bare.settings.engine.prepare(bare, lambda what, done: None)
+        yield folder
+
+
+@pytest.fixture(scope="module")
+def collection(made: Path) -> Collection:
+    return load_collection(made / "collection.yaml")
+
+
+@pytest.fixture
+def opened(made: Path, collection: Collection) -> Callable[..., Any]:
+    def opened(**settings: Any) -> Any:
+        return open_agent(collection, made / "index", Settings(), **({"n": 6, "depth": 20} | settings))
+
+    return opened
+
+
+@pytest.fixture
+def bare(made: Path) -> Callable[..., Any]:
+    def bare(**settings: Any) -> Any:
+        return open_agent(made / "bare.yaml", made / "bare", Settings(), **({"n": 6, "depth": 20} | settings))
+
+    return bare
+
+
+# --- what can be served -----------------------------------------------------------------------------------------
+
+
+def test_every_kind_of_reranker_is_tried() -> None:
+    assert BUILT_IN["rerank"].keys() - ELSEWHERE == RERANKERS.keys()
+
+
+@pytest.mark.parametrize("kind", RERANKERS)
+@pytest.mark.parametrize("settings", [{}, {"profile": "engine"}, {"profile": "engine", "engine": "dense"}])
+def test_every_reranker_is_served_with_and_without_a_loop(
+    opened: Callable[..., Any], kind: str, settings: dict[str, Any]
+) -> None:
+    agent = opened(rerank={"kind": kind, **RERANKERS[kind]}, **settings)
+    topic = next(iter(agent.collection.topics.values()))
+    for query in (topic, QUERY):
+        result = agent.search(query)
+        assert len(result.ranking) == len(set(result.ranking.ids)) == 6
+        assert result.trace.reranker == ("cross-encoder, exposure" if kind == "chain" else kind)
+        assert result.trace.profile == settings.get("profile", "")
+        assert bool(result.trace.stopped) == (not settings)
+        assert all(hit.title for hit in result.hits)
+    assert agent.search(topic).ranking.ids == agent.search(topic).ranking.ids
+    answered = agent.answer(topic)
+    assert answered.answer.text
+    assert len(answered.context) == 6
+
+
+@pytest.mark.parametrize(
+    ("engine", "finds"),
+    [
+        ("bm25", 6),
+        ({"kind": "bm25", "k1": 2, "b": 1}, 6),
+        ({"kind": "rm3", "documents": 3, "terms": 5}, 6),
+        ("dense", 6),
+        ({"kind": "oracle", "reading": "sorted"}, 3),
+        ("oracle", 3),
+        ({"kind": "adversarial", "reading": "sorted"}, 3),
+        ("none", 0),
+    ],
+)
+def test_every_engine_is_served(opened: Callable[..., Any], engine: Any, finds: int) -> None:
+    agent = opened(profile="engine", engine=engine)
+    result = agent.search(agent.collection.topics["T00"])
+    assert len(result.ranking) == finds
+    assert not result.trace.stopped
+
+
+def test_a_run_file_is_served(opened: Callable[..., Any], tmp_path: Path) -> None:
+    (tmp_path / "run.txt").write_text("T00 Q0 d03 1 2.5 mine\nT00 Q0 d00 2 1.5 mine\n", encoding="utf-8")
+    agent = opened(profile="engine", engine={"kind": "run-file", "path": str(tmp_path / "run.txt")})
+    result = agent.search(agent.collection.topics["T00"])
+    assert (result.ranking.ids, result.ranking.scores.tolist()) == (("d03", "d00"), [2.5, 1.5])
+    # The same list under a re-ranker that looks at groups alone.
+    file = {"kind": "run-file", "path": str(tmp_path / "run.txt")}
+    fair = opened(profile="engine", engine=file, rerank={"kind": "exposure", "fairness": 9})
+    assert set(fair.search(fair.collection.topics["T00"]).ranking.ids) == {"d03", "d00"}
+
+
+def test_okapi_is_of_questions_alone(opened: Callable[..., Any]) -> None:
+    with pytest.raises(UsageError, match="a collection is searched with bm25"):
+        opened(profile="engine", engine="okapi")
+
+
+def test_what_the_engine_profile_serves_is_the_engines_list(opened: Callable[..., Any]) -> None:
+    agent = opened(profile="engine")
+    expected = agent.retriever.search(Query(QUERY), 6)
+    found = agent.search(QUERY).ranking
+    assert (found.ids, found.scores.tolist()) == (expected.ids, expected.scores.tolist())
+    assert (agent.refiner, agent.reranker) == (None, None)
+
+
+def test_a_chain_is_what_its_parts_give(opened: Callable[..., Any]) -> None:
+    chain = opened(profile="engine", rerank=[{"kind": "cross-encoder", "scorer": "shortest"}, {"fairness": 1}])
+    alone = opened(profile="engine", rerank={"kind": "cross-encoder", "scorer": "shortest"}, n=20)
+    by_length = alone.search(QUERY).ranking
+    meter = alone.find(QUERY, 20).meter
+    targets = tuple(target.shares for target in meter.targets)
+    pool = Pool(Query(QUERY), by_length, meter.memberships(by_length.ids), targets, 6)
+    reranker = chain.reranker
+    assert isinstance(reranker, ChainReranker)
+    assert chain.search(QUERY).ranking.ids == reranker.rerankers[1].rerank(pool).ids
+
+
+def test_drawn_rankings(opened: Callable[..., Any]) -> None:
+    agent = opened(profile="fair-rag", sampling={"seed": 3})
+    assert isinstance(agent, Sampled)
+    assert (agent.alpha, agent.settings.n) == (1.0, 6)
+    drawn = {agent.search(QUERY).ranking.ids for _ in range(10)}
+    assert len(drawn) > 1
+    again = opened(profile="fair-rag", sampling={"seed": 3})
+    assert {again.search(QUERY).ranking.ids for _ in range(10)} == drawn
+
+
+def test_a_part_of_ones_own_may_be_given_as_a_value(opened: Callable[..., Any]) -> None:
+    class Backwards(Part):
+        kind: str = "backwards"
+
+        def build(self, site: Site) -> Any:
+            class Reranker:
+                def rerank(self, pool: Pool) -> Ranking:
+                    ids = pool.ranking.ids[::-1][: pool.n]
+                    return Ranking(ids, np.arange(len(ids), 0, -1.0))
+
+            return Reranker()
+
+    plain = opened(profile="engine", n=20).search(QUERY).ranking.ids
+    agent = opened(profile="engine", rerank=Backwards())
+    assert agent.search(QUERY).ranking.ids == plain[::-1][:6]
+    assert agent.search(QUERY).trace.reranker == "backwards"
+    chained = opened(profile="engine", rerank=[Backwards(), Backwards()])
+    assert chained.search(QUERY).ranking.ids == plain[:6]
+
+
+# --- what settings become ---------------------------------------------------------------------------------------
+
+
+def test_parts_are_made_as_the_settings_say(made: Path, collection: Collection) -> None:
+    def site(**settings: Any) -> Site:
+        return open_site(collection, made / "index", Settings(**settings))
+
+    agent = build(site())
+    engine = agent.retriever
+    assert isinstance(engine, LuceneRetriever)
+    assert agent.refiner == FeedbackRefiner(engine)
+    assert agent.reranker == ExposureReranker()
+    agent = build(site(refine={"documents": 1, "terms": 2, "weight": 3}, rerank={"fairness": 2}, discount="uniform"))
+    assert agent.refiner == FeedbackRefiner(agent.retriever, 1, 2, 3.0)  # type: ignore[arg-type]
+    assert isinstance(agent.reranker, ExposureReranker)
+    assert (agent.reranker.fairness, str(agent.reranker.discount)) == (2.0, "uniform")
+    assert build(site(refine="none")).refiner is None
+    assert build(site(iterations=0)).refiner is None
+    assert build(site(rerank="none")).reranker is None
+    agent = build(site(rerank="original"))
+    assert agent.reranker == OriginalReranker(agent.retriever)
+    agent = build(site(rerank={"kind": "fused", "refined": 0.2}))
+    assert agent.reranker == FusedReranker(agent.retriever, 0.2)
+    reranker = build(site(rerank={"kind": "mmr", "relevance": 0.2})).reranker
+    assert isinstance(reranker, MMRReranker)
+    assert reranker.relevance == 0.2
+
+
+def test_an_index_is_opened_once_however_many_parts_read_it(made: Path, collection: Collection) -> None:
+    site = open_site(collection, made / "index", Settings(rerank="mmr"))
+    agent = build(site)
+    assert isinstance(agent.refiner, FeedbackRefiner)
+    assert agent.refiner.source is agent.retriever
+    assert isinstance(agent.reranker, MMRReranker)
+    assert agent.reranker.similarity.source is agent.retriever  # type: ignore[attr-defined]
+    assert build(with_settings(site, Settings(rerank="fused"))).retriever is agent.retriever
+    assert build(with_settings(site, Settings(engine={"k1": 2}))).retriever is not agent.retriever
+    close_all(site.memo)
+
+
+def test_words_come_from_the_index_where_the_engine_has_none(made: Path, collection: Collection) -> None:
+    site = open_site(collection, made / "index", Settings(engine="dense", rerank="mmr"))
+    agent = build(site)
+    assert isinstance(agent.refiner, FeedbackRefiner)
+    assert isinstance(agent.refiner.source, LuceneRetriever)
+    assert agent.search(QUERY).trace.stopped
+
+
+def test_the_answerer_is_opened_when_it_is_asked_for_and_once(opened: Callable[..., Any]) -> None:
+    # Without a key or a name: what does not answer needs neither.
+    agent = opened(generate="llm")
+    assert len(agent.search(QUERY).ranking) == 6
+    with pytest.raises(BackendUnavailable, match="OPENAI_API_KEY"):
+        agent.answer(QUERY)
+    offline = opened()
+    assert offline.open_answerer() is offline.open_answerer()
+
+
+def test_the_parts_in_the_order_of_asking() -> None:
+    chosen = Settings(refine="llm", filter="fair", generate="llm", attribute="judge", rerank=["mmr"])
+    assert [part.kind for part in parts_of(chosen)] == ["bm25", "llm", "chain", "fair", "none", "llm", "judge"]
+    assert [part.kind for part in parts_of(chosen.model_copy(update={"iterations": 0}))][:2] == ["bm25", "chain"]
+    asked = [id for part in parts_of(chosen) for id in part.templates]
+    assert asked == ["refine_query", "fairness_filter", "utility_filter", "answer", "attribute"]
+
+
+def test_one_model_is_asked_for_all_parts(made: Path, collection: Collection) -> None:
+    model = ScriptedModel([])
+
+    class OneModel:
+        opened = 0
+
+        def open(self, settings: Any) -> ScriptedModel:
+            self.opened += 1
+            return model
+
+    chosen = Settings(refine="llm", filter="fair", generate="llm", attribute="judge")
+    models: Any = OneModel()
+    site = Site(collection, chosen, made / "index", models)
+    agent = build(site)
+    answerer = build_answerer(site)
+    parts: list[Any] = [agent.refiner, answerer.generator, answerer.contexts.filter, answerer.attributor]
+    assert all(part.model is model for part in parts)
+    assert len({id(part.prompts) for part in parts}) == 1
+
+
+# --- the engine alone -------------------------------------------------------------------------------------------
+
+
+def test_the_engine_alone_is_the_engine_of_these_settings(made: Path, collection: Collection) -> None:
+    chosen = Settings(n=6, engine={"k1": 1.5}, rerank="mmr", sampling={"alpha": 1}, filter="fair")
+    site = open_site(collection, made / "index", chosen)
+    alone, agent = engine_alone(site), build(site)
+    assert (alone.settings.n, alone.settings.profile, alone.settings.engine) == (6, "engine", chosen.engine)
+    assert (alone.refiner, alone.reranker, alone.settings.filter.kind) == (None, None, "none")
+    assert isinstance(served(alone), FairAgent)
+    assert isinstance(served(agent), Sampled)
+    # The index is opened once for both.
+    assert alone.retriever is agent.retriever
+    assert alone.search(QUERY).ranking.ids == agent.retriever.search(Query(QUERY), 6).ids
+    assert alone.answer(QUERY).answer.text
+
+
+def test_the_engine_alone_of_a_guest_is_the_guest(collection: Collection, tmp_path: Path) -> None:
+    class Guest:
+        def search(self, query: Query, n: int) -> Ranking:
+            return Ranking(("d00", "d03"), np.array([2.0, 1.0])).top(n)
+
+        def score(self, query: Query, ids: Sequence[str]) -> FloatArray:
+            return np.zeros(len(ids))
+
+    guest, terms = Guest(), object()
+    settings = Settings(refine="none", rerank="original")
+    site = Site(collection, settings, tmp_path, None, engine=guest, words=terms)  # type: ignore[arg-type]
+    assert build(site).retriever is engine_alone(site).retriever is guest
+    assert with_settings(site, Settings(n=3)).engine is guest
+    assert engine_alone(site).search("q").ranking.ids == ("d00", "d03")
+
+
+# --- what does not go together ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("settings", "needs"),
+    [
+        ({}, "the loop looks at groups"),
+        ({"refine": "none"}, "rerank: exposure looks at groups"),
+        ({"refine": "none", "rerank": {"kind": "mmr", "by": "groups"}}, "rerank: mmr looks at groups"),
+        ({"refine": "none", "rerank": "fa-star-ir"}, "rerank: fa-star-ir looks at groups"),
+        ({"refine": "none", "rerank": ["original", "exposure"]}, "rerank: original, exposure looks at groups"),
+        ({"profile": "engine", "rerank": "deltr"}, "rerank: deltr looks at groups"),
+    ],
+)
+def test_what_looks_at_groups_is_refused_where_there_are_none(
+    bare: Callable[..., Any], settings: dict[str, Any], needs: str
+) -> None:
+    with pytest.raises(SettingsError, match=f"^{needs}, and collection 'words' has none.*`profile: engine`"):
+        bare(**settings)
+
+
+@pytest.mark.parametrize("kind", BLIND)
+def test_what_looks_at_no_groups_is_served_where_there_are_none(bare: Callable[..., Any], kind: str) -> None:
+    agent = bare(profile="engine", rerank={"kind": kind, **RERANKERS[kind]})
+    answered = agent.answer(Topic("T00", QUERY))
+    result = answered.search
+    assert len(result.ranking) == 6
+    assert (result.trace.exposures, result.trace.gap, result.trace.targets, result.trace.oracle) == ((), 0, (), False)
+    assert all(hit.groups == {} for hit in result.hits)
+    assert answered.answer.text
+    assert answered.attribution is not None
+    assert (answered.attribution.exposures, answered.removed) == ((), ())
+
+
+def test_drawing_needs_no_groups(bare: Callable[..., Any]) -> None:
+    agent = bare(profile="fair-rag")
+    assert agent.search(QUERY).trace.draw.request == 0
+    assert agent.sample(QUERY, 5).rankings.shape == (5, 6)
+
+
+def test_a_dimension_or_a_group_that_there_is_not(opened: Callable[..., Any]) -> None:
+    with pytest.raises(UsageError, match="no dimension 'age'; there are: gender, era"):
+        opened(dimensions=("age",))
+    with pytest.raises(UsageError, match="group: 'women' is no group of 'gender'"):
+        opened(rerank={"kind": "fa-star-ir", "group": {"gender": "women"}})
+    with pytest.raises(UsageError, match="group: 'era' is none of the system's dimensions"):
+        opened(dimensions=("gender",), rerank={"kind": "deltr", "group": {"era": "old"}})
+
+
+def test_what_is_not_there(made: Path, collection: Collection, tmp_path: Path) -> None:
+    with pytest.raises(BackendUnavailable, match=r"no index at .*; build it with `fairagent index`"):
+        open_agent(collection, tmp_path / "none", Settings())
+    with pytest.raises(UsageError, match="no collection"):
+        open_agent(settings=Settings())
+    with pytest.raises(DataError):
+        open_agent(collection, made / "index", Settings(), engine={"kind": "run-file", "path": str(tmp_path / "none")})
+    with pytest.raises(SettingsError, match="language model"):
+        open_agent(collection, made / "index", Settings(), refine="llm", model={"base_url": "http://127.0.0.1:1/v1"})
+
+
+def test_who_reads_terms_needs_an_engine_that_tells_them(opened: Callable[..., Any]) -> None:
+    with pytest.raises(UsageError, match="engine rm3: 'oracle' does not tell which terms"):
+        opened(engine={"kind": "rm3", "engine": "oracle"})
+
+
+def test_the_check_of_groups_is_for_sites_as_well(made: Path, collection: Collection) -> None:
+    check_groups(open_site(collection, made / "index", Settings()))
+    with pytest.raises(SettingsError, match="the loop looks at groups"):
+        check_groups(open_site(made / "bare.yaml", made / "bare", Settings()))
+
+
+@pytest.mark.parametrize("kind", ["mmr", "dlf"])
+def test_a_part_says_what_is_missing_before_it_is_built(made: Path, collection: Collection, kind: str) -> None:
+    part = read_part("rerank", {"kind": kind, **RERANKERS[kind]})
+    site = open_site(collection, made / "index", Settings(rerank=part))
+    part.check(site)
+    part.prepare(site, lambda what, done: pytest.fail("it is there already"))
+    chain = read_part("rerank", [part])
+    chain.check(site)
+    chain.prepare(site, lambda what, done: pytest.fail("it is there already"))
