@@ -227,7 +227,8 @@ class Trace:
     `exposures` and `gap` are those of the final ranking; `targets` says where each dimension's target comes from, and
     `oracle` marks a run in which a target or the groups came from the relevance judgments. `seconds` is the whole time,
     `engine_seconds` the search engine's part of it, `usage.seconds` the language model's. `draw` is there where the
-    final ranking was drawn, `profile` and `engine` the settings' own; `notes` say what else is to be known (an engine that failed).
+    final ranking was drawn, `profile` and `engine` the settings' own; `notes` say what else is to be known (an engine
+    that failed).
     """
 
     query: Query

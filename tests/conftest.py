@@ -27,6 +27,16 @@ def shared() -> Path:
     return SHARED
 
 
+@pytest.fixture(autouse=True)
+def without_the_encoder(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The default engine is BM25 alone, as where the packaged encoder is not installed: it takes seconds to load.
+
+    Tests marked `encoder` have it.
+    """
+    if "encoder" not in request.keywords:
+        monkeypatch.setattr("fairagent.retrieve.auto.encoder_installed", lambda: False)
+
+
 @pytest.fixture
 def no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     """The environment without the user's settings, key and server; the loopback interface needs no proxy."""

@@ -10,8 +10,7 @@ from fairagent.loop.controller import Controller
 from fairagent.loop.fair_qr import FairQR
 from fairagent.loop.kinds import KindSource
 from fairagent.retrieve.bm25 import prepare_index, words_of
-from fairagent.retrieve.graph import Graph, find_graph, prepare_graph
-from fairagent.retrieve.vectors import DenseConfig
+from fairagent.retrieve.graph import graph_of, prepare_graphs
 from fairagent.settings.parts import Part, Progress
 from fairagent.site import Site
 
@@ -66,8 +65,7 @@ class ControllerConfig(Part):
         """Build the index whose terms it reads, and the graph of the engine's embeddings."""
         if site.words is None:
             prepare_index(site, progress)
-        for encoder in encoders(site.settings.engine):
-            prepare_graph(site, encoder, progress)
+        prepare_graphs(site, progress)
 
     def build(self, site: Site) -> Controller:
         """The loop."""
@@ -77,15 +75,3 @@ class ControllerConfig(Part):
         kinds = KindSource.of_collection(site.collection, graph, site.memo) if prior else None
         source = None if hasattr(site.engine, "query_vector") else words_of(site)
         return Controller(**told, tolerance=site.settings.threshold, prior=prior, source=source, kinds=kinds)
-
-
-def graph_of(site: Site) -> Graph | None:
-    """The corpus graph of the site's engine, if it has embeddings and a graph of them."""
-    found = (find_graph(site, encoder) for encoder in encoders(site.settings.engine))
-    return None if site.collection.chunks else next(filter(None, found), None)
-
-
-def encoders(part: Part) -> tuple[str, ...]:
-    """The encoders whose embeddings an engine searches by."""
-    own = (part.encoder,) if isinstance(part, DenseConfig) else ()
-    return own + tuple(name for inner in part.inner for name in encoders(inner))

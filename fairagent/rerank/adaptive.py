@@ -18,14 +18,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
 from typing import Literal, Protocol
 
 import numpy as np
 from pydantic import Field
 
 from fairagent.collection import Collection
-from fairagent.errors import BackendUnavailable, SettingsError, UsageError
+from fairagent.errors import SettingsError, UsageError
 from fairagent.exposure import dimensions_of
 from fairagent.measures import LOG2_MAX2, Discount, group_exposure, known_part, most_underexposed, parse_discount
 from fairagent.rerank.base import Pool, ordered
@@ -34,7 +33,8 @@ from fairagent.rerank.pair_scorer import PairScorer, open_pair_scorer
 from fairagent.rerank.unlabeled import counting_one, with_unknown
 from fairagent.retrieve.base import Retriever, texts_for
 from fairagent.retrieve.bm25 import engine_of
-from fairagent.settings.parts import Part
+from fairagent.retrieve.graph import graph_of, prepare_graphs
+from fairagent.settings.parts import Part, Progress
 from fairagent.site import Site
 from fairagent.types import FloatArray, Query, Ranking
 
@@ -261,6 +261,10 @@ class AdaptiveConfig(Part):
         if self.scorer:
             self._open(site)
 
+    def prepare(self, site: Site, progress: Progress) -> None:
+        """Make the corpus graph of the engine's embeddings where there is none."""
+        prepare_graphs(site, progress)
+
     def build(self, site: Site) -> AdaptiveReranker:
         """The re-ranker; SettingsError without a corpus graph, or where other re-rankers follow."""
         _check_last(site.settings.rerank)
@@ -278,14 +282,12 @@ class AdaptiveConfig(Part):
 
 
 def open_neighbours(site: Site) -> Neighbours:
-    """The corpus graph of the site's index; SettingsError where there is none."""
-    try:
-        graph: Neighbours = import_module("fairagent.retrieve.graph").open_graph(site)
-    except (ImportError, UsageError, BackendUnavailable) as error:
+    """The corpus graph of the site's engine; SettingsError where there is none."""
+    graph = graph_of(site)
+    if graph is None:
         raise SettingsError(
-            "rerank: adaptive needs a corpus graph; `fairagent index` with a dense or fused engine builds it "
-            f"(here: {error})"
-        ) from error
+            "rerank: adaptive needs a corpus graph; `fairagent index` with a dense or fused engine builds it"
+        )
     return graph
 
 

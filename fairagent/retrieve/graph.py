@@ -21,8 +21,8 @@ from fairagent.errors import BackendUnavailable, IndexMismatch
 from fairagent.retrieve.dense import DenseRetriever
 from fairagent.retrieve.encoded import mark_done, read_done
 from fairagent.retrieve.lucene.strings import IdTable, mapped
-from fairagent.retrieve.vectors import encoder, folder
-from fairagent.settings.parts import Progress
+from fairagent.retrieve.vectors import DenseConfig, encoder, folder
+from fairagent.settings.parts import Part, Progress
 from fairagent.site import Site
 
 NEIGHBOURS = 10
@@ -154,3 +154,21 @@ def find_graph(site: Site, model: str) -> Graph | None:
 
     graph: Graph = site.memo.get(("graph", place), opened)
     return graph
+
+
+def graph_of(site: Site) -> Graph | None:
+    """The corpus graph of the site's engine, if it has embeddings and a graph of them."""
+    found = (find_graph(site, encoder) for encoder in encoders(site.settings.engine))
+    return None if site.collection.chunks else next(filter(None, found), None)
+
+
+def encoders(part: Part) -> tuple[str, ...]:
+    """The encoders whose embeddings an engine searches by."""
+    own = (part.encoder,) if isinstance(part, DenseConfig) else ()
+    return own + tuple(name for inner in part.inner for name in encoders(inner))
+
+
+def prepare_graphs(site: Site, progress: Progress) -> None:
+    """Make the graphs of all embeddings that the site's engine searches by, where there are none."""
+    for name in encoders(site.settings.engine):
+        prepare_graph(site, name, progress)

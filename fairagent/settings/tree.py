@@ -188,7 +188,7 @@ class Settings(Section):
     candidates: Literal["best", "last", "union"] = "best"
     """Which lists the re-ranker sees: the last accepted one, the last one tried, or all accepted ones."""
     engine: Engine = default("engine")
-    """What searches: auto (BM25 and vector search fused, where that can be had), bm25, rm3, dense, splade, fused, ..."""
+    """What searches: auto (BM25 and vector search fused, where that can be had), bm25, rm3, dense, splade, fused ..."""
     expansion: Expansion = Expansion()
     loop: Loop = default("loop")
     """What a search does in the light of what it found: controller, fair-qr (the paper's, with `refine`), or none."""

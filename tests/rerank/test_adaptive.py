@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -17,8 +15,9 @@ from hypothesis import strategies as st
 from scripted import Engine, agent, by_letter, collection
 
 from fairagent.collection.groups import JoinedGroups
-from fairagent.errors import BackendUnavailable, DataError, IndexMismatch, SettingsError, UsageError
+from fairagent.errors import BackendUnavailable, DataError, SettingsError, UsageError
 from fairagent.measures import Uniform
+from fairagent.rerank import adaptive
 from fairagent.rerank.adaptive import (
     AdaptiveConfig,
     AdaptiveReranker,
@@ -26,7 +25,6 @@ from fairagent.rerank.adaptive import (
     PairScoring,
     Policy,
     Where,
-    open_neighbours,
 )
 from fairagent.rerank.base import Pool
 from fairagent.rerank.chain import ChainConfig
@@ -373,12 +371,9 @@ def site(engine: Any = None, groups: Any = None, **more: Any) -> Site:
 
 
 @pytest.fixture
-def graph(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """A module in the place of the real corpus graph: m1 and f9 are neighbors."""
-    module = ModuleType("fairagent.retrieve.graph")
-    module.open_graph = lambda site: Graph({"m1": ("f9",), "f9": ("m1",)})  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "fairagent.retrieve.graph", module)
-    return module
+def graph(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the place of the real corpus graph: m1 and f9 are neighbors."""
+    monkeypatch.setattr(adaptive, "graph_of", lambda site: Graph({"m1": ("f9",), "f9": ("m1",)}))
 
 
 def made_pool(site: Site) -> Pool:
@@ -461,32 +456,10 @@ def test_gar_needs_no_groups() -> None:
         AdaptiveConfig().build(bare)
 
 
-MISSING = "adaptive needs a corpus graph; `fairagent index` with a dense or fused engine builds it"
-
-
-@pytest.mark.parametrize("error", [UsageError("no embeddings"), BackendUnavailable("not built"), ImportError("gone")])
-def test_no_graph(error: Exception, graph: ModuleType) -> None:
-    def fails(site: Site) -> Any:
-        raise error
-
-    graph.open_graph = fails  # type: ignore[attr-defined]
-    with pytest.raises(SettingsError, match=rf"{MISSING} \(here: (no embeddings|not built|gone)\)"):
-        open_neighbours(site())
-
-
-def test_no_module_for_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "fairagent.retrieve.graph", None)
-    with pytest.raises(SettingsError, match=MISSING):
+def test_without_a_graph_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(adaptive, "graph_of", lambda site: None)
+    with pytest.raises(SettingsError, match="adaptive needs a corpus graph; `fairagent index` with a dense or fused"):
         AdaptiveConfig().build(site())
-
-
-def test_the_graph_of_another_index_is_told_as_such(graph: ModuleType) -> None:
-    def fails(site: Site) -> Any:
-        raise IndexMismatch("of other documents")
-
-    graph.open_graph = fails  # type: ignore[attr-defined]
-    with pytest.raises(IndexMismatch, match="of other documents"):
-        open_neighbours(site())
 
 
 @pytest.mark.usefixtures("graph")

@@ -1,0 +1,139 @@
+"""The groups' evidence through the engine at hand: as vectors, as weighted terms, or as queries of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from fairagent.loop.evidence import Channel, Learned, averaged, by_queries, by_terms, by_vectors
+from fairagent.loop.sources import Told
+from fairagent.measures.scale import min_max
+from fairagent.retrieve.base import Retriever
+from fairagent.retrieve.dense import VectorEngine
+from fairagent.retrieve.encoder import Embeddings
+from fairagent.retrieve.fused import FusedRetriever
+from fairagent.retrieve.relevance_model import TermSource, share_out
+from fairagent.types import FloatArray, Query, Ranking
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Mix:
+    """Query and evidence as scores of the candidates: `channels` are refined, `fixed` (n,) is not.
+
+    `has` (g,) is 1 for the groups that have evidence.
+    """
+
+    channels: tuple[Channel, ...]
+    fixed: FloatArray
+    has: FloatArray
+
+    def scores(self, added: FloatArray, weights: FloatArray) -> FloatArray:
+        """The refined scores (n,) under the groups' `weights` (g,), with what is `added` (n,) to them."""
+        return self.fixed + added + sum(channel.scores(weights) for channel in self.channels)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Mixer:
+    """Mixes evidence into a query, `beta` being its share; `source` tells terms for engines without vectors.
+
+    What a model has said of a group takes the place of what its documents have in common, or with `feedback` stands
+    beside it.
+    """
+
+    beta: float
+    source: TermSource | None = None
+    feedback: bool = True
+
+    def able(self, engine: Retriever) -> bool:
+        """Whether this engine's scores can be refined."""
+        return self.source is not None or isinstance(engine, VectorEngine)
+
+    def mix(
+        self,
+        engine: Retriever,
+        retrieve: Callable[[Query], Ranking],
+        query: Query,
+        found: Ranking,
+        learned: Sequence[Learned],
+        told: Sequence[Sequence[Told]] = (),
+    ) -> Mix:
+        """What the evidence says of the candidates `found`; `told` are a model's words, for each source of them."""
+        has = np.array([bool(one) or any(part[place] for part in told) for place, one in enumerate(learned)])
+        channels, fixed = self._channels(engine, retrieve, query, found, learned, told)
+        return Mix(tuple(channels), fixed, has.astype(np.float64))
+
+    def _channels(
+        self,
+        engine: Retriever,
+        retrieve: Callable[[Query], Ranking],
+        query: Query,
+        found: Ranking,
+        learned: Sequence[Learned],
+        told: Sequence[Sequence[Told]],
+    ) -> tuple[list[Channel], FloatArray]:
+        nothing = np.zeros(len(found))
+
+        def dense(one: VectorEngine, weight: float = 1.0) -> Channel:
+            own = one.query_vector(query)
+            said = [_vectors(one, part, len(own)) for part in told]
+            return by_vectors(one.vectors(found.ids), own, learned, self.beta, weight, said, self.feedback)
+
+        if isinstance(engine, FusedRetriever):
+            vectors = {number: one for number, one in enumerate(engine.engines) if isinstance(one, VectorEngine)}
+            if vectors:
+                parts = _parts(engine, query, found)
+                fixed = np.delete(parts, list(vectors), axis=1).sum(axis=1)
+                return [dense(one, engine.weights[number]) for number, one in vectors.items()], fixed
+        if isinstance(engine, VectorEngine):
+            return [dense(engine)], nothing
+        if self.source is None:
+            return [], found.scores
+        if isinstance(engine, TermSource):
+            documents = len(engine) if hasattr(engine, "__len__") else len(found)
+            channel = by_terms(self.source, found.ids, found.scores, query, learned, self.beta, documents)
+            said = [self._rows(part, lambda asked: engine.score(asked, found.ids), found, query) for part in told]
+        else:
+            channel = by_queries(retrieve, self.source, found, query, learned, self.beta)
+            said = [self._rows(part, lambda asked: _retrieved(retrieve, asked, found), found, query) for part in told]
+        return [channel.with_evidence(averaged(channel.evidence.T, said, self.feedback).T)], nothing
+
+    def _rows(
+        self, told: Sequence[Told], score: Callable[[Query], FloatArray], found: Ranking, query: Query
+    ) -> FloatArray:
+        """The candidates' scores for what is told of each group, as a query of its weighted words, (g, n)."""
+        assert self.source is not None
+        rows = np.zeros((len(told), len(found)))
+        for place, one in enumerate(told):
+            # Without stop words, which would take their share of the weight and find nothing.
+            known = [(term.text, term.weight) for term in one.terms if self.source.analyze(term.text)]
+            if known:
+                rows[place] = score(Query("", query.id, share_out(known, 1.0)))
+        return rows
+
+
+def _parts(engine: FusedRetriever, query: Query, found: Ranking) -> FloatArray:
+    """What each engine gives the candidates, (n, engines); 0 for those that no list has."""
+    parts = engine.parts(query)
+    row = {id: number for number, id in enumerate(parts.ids)}
+    scores = np.zeros((len(found), parts.scores.shape[1]))
+    known = [place for place, id in enumerate(found.ids) if id in row]
+    scores[known] = parts.scores[[row[found.ids[place]] for place in known]]
+    return scores
+
+
+def _vectors(engine: VectorEngine, told: Sequence[Told], size: int) -> Embeddings:
+    """What is told of each group as a vector of length 1, (g, size); zeros where nothing is."""
+    rows = np.zeros((len(told), size), dtype=np.float32)
+    for place, one in enumerate(told):
+        if one:
+            vector = engine.query_vector(Query(one.text))
+            rows[place] = vector / max(float(np.linalg.norm(vector)), 1e-9)
+    return rows
+
+
+def _retrieved(retrieve: Callable[[Query], Ranking], asked: Query, found: Ranking) -> FloatArray:
+    ranking = retrieve(asked)
+    scores = dict(zip(ranking.ids, min_max(ranking.scores).tolist(), strict=True))
+    return np.array([scores.get(id, 0.0) for id in found.ids])

@@ -1,0 +1,176 @@
+"""Evidence that a language model gives: words, or a passage, for every group that lacks exposure, in one call.
+
+After Fair Generative Query Expansion (FGQE; Jaenich, McDonald and Ounis, ECIR 2025), which finds that a text written
+without examples serves best. Its four prompting strategies are not told in what is public; ours are words or a passage,
+each without examples or, with `prompts: few-shot`, with some.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeVar
+
+from fairagent.errors import BudgetExceeded, FatalModelError, ModelError
+from fairagent.llm import Model, ModelRequest, Reply, ask
+from fairagent.llm.clean import query_shown, visible
+from fairagent.loop.lack import Lack
+from fairagent.prompts import Prompts
+from fairagent.prompts.calls import STAND_IN, Calls, Case
+from fairagent.refine.keywords import sift
+from fairagent.types import Term
+
+Asked = Literal["llm", "grounded", "passage"]
+R = TypeVar("R", bound=Reply)
+KEYWORDS, PASSAGES = "group_keywords", "group_passages"
+MOST_GROUPS = {"llm": 12, "grounded": 12, "passage": 5}
+"""How many groups one call is about, those that lack most: their answers fit into 400 tokens."""
+SHOWN_WORDS = 15
+"""Words of a group's documents that the model is shown."""
+LONGEST_PASSAGE = 1000
+"""Characters of a passage that are used."""
+
+_WORD = re.compile(r"\w+")
+
+
+class NumberedKeywords(Reply):
+    """The words for one group, by its number in the call."""
+
+    number: int
+    keywords: list[str]
+
+
+class GroupKeywords(Reply):
+    """The reply of `group_keywords`."""
+
+    groups: list[NumberedKeywords]
+
+
+class NumberedPassage(Reply):
+    """The passage for one group, by its number in the call."""
+
+    number: int
+    passage: str
+
+
+class GroupPassages(Reply):
+    """The reply of `group_passages`."""
+
+    passages: list[NumberedPassage]
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a model says of one group: a `text` for encoders, the same as `terms` that weigh 1 together; "" nothing."""
+
+    text: str = ""
+    terms: tuple[Term, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.text)
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a model says of all groups: for each source one `Told` a group; `notes` and `refused` go into the trace."""
+
+    told: tuple[tuple[Told, ...], ...] = ()
+    notes: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Asks `model`, each of the `kinds` of evidence in one call.
+
+    Where a call fails, or its budget is used up, the groups keep what their documents say, and a note tells why.
+    """
+
+    kinds: tuple[Asked, ...]
+    model: Model
+    prompts: Prompts
+
+    def ask(self, query: str, lacks: Sequence[Lack], words: Mapping[int, Sequence[str]], groups: int) -> Said:
+        """What the model says of the `lacks`, of `groups` in all; `words` are the group's own, by its place.
+
+        Raises FatalModelError.
+        """
+        told: list[tuple[Told, ...]] = []
+        notes: list[str] = []
+        refused: list[str] = []
+        for kind in self.kinds:
+            some = lacks[: MOST_GROUPS[kind]]
+            found = [Told()] * groups
+            try:
+                for number, one, bad in self._answers(kind, query, some, words):
+                    if 1 <= number <= len(some) and one and not found[some[number - 1].place]:
+                        found[some[number - 1].place] = one
+                        notes.append(f"{some[number - 1].group}: {one.text}")
+                    refused += bad
+            except FatalModelError:
+                raise
+            except (ModelError, BudgetExceeded) as error:
+                notes.append(f"{kind}: the model gives no evidence, the groups' documents alone count: {error}")
+            told.append(tuple(found))
+        return Said(tuple(told), tuple(notes), tuple(refused))
+
+    def _answers(
+        self, kind: Asked, query: str, lacks: Sequence[Lack], words: Mapping[int, Sequence[str]]
+    ) -> Iterator[tuple[int, Told, tuple[str, ...]]]:
+        """For each group its number, what is told of it, and what of that was refused."""
+        if not lacks:
+            return
+        shown = [self._shown(number, lack, kind, words) for number, lack in enumerate(lacks, start=1)]
+        if kind == "passage":
+            for one in self._reply(PASSAGES, GroupPassages, query, shown).passages:
+                text = " ".join(visible(one.passage).split())[:LONGEST_PASSAGE]
+                yield one.number, Told(text, as_terms(_WORD.findall(text))), ()
+            return
+        grounded = {"grounded": True} if kind == "grounded" else {}
+        for answer in self._reply(KEYWORDS, GroupKeywords, query, shown, **grounded).groups:
+            sifted = sift(answer.keywords, query, ())
+            text = f"{query} {', '.join(sifted.kept)}" if sifted.kept else ""
+            yield answer.number, Told(text, as_terms(sifted.kept)), sifted.refused
+
+    def _reply(
+        self, template: str, reply: type[R], query: str, shown: list[dict[str, object]], **more: object
+    ) -> R:
+        messages = self.prompts.render(template, query=query_shown(query), groups=shown, **more)
+        found, _ = ask(self.model, ModelRequest(messages, max_tokens=self.prompts[template].head.max_tokens), reply)
+        return found
+
+    def _shown(
+        self, number: int, lack: Lack, kind: Asked, words: Mapping[int, Sequence[str]]
+    ) -> dict[str, object]:
+        group: dict[str, object] = {
+            "number": number,
+            "dimension": visible(lack.group.dimension),
+            "group": visible(lack.group.label),
+        }
+        if kind == "grounded":
+            group["words_of_its_documents"] = [visible(word) for word in words.get(lack.place, ())][:SHOWN_WORDS]
+        return group
+
+
+def as_terms(words: Iterable[str]) -> tuple[Term, ...]:
+    """Words and names as weighted terms that weigh 1 together, each by how often it comes.
+
+    >>> [(term.text, term.weight) for term in as_terms(["Judge", "judge", "courts", "judge"])]
+    [('judge', 0.75), ('courts', 0.25)]
+    """
+    counts = Counter(word.casefold() for word in words)
+    return tuple(Term(word, count / counts.total()) for word, count in counts.items())
+
+
+def worst_case(kinds: Iterable[Asked], case: Case) -> Iterator[Calls]:
+    """A call for each query and kind, about as many groups as one call may be."""
+    dimension, label = case.group
+    for kind in kinds:
+        group: dict[str, object] = {"number": 10, "dimension": dimension, "group": label}
+        if kind == "grounded":
+            group["words_of_its_documents"] = [STAND_IN] * SHOWN_WORDS
+        more = {"grounded": True} if kind == "grounded" else {}
+        template = PASSAGES if kind == "passage" else KEYWORDS
+        yield case.calls(template, groups=[group] * MOST_GROUPS[kind], **more)
