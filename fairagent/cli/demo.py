@@ -22,7 +22,7 @@ def demo(
     No key is needed. Every run makes up the same collection: people who never lived, to show how fairagent works.
     Nothing measured on it is a finding about the world.
     """
-    from fairagent.cli.indexing import ensure_index
+    from fairagent.cli.indexing import ensure_indexes
     from fairagent.cli.systems import compare, rows_record, systems_table
     from fairagent.collection.demo import write_demo
     from fairagent.evaluate.topics import judged_topics, standard_measures
@@ -35,7 +35,7 @@ def demo(
     n = settings.n
     file = write_demo(folder, people=people)
     site = open_site(file, folder / "index", settings)
-    collection, indexed = site.collection, ensure_index(site)
+    collection, indexed = site.collection, ensure_indexes(site)
     rows = list(compare(site))
     if as_json:
         measures = [str(measure) for measure in standard_measures(n)]
@@ -45,8 +45,8 @@ def demo(
 
     agent = build(site)
     topics = list(collection.topics.values())
-    # Refinements that do not help are discarded; the story of one that did says more.
-    helped = (one for one in map(agent.search, topics) if any(step.aim and step.accepted for step in one.trace.steps))
+    # Steps that do not help are discarded; the story of one that did says more.
+    helped = (one for one in map(agent.search, topics) if any(step.weights and step.accepted for step in one.trace.steps))
     result = next(helped, None) or agent.search(topics[0])
     out = console()
     out.print(f"{indexed.manifest.documents:,} documents about people who never lived, {len(collection.topics)} topics")
@@ -60,7 +60,7 @@ def demo(
         judged = judged_topics(collection, dimension)
         if left_out := [*judged.without_relevant, *judged.without_label]:
             out.print(f"Not judged for {dimension}, since no relevant document has a label: {', '.join(left_out)}")
-    out.print(f"\nHow the agent ({settings.rerank} re-ranking) went about {result.query.text!r}\n", style="bold")
+    out.print(f"\nHow the agent went about {result.query.text!r}\n", style="bold")
     out.print(story(result.trace))
     answered = agent.answer(result.query)
     out.print("\nIts answer, in sentences of the first documents, and the groups of these\n", style="bold")

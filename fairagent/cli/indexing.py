@@ -7,7 +7,7 @@ from pathlib import Path
 from time import perf_counter
 
 from fairagent.cli.terminal import progress_bar, told
-from fairagent.pipeline import parts_of
+from fairagent.pipeline import parts_of, settled
 from fairagent.retrieve.lucene import Manifest, build_index
 from fairagent.retrieve.lucene.index import MANIFEST
 from fairagent.site import Site
@@ -54,6 +54,7 @@ def ensure_indexes(site: Site, force: bool = False) -> Indexed:
     Raises what they find wrong: IndexMismatch where e.g. embeddings were made from something else, BackendUnavailable
     where a model is missing.
     """
+    site = settled(site, preparing=True)
     indexed, parts = ensure_index(site, force), parts_of(site.settings)
     for part in parts:
         part.check(site)

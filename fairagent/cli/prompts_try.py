@@ -147,9 +147,9 @@ def _trial(
             return ExampleTrial(prompts, id, query)
         return ReadingTrial(prompts, id, retriever, query, documents, answer)
     part = refining_part(id, site.settings)
-    check_groups(with_settings(site, resolve(site.settings, {"refine": part})))
+    check_groups(with_settings(site, resolve(site.settings, {"loop": "fair-qr", "refine": part})))
     # The trial puts a refiner of its own into the loop.
-    agent = build(with_settings(site, resolve(site.settings, {"refine": "none"})))
+    agent = build(with_settings(site, resolve(site.settings, {"loop": "none"})))
     return RefiningTrial(agent, part, replace(site, engine=agent.retriever), query, aim)
 
 

@@ -1,4 +1,4 @@
-"""Systems side by side on the topics of a collection: the plain engine, and the agent with each re-ranker."""
+"""Systems side by side on the topics of a collection: engines alone, the paper's loop, and the agent."""
 
 from __future__ import annotations
 
@@ -14,11 +14,17 @@ from rich.text import Text
 from fairagent.agent import FairAgent
 from fairagent.cli.terminal import progress_bar
 from fairagent.evaluate.topics import mean_over_topics, standard_measures
-from fairagent.pipeline import build, engine_alone, resolve, with_settings
+from fairagent.pipeline import build, resolve, with_settings
 from fairagent.site import Site
 from fairagent.types import Ranking
 
-RERANKERS = ("original", "fused", "exposure")
+SYSTEMS: dict[str, dict[str, Any]] = {
+    "BM25": {"profile": "engine"},
+    "BM25 + vectors": {"profile": "engine", "engine": "fused"},
+    "FAIR-QR, no model": {"profile": "fair-qr", "refine": {"kind": "feedback", "weight": 1}},
+    "agent": {},
+}
+"""What is compared; engines that cannot be had here are left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +51,11 @@ def compare(site: Site) -> Iterator[Row]:
 
     Java compiles what it runs often, so the agent goes over all topics once before anything is timed.
     """
-    _run("warming up", build(site))
-    yield _run("BM25", engine_alone(site))
-    for kind in RERANKERS:
-        yield _run(f"agent, {kind}", build(with_settings(site, resolve(site.settings, {"rerank": kind}))))
+    agent = build(site)
+    _run("warming up", agent)
+    for name, told in SYSTEMS.items():
+        if told.get("engine") != "fused" or agent.settings.engine.kind == "fused":
+            yield _run(name, build(with_settings(site, resolve(site.settings, told))))
 
 
 def systems_table(rows: Sequence[Row], n: int) -> Table:
