@@ -12,9 +12,10 @@ from fairagent.collection import Collection
 from fairagent.errors import UsageError
 from fairagent.exposure import ExposureMeter
 from fairagent.found import Found, engine_notes
-from fairagent.loop.base import Loop, Looped, Search
-from fairagent.loop.controller import finite_gap, first_of
+from fairagent.loop.base import Loop, Looped, Search, within
+from fairagent.loop.controller import first_of
 from fairagent.loop.fair_qr import measured
+from fairagent.loop.state import finite_gap
 from fairagent.query import as_query
 from fairagent.rerank.base import Pool, Reranker
 from fairagent.rerank.exposure import stricter
@@ -88,7 +89,7 @@ class FairAgent:
             looped = Looped(select(self.settings.candidates, begun), begun, "", meter)
         pool = replace(search.pool(looped.candidates, looped.meter, looped.unit), n=length)
         ranking, notes = self._guarded(pool, looped)
-        notes += engine_notes(self.retriever)
+        notes += engine_notes(self.retriever, asked)
         clocks = (started, engine_started)
         return Found(
             asked, ranking, looped.steps, looped.stopped, looped.meter, self.retriever, self.settings, notes, *clocks
@@ -102,7 +103,7 @@ class FairAgent:
         ranking, meter = self._serve(pool), looped.meter
         if looped.worse is None or not len(ranking):
             return ranking, ()
-        own = first_of(looped.steps).top(pool.n)
+        own = within(first_of(looped.steps), looped.candidates).top(pool.n)
         most = finite_gap(meter.measure(own)) + looped.worse
         if finite_gap(meter.measure(ranking)) <= most:
             return ranking, ()

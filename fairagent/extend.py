@@ -9,6 +9,7 @@ from fairagent.filter.base import Filter
 from fairagent.generate.base import Generator
 from fairagent.llm import Message, Model, ModelReply, ModelRequest
 from fairagent.llm.ledger import counted, in_threads, ledger
+from fairagent.loop.base import Loop, Looped, Search
 from fairagent.measures import min_max
 from fairagent.prompts import Prompts
 from fairagent.prompts.calls import Calls, Case
@@ -31,6 +32,7 @@ from fairagent.types import (
     Query,
     Ranking,
     Refinement,
+    Step,
     Term,
     Topic,
     Usage,
@@ -52,6 +54,8 @@ __all__ = [
     "Filtered",
     "Generator",
     "Group",
+    "Loop",
+    "Looped",
     "Message",
     "Model",
     "ModelReply",
@@ -69,7 +73,9 @@ __all__ = [
     "Refiner",
     "Reranker",
     "Retriever",
+    "Search",
     "Site",
+    "Step",
     "Term",
     "TermSource",
     "TextSource",

@@ -8,6 +8,7 @@ from time import perf_counter
 from fairagent.exposure import ExposureMeter, total_gap
 from fairagent.retrieve.base import Retriever, TextSource
 from fairagent.retrieve.clock import engine_seconds
+from fairagent.retrieve.fused import FusedRetriever
 from fairagent.settings import Settings
 from fairagent.types import Draw, Hit, Query, Ranking, SearchResult, Step, Trace, Usage
 
@@ -56,9 +57,9 @@ class Found:
         return SearchResult(self.query, served, hits, trace)
 
 
-def engine_notes(engine: Retriever) -> tuple[str, ...]:
-    """What is to be known about the engine: which of several failed."""
-    failures: dict[str, str] = getattr(engine, "failures", {})
+def engine_notes(engine: Retriever, query: Query) -> tuple[str, ...]:
+    """What is to be known about the engine: which of several failed at `query`."""
+    failures = engine.failures(query) if isinstance(engine, FusedRetriever) else {}
     return tuple(f"engine {name} failed, the others serve: {error}" for name, error in failures.items())
 
 

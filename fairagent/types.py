@@ -189,7 +189,8 @@ class Step:
     that a refiner wrote for. `added` are its new keywords, `dropped` those that do not occur in the index, `refused` is
     that of its refinement. A controller's step has the groups' `weights` instead, and the `reason` why it was not
     accepted; its `ranking` is what would have been served. Else `ranking` is the deep list. `gap` is the sum of the
-    dimensions' divergences at the cut-off.
+    dimensions' divergences at the cut-off. Of an action of the loop `source` is the name, `why` says why it was chosen,
+    and `notes` what it did.
     """
 
     source: str
@@ -205,6 +206,8 @@ class Step:
     refused: tuple[str, ...] = ()
     weights: tuple[tuple[Group, float], ...] = ()
     reason: str = ""
+    why: str = ""
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,9 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from fairagent.retrieve import auto
+
+INSTALLED = auto.encoder_installed
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 
 # The same examples on every machine, however slow it is, and nothing left in the working folder.
@@ -27,14 +30,19 @@ def shared() -> Path:
     return SHARED
 
 
-@pytest.fixture(autouse=True)
-def without_the_encoder(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The default engine is BM25 alone, as where the packaged encoder is not installed: it takes seconds to load.
+@pytest.fixture(scope="session", autouse=True)
+def without_the_encoder() -> Iterator[None]:
+    """The default engine is BM25 alone, as where the packaged encoder is not installed: it takes seconds to load."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(auto, "encoder_installed", lambda: False)
+        yield
 
-    Tests marked `encoder` have it.
-    """
-    if "encoder" not in request.keywords:
-        monkeypatch.setattr("fairagent.retrieve.auto.encoder_installed", lambda: False)
+
+@pytest.fixture(autouse=True)
+def with_the_encoder(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests marked `encoder` have it."""
+    if "encoder" in request.keywords:
+        monkeypatch.setattr(auto, "encoder_installed", INSTALLED)
 
 
 @pytest.fixture

@@ -111,12 +111,15 @@ def agent(
     reranker: Callable[[Any], Reranker | None] = OriginalReranker,
     **settings: Any,
 ) -> FairAgent:
-    """The real agent on the scripted parts; unless told otherwise: 4 ranks that weigh the same, half of them each.
+    """The real agent on the scripted parts, in FAIR-QR's loop; unless told otherwise: 4 ranks that weigh the same, half
+    of them each.
 
     As in a pipeline, there is no loop without a refiner, and none with settings that have none.
     """
     if groups is None:
         groups = by_letter(sorted({id for found in engine.lists.values() for id in found} | {"f0", "m0"}))
-    chosen = Settings(**({"n": 4, "depth": 100, "target": "uniform", "discount": "uniform"} | settings))
-    loop = FairQR(refiner, chosen.iterations, chosen.threshold, chosen.candidates) if chosen.loops else None
+    plain = {"n": 4, "depth": 100, "target": "uniform", "discount": "uniform"}
+    chosen = Settings(**(plain | ({} if "profile" in settings else {"loop": "fair-qr"}) | settings))
+    looping = refiner is not None and chosen.loops
+    loop = FairQR(refiner, chosen.iterations, chosen.threshold, chosen.candidates) if looping else None
     return FairAgent(collection(groups, population), engine, loop, reranker(engine), chosen)

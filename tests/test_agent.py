@@ -21,11 +21,22 @@ from fairagent.agent import FairAgent
 from fairagent.collection import GroupTable, TopicGroups
 from fairagent.collection.build import TableBuffer
 from fairagent.errors import DataError, FatalModelError
+from fairagent.loop.base import Looped, Search
+from fairagent.rerank.chain import ChainReranker
+from fairagent.rerank.exposure import ExposureReranker
 from fairagent.retrieve import clock as engine_clock
 from fairagent.retrieve.clock import engine_time
 from fairagent.retrieve.relevance_model import Postings
 from fairagent.settings import Settings
 from fairagent.types import Document, FloatArray, Group, Query, Term, Topic, Usage
+
+
+class Cut:
+    """A re-ranker that leaves the order, and cuts the list."""
+
+    def rerank(self, pool: Any) -> Any:
+        return pool.ranking.top(pool.n)
+
 
 SKEWED = {"q": "m1 m2 m3 m4 f1 f2"}
 
@@ -485,8 +496,82 @@ def test_topic_words_can_be_left_out() -> None:
 
 def test_an_estimated_target_comes_from_the_list_of_the_topic_words() -> None:
     engine = Words({"q": "m1 m2 m3 m4", "q law": "f1 f2 m1"})  # weights 1, 1/2, 0
-    result = agent(engine, Proposals(""), target="estimated", iterations=0).search("q")
+    result = agent(engine, Proposals(""), target="estimated", iterations=0, expansion={"documents": 50}).search("q")
     assert result.trace.exposures[0].target.tolist() == [1.0, 0.0]
+
+
+# --- what is served is not less fair than the engine's own list -------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class Candidates:
+    """A loop that has these candidates, and allows the served list to be less fair by `worse`."""
+
+    ids: str
+    worse: float | None = 0.01
+
+    def run(self, search: Search) -> Looped:
+        found = ranking(self.ids.split())
+        return Looped(found, search.steps, "done", search.meter, worse=self.worse)
+
+
+def guarded(own: str, loop: Candidates, reranker: Any, **settings: Any) -> Any:
+    made = agent(Engine({"q": own}), None, reranker=lambda engine: reranker, groups=GUARDED, **settings)
+    return dataclasses.replace(made, loop=loop).search("q")
+
+
+GUARDED = by_letter([f"{letter}{number}" for letter in "fmu" for number in range(1, 7)])
+FIRST = Candidates("m1 m2 f1 m3 m4 f2")
+STRICTER = ("less fair than the engine's own list at first: exposure was given more weight",)
+OWN = ("nothing fairer than the engine's own list was found: it is served",)
+
+
+def test_the_engines_list_is_served_where_nothing_fairer_was_found() -> None:
+    for reranker in (None, Cut()):
+        result = guarded("m1 f1 m2 f2 m3", FIRST, reranker)
+        assert (result.ranking.ids, result.trace.notes) == (("m1", "f1", "m2", "f2"), OWN)
+        # What the trace says at its end is about the list that is served.
+        assert result.trace.gap == 0
+        assert [hit.id for hit in result.hits] == ["m1", "f1", "m2", "f2"]
+
+
+def test_exposure_is_given_more_weight_first() -> None:
+    # Without fairness it serves three men and a woman; a stricter one two of each.
+    for reranker in (ExposureReranker(fairness=0.0), ChainReranker((Cut(), ExposureReranker(fairness=0.0)))):
+        result = guarded("m1 f1 m2 f2 m3", FIRST, reranker)
+        assert {id[0] for id in result.ranking.ids} == {"m", "f"}
+        assert (result.trace.gap, result.trace.notes) == (0, STRICTER)
+    # Where that does not help either, since there are no women, it is the engine's list.
+    none = guarded("m1 f1 m2 f2 m3", Candidates("m1 m2 m3 m4"), ExposureReranker(fairness=0.0))
+    assert (none.ranking.ids, none.trace.notes) == (("m1", "f1", "m2", "f2"), OWN)
+
+
+def test_a_list_that_is_as_fair_is_served_without_a_word() -> None:
+    for own in ("m1 m2 m3 m4", "m1 m2 m3 f1"):
+        served = guarded(own, Candidates("m5 f2 m6 m4 m3"), Cut())
+        assert (served.ranking.ids, served.trace.notes) == (("m5", "f2", "m6", "m4"), ())
+
+
+def test_by_how_much_it_may_be_less_fair() -> None:
+    # Own: one woman of four, KL .1308; served: none, ln 2 = .6931. The difference is .5623.
+    for worse, ids in (
+        (0.56, ("m1", "m2", "m3", "f1")),
+        (0.57, ("m1", "m2", "m3", "m4")),
+        (None, ("m1", "m2", "m3", "m4")),
+    ):
+        served = guarded("m1 m2 m3 f1", Candidates("m1 m2 m3 m4 f1", worse), Cut())
+        assert (served.ranking.ids, served.trace.notes) == (ids, OWN if ids[3] == "f1" else ()), worse
+
+
+def test_a_list_without_a_label_is_less_fair_than_any() -> None:
+    assert guarded("m1 m2 m3 m4", Candidates("u1 u2 u3 u4"), Cut()).trace.notes == OWN
+    # And where the engine's own shows none, whatever there is may be served.
+    assert guarded("u1 u2 u3 u4", FIRST, Cut()).trace.notes == ()
+
+
+def test_nothing_found_is_no_less_fair() -> None:
+    result = guarded("m1 f1", Candidates(""), Cut())
+    assert (result.ranking.ids, result.trace.notes) == ((), ())
 
 
 # --- engines that break the contract ----------------------------------------------------------------------------

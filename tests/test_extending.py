@@ -174,6 +174,7 @@ def test_the_refiner_asks_and_the_loop_goes_on(parts: None, collection: Collecti
         agent = open_agent(
             collection,
             engine="overlap",
+            loop="fair-qr",
             refine={"kind": "namer", "weight": 1.5},
             rerank="none",
             target="uniform",

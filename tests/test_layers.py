@@ -36,6 +36,7 @@ FLOW = [
     "candidates",
     "found",
     "filter",
+    "loop",
     "debias",
     "generate",
     "attribute",

@@ -14,6 +14,8 @@ from fairagent import load_collection, open_agent
 from fairagent.agent import FairAgent
 from fairagent.collection import Collection
 from fairagent.errors import BackendUnavailable, DataError, SettingsError, UsageError
+from fairagent.loop.controller import Controller
+from fairagent.loop.fair_qr import FairQR
 from fairagent.pipeline import (
     build,
     build_answerer,
@@ -29,6 +31,7 @@ from fairagent.rerank import cross_encoder
 from fairagent.rerank.base import Pool
 from fairagent.rerank.chain import ChainReranker
 from fairagent.rerank.exposure import ExposureReranker
+from fairagent.rerank.graph import GraphReranker
 from fairagent.rerank.mmr import MMRReranker
 from fairagent.rerank.relevance import FusedReranker, OriginalReranker
 from fairagent.retrieve import vectors
@@ -55,6 +58,7 @@ RERANKERS: dict[str, dict[str, Any]] = {
     "original": {},
     "fused": {"refined": 0.3},
     "exposure": {"fairness": 1},
+    "graph": {"k": 3},
     "mmr": {"by": "embeddings"},
     "fa-star-ir": {"group": {"gender": "female"}},
     "deltr": {"iterations": 5},
@@ -67,7 +71,7 @@ RERANKERS: dict[str, dict[str, Any]] = {
 """Every kind of re-ranker, with something that it is told."""
 ELSEWHERE = {"adaptive", "representative"}
 """Those that need more than this collection has, and are served in tests of their own."""
-BLIND = ("original", "fused", "cross-encoder", "plackett-luce", "none")
+BLIND = ("original", "fused", "graph", "cross-encoder", "plackett-luce", "none")
 """Those that look at no groups, whatever they are told."""
 
 
@@ -105,7 +109,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         told: list[tuple[str, int]] = []
         site.settings.engine.prepare(site, lambda what, done: told.append((what, done)))
         assert {("indexing words", 40), ("embedding words", 40)} <= set(told)
-        bare = open_site(folder / "bare.yaml", folder / "bare", Settings())
+        bare = open_site(folder / "bare.yaml", folder / "bare", Settings(engine="bm25"))
         bare.settings.engine.prepare(bare, lambda what, done: None)
         yield folder
 
@@ -199,7 +203,7 @@ def test_what_the_engine_profile_serves_is_the_engines_list(opened: Callable[...
     expected = agent.retriever.search(Query(QUERY), 6)
     found = agent.search(QUERY).ranking
     assert (found.ids, found.scores.tolist()) == (expected.ids, expected.scores.tolist())
-    assert (agent.refiner, agent.reranker) == (None, None)
+    assert (agent.loop, agent.reranker) == (None, None)
 
 
 def test_a_chain_is_what_its_parts_give(opened: Callable[..., Any]) -> None:
@@ -253,15 +257,25 @@ def test_parts_are_made_as_the_settings_say(made: Path, collection: Collection) 
 
     agent = build(site())
     engine = agent.retriever
+    # The default engine, where the packaged encoder is not installed; it has no embeddings to smooth scores over.
     assert isinstance(engine, LuceneRetriever)
-    assert agent.refiner == FeedbackRefiner(engine)
-    assert agent.reranker == ExposureReranker()
-    agent = build(site(refine={"documents": 1, "terms": 2, "weight": 3}, rerank={"fairness": 2}, discount="uniform"))
-    assert agent.refiner == FeedbackRefiner(agent.retriever, 1, 2, 3.0)  # type: ignore[arg-type]
+    assert isinstance(agent.loop, Controller)
+    assert agent.reranker == ChainReranker((GraphReranker(None), ExposureReranker()))
+    told: dict[str, Any] = {"documents": 1, "terms": 2, "weight": 3}
+    agent = build(site(loop="fair-qr", refine=told, rerank={"fairness": 2}, discount="uniform", iterations=2))
+    assert agent.loop == FairQR(FeedbackRefiner(agent.retriever, 1, 2, 3.0), 2)  # type: ignore[arg-type]
     assert isinstance(agent.reranker, ExposureReranker)
     assert (agent.reranker.fairness, str(agent.reranker.discount)) == (2.0, "uniform")
-    assert build(site(refine="none")).refiner is None
-    assert build(site(iterations=0)).refiner is None
+    told = {"kind": "fair-qr", "rerank_depth": 20}
+    agent = build(site(loop=told, threshold=0.1, candidates="union"))
+    assert agent.loop == FairQR(FeedbackRefiner(agent.retriever), 5, 0.1, "union", 20)  # type: ignore[arg-type]
+    assert build(site(loop="none")).loop is None
+    assert build(site(loop="fair-qr", refine="none")).loop is None
+    assert build(site(loop="fair-qr", iterations=0)).loop is None
+    assert isinstance(build(site(refine="none", iterations=0)).loop, Controller)
+    vectors = build(site(engine="dense"))
+    assert isinstance(vectors.reranker, ChainReranker)
+    assert vectors.reranker.rerankers[0] == GraphReranker(vectors.retriever)  # type: ignore[arg-type]
     assert build(site(rerank="none")).reranker is None
     agent = build(site(rerank="original"))
     assert agent.reranker == OriginalReranker(agent.retriever)
@@ -272,23 +286,28 @@ def test_parts_are_made_as_the_settings_say(made: Path, collection: Collection) 
     assert reranker.relevance == 0.2
 
 
+def refiner_of(agent: FairAgent) -> FeedbackRefiner:
+    """The refiner of an agent in FAIR-QR's loop, which learns from documents."""
+    assert isinstance(agent.loop, FairQR)
+    assert isinstance(agent.loop.refiner, FeedbackRefiner)
+    return agent.loop.refiner
+
+
 def test_an_index_is_opened_once_however_many_parts_read_it(made: Path, collection: Collection) -> None:
-    site = open_site(collection, made / "index", Settings(rerank="mmr"))
+    site = open_site(collection, made / "index", Settings(loop="fair-qr", rerank="mmr"))
     agent = build(site)
-    assert isinstance(agent.refiner, FeedbackRefiner)
-    assert agent.refiner.source is agent.retriever
+    assert refiner_of(agent).source is agent.retriever
     assert isinstance(agent.reranker, MMRReranker)
     assert agent.reranker.similarity.source is agent.retriever  # type: ignore[attr-defined]
     assert build(with_settings(site, Settings(rerank="fused"))).retriever is agent.retriever
-    assert build(with_settings(site, Settings(engine={"k1": 2}))).retriever is not agent.retriever
+    assert build(with_settings(site, Settings(engine={"kind": "bm25", "k1": 2}))).retriever is not agent.retriever
     close_all(site.memo)
 
 
 def test_words_come_from_the_index_where_the_engine_has_none(made: Path, collection: Collection) -> None:
-    site = open_site(collection, made / "index", Settings(engine="dense", rerank="mmr"))
+    site = open_site(collection, made / "index", Settings(engine="dense", loop="fair-qr", rerank="mmr"))
     agent = build(site)
-    assert isinstance(agent.refiner, FeedbackRefiner)
-    assert isinstance(agent.refiner.source, LuceneRetriever)
+    assert isinstance(refiner_of(agent).source, LuceneRetriever)
     assert agent.search(QUERY).trace.stopped
 
 
@@ -303,9 +322,22 @@ def test_the_answerer_is_opened_when_it_is_asked_for_and_once(opened: Callable[.
 
 
 def test_the_parts_in_the_order_of_asking() -> None:
-    chosen = Settings(refine="llm", filter="fair", generate="llm", attribute="judge", rerank=["mmr"])
-    assert [part.kind for part in parts_of(chosen)] == ["bm25", "llm", "chain", "fair", "none", "llm", "judge"]
-    assert [part.kind for part in parts_of(chosen.model_copy(update={"iterations": 0}))][:2] == ["bm25", "chain"]
+    chosen = Settings(loop="fair-qr", refine="llm", filter="fair", generate="llm", attribute="judge", rerank=["mmr"])
+    looping = ["auto", "fair-qr", "llm", "chain", "fair", "none", "llm", "judge"]
+    assert [part.kind for part in parts_of(chosen)] == looping
+    assert [part.kind for part in parts_of(chosen.model_copy(update={"iterations": 0}))][:2] == ["auto", "chain"]
+    # A refiner that the loop does not ask is none of the parts.
+    other = Settings(refine="llm")
+    assert [part.kind for part in parts_of(other)] == [
+        "auto",
+        "controller",
+        "chain",
+        "none",
+        "none",
+        "extractive",
+        "citations",
+    ]
+    assert [part.kind for part in parts_of(Settings(loop="none"))][:2] == ["auto", "chain"]
     asked = [id for part in parts_of(chosen) for id in part.templates]
     assert asked == ["refine_query", "fairness_filter", "utility_filter", "answer", "attribute"]
 
@@ -320,12 +352,13 @@ def test_one_model_is_asked_for_all_parts(made: Path, collection: Collection) ->
             self.opened += 1
             return model
 
-    chosen = Settings(refine="llm", filter="fair", generate="llm", attribute="judge")
+    chosen = Settings(loop="fair-qr", refine="llm", filter="fair", generate="llm", attribute="judge")
     models: Any = OneModel()
     site = Site(collection, chosen, made / "index", models)
     agent = build(site)
     answerer = build_answerer(site)
-    parts: list[Any] = [agent.refiner, answerer.generator, answerer.contexts.filter, answerer.attributor]
+    assert isinstance(agent.loop, FairQR)
+    parts: list[Any] = [agent.loop.refiner, answerer.generator, answerer.contexts.filter, answerer.attributor]
     assert all(part.model is model for part in parts)
     assert len({id(part.prompts) for part in parts}) == 1
 
@@ -334,11 +367,11 @@ def test_one_model_is_asked_for_all_parts(made: Path, collection: Collection) ->
 
 
 def test_the_engine_alone_is_the_engine_of_these_settings(made: Path, collection: Collection) -> None:
-    chosen = Settings(n=6, engine={"k1": 1.5}, rerank="mmr", sampling={"alpha": 1}, filter="fair")
+    chosen = Settings(n=6, engine={"kind": "bm25", "k1": 1.5}, rerank="mmr", sampling={"alpha": 1}, filter="fair")
     site = open_site(collection, made / "index", chosen)
     alone, agent = engine_alone(site), build(site)
     assert (alone.settings.n, alone.settings.profile, alone.settings.engine) == (6, "engine", chosen.engine)
-    assert (alone.refiner, alone.reranker, alone.settings.filter.kind) == (None, None, "none")
+    assert (alone.loop, alone.reranker, alone.settings.filter.kind) == (None, None, "none")
     assert isinstance(served(alone), FairAgent)
     assert isinstance(served(agent), Sampled)
     # The index is opened once for both.
@@ -356,7 +389,7 @@ def test_the_engine_alone_of_a_guest_is_the_guest(collection: Collection, tmp_pa
             return np.zeros(len(ids))
 
     guest, terms = Guest(), object()
-    settings = Settings(refine="none", rerank="original")
+    settings = Settings(loop="none", rerank="original")
     site = Site(collection, settings, tmp_path, None, engine=guest, words=terms)  # type: ignore[arg-type]
     assert build(site).retriever is engine_alone(site).retriever is guest
     assert with_settings(site, Settings(n=3)).engine is guest
@@ -370,10 +403,12 @@ def test_the_engine_alone_of_a_guest_is_the_guest(collection: Collection, tmp_pa
     ("settings", "needs"),
     [
         ({}, "the loop looks at groups"),
-        ({"refine": "none"}, "rerank: exposure looks at groups"),
-        ({"refine": "none", "rerank": {"kind": "mmr", "by": "groups"}}, "rerank: mmr looks at groups"),
-        ({"refine": "none", "rerank": "fa-star-ir"}, "rerank: fa-star-ir looks at groups"),
-        ({"refine": "none", "rerank": ["original", "exposure"]}, "rerank: original, exposure looks at groups"),
+        ({"loop": "fair-qr"}, "the loop looks at groups"),
+        ({"loop": "none"}, "rerank: graph, exposure looks at groups"),
+        ({"loop": "fair-qr", "refine": "none"}, "rerank: graph, exposure looks at groups"),
+        ({"loop": "none", "rerank": {"kind": "mmr", "by": "groups"}}, "rerank: mmr looks at groups"),
+        ({"loop": "none", "rerank": "fa-star-ir"}, "rerank: fa-star-ir looks at groups"),
+        ({"loop": "none", "rerank": ["original", "exposure"]}, "rerank: original, exposure looks at groups"),
         ({"profile": "engine", "rerank": "deltr"}, "rerank: deltr looks at groups"),
     ],
 )
@@ -420,7 +455,14 @@ def test_what_is_not_there(made: Path, collection: Collection, tmp_path: Path) -
     with pytest.raises(DataError):
         open_agent(collection, made / "index", Settings(), engine={"kind": "run-file", "path": str(tmp_path / "none")})
     with pytest.raises(SettingsError, match="language model"):
-        open_agent(collection, made / "index", Settings(), refine="llm", model={"base_url": "http://127.0.0.1:1/v1"})
+        open_agent(
+            collection,
+            made / "index",
+            Settings(),
+            loop="fair-qr",
+            refine="llm",
+            model={"base_url": "http://127.0.0.1:1/v1"},
+        )
 
 
 def test_who_reads_terms_needs_an_engine_that_tells_them(opened: Callable[..., Any]) -> None:

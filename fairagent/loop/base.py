@@ -56,3 +56,10 @@ class Loop(Protocol):
     def run(self, search: Search) -> Looped:
         """Refine the search, or leave it as it is and say why."""
         ...
+
+
+def within(ranking: Ranking, candidates: Ranking) -> Ranking:
+    """The ranking without the documents that are no candidates any more, such as a filter has taken out."""
+    there = set(candidates.ids)
+    places = [place for place, id in enumerate(ranking.ids) if id in there]
+    return Ranking(tuple(ranking.ids[place] for place in places), ranking.scores[places])

@@ -29,6 +29,12 @@ class Mix:
     fixed: FloatArray
     has: FloatArray
 
+    @property
+    def range(self) -> float:
+        """How far the refined scores can lie apart."""
+        spread = float(np.ptp(self.fixed)) if len(self.fixed) else 0.0
+        return spread + sum(channel.weight for channel in self.channels)
+
     def scores(self, added: FloatArray, weights: FloatArray) -> FloatArray:
         """The refined scores (n,) under the groups' `weights` (g,), with what is `added` (n,) to them."""
         return self.fixed + added + sum(channel.scores(weights) for channel in self.channels)
@@ -42,7 +48,7 @@ class Mixer:
     beside it.
     """
 
-    beta: float
+    beta: float = 0.5
     source: TermSource | None = None
     feedback: bool = True
 

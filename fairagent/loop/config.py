@@ -2,17 +2,38 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
+from fairagent.loop.actions import Action
+from fairagent.loop.actions.filter import ROUNDS, FilterAction
+from fairagent.loop.actions.neighbours import Neighbours
+from fairagent.loop.actions.refine import Refine
+from fairagent.loop.channels import Mixer
 from fairagent.loop.controller import Controller
 from fairagent.loop.fair_qr import FairQR
+from fairagent.loop.judge_config import JudgeSettings
 from fairagent.loop.kinds import KindSource
+from fairagent.loop.policy import CHOOSE, ActionName, ModelPolicy, Rules, longest_choice
+from fairagent.loop.sources import Asked, Sources, templates_of, worst_case
+from fairagent.prompts.calls import Calls, Case
 from fairagent.retrieve.bm25 import prepare_index, words_of
-from fairagent.retrieve.graph import graph_of, prepare_graphs
+from fairagent.retrieve.graph import Graph, find_graph, prepare_graph
+from fairagent.retrieve.vectors import DenseConfig
 from fairagent.settings.parts import Part, Progress
 from fairagent.site import Site
+
+ORDER: tuple[ActionName, ...] = ("neighbours", "judge", "refine", "filter")
+"""What rules look for: documents, then relevant ones, then exposure, then bias in what has come of it."""
+
+Evidence = Literal["feedback"] | Asked
+
+
+def _several(value: Any) -> Any:
+    """One name as a list of one."""
+    return (value,) if isinstance(value, str) else value
 
 
 class FairQRConfig(Part):
@@ -40,6 +61,16 @@ class ControllerConfig(Part):
     kind: Literal["controller"] = "controller"
     steps: int = Field(3, ge=0)
     """How many refinements are tried at most; 0: the kinds of documents alone."""
+    evidence: Annotated[tuple[Evidence, ...], BeforeValidator(_several)] = Field(("feedback",), min_length=1)
+    """What stands for a group: feedback (its documents), or what the model says in one call: llm (words), grounded
+    (words, shown those of its documents), passage (a short text). Several: their mean."""
+    actions: Annotated[tuple[ActionName, ...], BeforeValidator(_several)] = ("refine",)
+    """What the loop may do: neighbours (needs a corpus graph), judge (needs `judge`), refine, filter (the part
+    `filter`, on what would be served). What is not there is not offered."""
+    policy: Literal["rules", "model"] = "rules"
+    """Who chooses among the actions: rules, by what is missing, or the language model."""
+    judge: JudgeSettings | None = None
+    """Who judges the documents that are learned from, e.g. {by: model} or {by: cross-encoder, scorer: NAME}."""
     beta: float = Field(0.5, gt=0, lt=1)
     """The share of the groups' evidence in the refined query."""
     eta: float = Field(0.5, gt=0)
@@ -49,29 +80,97 @@ class ControllerConfig(Part):
     smoothing: float = Field(0.02, gt=0)
     """Added to target and exposure in the control law."""
     drift: float = Field(0.1, ge=0, le=1)
-    """A step may lose at most this share of the estimated relevance of the engine's own list."""
+    """An action may lose at most this share of the estimated relevance of the engine's own list."""
     prior: float | None = Field(None, ge=0)
     """The weight of the kinds of documents (is this query about persons at all?); none given: .6 with a corpus graph,
     .3 without; 0: they do not count."""
     worse: float = Field(0.01, ge=0)
-    """By how much what is served may be less fair than the engine's own list before something is done about it."""
+    """By how much what is served may be less fair than the engine's own list before something is done about it, and by
+    how much a filter may make it less fair."""
 
     @property
     def sees_groups(self) -> bool:
         """Always."""
         return True
 
+    @property
+    def asked(self) -> tuple[Asked, ...]:
+        """The kinds of evidence that a model is asked for."""
+        return tuple(kind for kind in get_args(Asked) if kind in self.evidence)
+
+    @property
+    def templates(self) -> tuple[str, ...]:
+        """Those of evidence, judge and policy; the filter's are its own."""
+        judging = self.judge.templates if self.judge and "judge" in self.actions else ()
+        evidence = templates_of(self.asked) if self.steps else ()
+        return (*evidence, *judging, *((CHOOSE,) if self.policy == "model" else ()))
+
+    def worst_case(self, case: Case) -> Iterator[Calls]:
+        """Evidence asked for once, everything judged, what takes a removed document's place filtered, each choice."""
+        if self.steps:
+            yield from worst_case(self.asked, case)
+        if self.judge and "judge" in self.actions:
+            yield from self.judge.worst_case(case)
+        if "filter" in self.actions:
+            context = case.settings.context.model_copy(update={"documents": ROUNDS * case.settings.n})
+            longer = case.settings.model_copy(update={"context": context})
+            yield from case.settings.filter.worst_case(Case(longer, case.prompts, case.queries, case.group))
+        if self.policy == "model":
+            others = len(set(self.actions) - {"refine"})
+            yield case.calls(CHOOSE, self.steps * ("refine" in self.actions) + others, **longest_choice(case))
+
+    def check(self, site: Site) -> None:
+        """Raise BackendUnavailable where the judge's model is not on this machine."""
+        if self.judge and "judge" in self.actions:
+            self.judge.check(site)
+
     def prepare(self, site: Site, progress: Progress) -> None:
         """Build the index whose terms it reads, and the graph of the engine's embeddings."""
         if site.words is None:
             prepare_index(site, progress)
-        prepare_graphs(site, progress)
+        for encoder in encoders(site.settings.engine):
+            prepare_graph(site, encoder, progress)
 
     def build(self, site: Site) -> Controller:
         """The loop."""
         graph = graph_of(site)
         prior = self.prior if self.prior is not None else 0.6 if graph else 0.3
-        told = self.model_dump(exclude={"kind", "prior"})
-        kinds = KindSource.of_collection(site.collection, graph, site.memo) if prior else None
-        source = None if hasattr(site.engine, "query_vector") else words_of(site)
-        return Controller(**told, tolerance=site.settings.threshold, prior=prior, source=source, kinds=kinds)
+        grounded = "grounded" in self.evidence
+        source = None if hasattr(site.engine, "query_vector") and not grounded else words_of(site)
+        return Controller(
+            self._actions(site, graph),
+            ModelPolicy(site.model, site.prompts) if self.policy == "model" else Rules(),
+            Mixer(self.beta, source, "feedback" in self.evidence),
+            self.feedback,
+            self.drift,
+            site.settings.threshold,
+            prior,
+            self.worse,
+            KindSource.of_collection(site.collection, graph, site.memo) if prior else None,
+            Sources(self.asked, site.model, site.prompts) if self.asked and self.steps else None,
+        )
+
+    def _actions(self, site: Site, graph: Graph | None) -> tuple[Action, ...]:
+        """Those that can be taken, in the order in which rules look at them."""
+        made: dict[ActionName, Action] = {}
+        if self.steps:
+            made["refine"] = Refine(self.steps, self.eta, self.smoothing)
+        if graph:
+            made["neighbours"] = Neighbours(graph)
+        if self.judge and "judge" in self.actions:
+            made["judge"] = self.judge.build(site)
+        if "filter" in self.actions and (filter := site.settings.filter.build(site)):
+            made["filter"] = FilterAction(filter, self.worse)
+        return tuple(made[name] for name in ORDER if name in made and name in self.actions)
+
+
+def graph_of(site: Site) -> Graph | None:
+    """The corpus graph of the site's engine, if it has embeddings and a graph of them."""
+    found = (find_graph(site, encoder) for encoder in encoders(site.settings.engine))
+    return None if site.collection.chunks else next(filter(None, found), None)
+
+
+def encoders(part: Part) -> tuple[str, ...]:
+    """The encoders whose embeddings an engine searches by."""
+    own = (part.encoder,) if isinstance(part, DenseConfig) else ()
+    return own + tuple(name for inner in part.inner for name in encoders(inner))

@@ -16,16 +16,15 @@ HALVINGS = 2
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Control:
-    """How far refinement has come: `made` steps, the next one with `weights` (g,) or, where they are None, the first.
+    """How far refinement has come: `made` steps, the last of them halved `halved` times.
 
-    `reached` are the weights and exposures of the last step that was accepted, `eta` the exponent of the next one;
-    `ended` says why there is no next one.
+    `reached` are the weights (g,) and exposures of the last step that was accepted, None before there is one; `ended`
+    says why there is no next step.
     """
 
-    eta: float
-    weights: FloatArray | None = None
-    reached: tuple[FloatArray, tuple[Exposure, ...]] | None = None
     made: int = 0
+    halved: int = 0
+    reached: tuple[FloatArray, tuple[Exposure, ...]] | None = None
     ended: str = ""
 
 
@@ -37,9 +36,9 @@ def start(targets: Sequence[Target], has: FloatArray) -> FloatArray:
 
 
 def moved(weights: FloatArray, exposures: Sequence[Exposure], eta: float, smoothing: float) -> FloatArray:
-    """The weights (g,) after one step: w (t + smoothing)^eta / (e + smoothing)^eta, normalized in each dimension.
+    """The weights (g,) after one step: w ((t + smoothing) / (e + smoothing))^eta, normalized in each dimension.
 
-    A group that has half of its share gains on one that has its share:
+    A group that has half of its share gains on one that has more than its share:
 
     >>> shown = Exposure("gender", ("f", "m"), np.array([0.25, 0.75]), np.array([0.5, 0.5]), 0.0, 0.1)
     >>> moved(np.array([0.5, 0.5]), [shown], 1.0, 1e-9).round(3).tolist()

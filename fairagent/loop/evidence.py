@@ -91,9 +91,9 @@ def averaged(own: NDArray[F], told: Sequence[NDArray[F]], keep: bool) -> NDArray
     """
     if not told:
         return own
-    says = sum(rows.any(axis=1).astype(np.int64) for rows in told)
+    says = np.sum([rows.any(axis=1) for rows in told], axis=0)
     counts = own.any(axis=1) & (keep | (says == 0))
-    total = sum(told) + own * counts[:, None]
+    total = np.sum(told, axis=0) + own * counts[:, None]
     return np.asarray(total / np.maximum(says + counts, 1)[:, None], dtype=own.dtype)
 
 

@@ -2,33 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from fairagent.exposure import ExposureMeter
 from fairagent.loop.base import Search
-from fairagent.loop.channels import Mix, Mixer
-from fairagent.loop.control import Control, start
+from fairagent.loop.channels import Mixer
+from fairagent.loop.control import start
 from fairagent.loop.evidence import Learned, learn_from, words
 from fairagent.loop.kinds import KindSource
-from fairagent.loop.lack import lacking
-from fairagent.loop.prior import bonus, importance
+from fairagent.loop.lack import Lack, lacking
+from fairagent.loop.prior import bonus
 from fairagent.loop.sources import Said, Sources
-from fairagent.loop.state import State, sorted_by
+from fairagent.loop.state import Judged, State, sorted_by
 from fairagent.types import FloatArray, Ranking
 
-HEAD = 50
-"""Documents by which it is told whether a dimension applies to a query."""
+LOSS = 0.5
+"""What a document that is surely irrelevant loses, in ranges of the engine's scores."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ground:
-    """One `search`, measured by `meter`; `unit` is the range of the engine's own scores.
+    """One `search`, measured by `meter`; `unit` is the range of the engine's own scores. The rest is the controller's.
 
-    `mixer` makes evidence scores, `sources` ask a model for evidence (None: nobody is asked); `feedback`, `prior` and
-    `kinds` are the controller's.
+    `mixer` makes evidence scores, `sources` ask a model for evidence (None: nobody is asked).
     """
 
     search: Search
@@ -36,27 +35,18 @@ class Ground:
     unit: float
     mixer: Mixer
     feedback: int
+    drift: float
+    tolerance: float
     kinds: KindSource | None
     prior: float
     sources: Sources | None = None
 
-    def begin(self, first: Ranking, drift: float, eta: float) -> State:
+    def begin(self, first: Ranking) -> State:
         """The state before any action: the candidates by estimated relevance."""
-        added = self.bonus(first)
-        learned = self.learn(first, first.scores + added)
-        nothing = Ranking((), np.zeros(0))
-        state = State(first, added, first.scores, nothing, (), -np.inf, learned, Control(eta))
+        added, none = self._added(first), np.zeros(len(first))
+        state = State(first, added, none, first.scores, self._learned(first, first.scores + added, Judged()))
         state = self.ranked(state, state.relevance)
-        return replace(state, least=(1 - drift) * state.estimated)
-
-    def bonus(self, found: Ranking) -> FloatArray:
-        """What their kinds add to the scores of these candidates, (n,)."""
-        kinds = self.kinds.of(found.ids, self.search.query.id) if self.kinds and self.prior else []
-        return bonus(found.scores, kinds, self.prior)[0]
-
-    def learn(self, found: Ranking, relevance: FloatArray) -> tuple[Learned, ...]:
-        """The documents that the groups' evidence is learned from."""
-        return tuple(learn_from(relevance, self.meter.memberships(found.ids), self.feedback))
+        return replace(state, own=state.served.ids, least=(1 - self.drift) * state.estimated)
 
     def ranked(self, state: State, scores: FloatArray) -> State:
         """The state with its candidates ranked by `scores` (n,): what would be served, and what that gives."""
@@ -64,70 +54,107 @@ class Ground:
         served = self.search.serve(pool).top(self.search.n)
         return replace(state, scores=scores, served=served, exposures=self.meter.measure(served))
 
-    def refined(self, state: State, weights: FloatArray) -> State:
-        """The state, whose evidence is mixed, with its candidates ranked under these weights (g,)."""
-        assert state.mix is not None
-        return self.ranked(state, state.mix.scores(state.added, self.factor * weights))
+    def informed(self, state: State) -> State:
+        """The state with what a model says of the groups, which is asked once in a loop."""
+        return replace(state, said=self._said(state)) if state.said is None else state
 
     def mixed(self, state: State) -> State:
-        """The state with its evidence as scores, and the control's next weights; a model is asked at most once."""
-        if state.said is None:
-            state = replace(state, said=self._said(state))
-        if state.mix is None:
-            state = replace(state, mix=self._mix(state))
+        """The informed state with its evidence as scores."""
+        if state.mix is not None:
+            return state
+        search, told = self.search, state.said.told if state.said else ()
+        mix = self.mixer.mix(search.engine, search.retrieve, search.query, state.found, state.learned, told)
+        return replace(state, mix=mix)
+
+    def refined(self, state: State, weights: FloatArray) -> State:
+        """The mixed state with its candidates ranked under these weights of the groups' evidence, (g,)."""
         assert state.mix is not None
-        if state.control.weights is None:
-            weights = start(self.meter.targets, state.mix.has)
-            state = replace(state, control=replace(state.control, weights=weights))
-        return state
-
-    @property
-    def factor(self) -> FloatArray:
-        """The importance of each group's dimension, side by side, (g,)."""
         sizes = [len(target.shares) for target in self.meter.targets]
-        return np.repeat(np.array(self.meter.importance), sizes)
+        importance = np.repeat(np.array(self.meter.importance), sizes)
+        lost = state.lost * state.mix.range / self.unit
+        return self.ranked(state, state.mix.scores(state.added, importance * weights) - lost)
 
-    def counts(self, ids: Sequence[str]) -> FloatArray:
-        """How many of these documents each group has, dimensions side by side, (g,)."""
-        return np.concatenate([rows[:, 1:].sum(axis=0) for rows in self.meter.memberships(ids)])
+    def start(self, state: State) -> FloatArray:
+        """The first weights of the mixed state's evidence, (g,)."""
+        assert state.mix is not None
+        return start(self.meter.targets, state.mix.has)
 
-    def column(self, ids: Sequence[str], place: int) -> FloatArray:
-        """How far these documents belong to the group at `place`, (n,)."""
-        return np.hstack([rows[:, 1:] for rows in self.meter.memberships(ids)])[:, place]
+    def learned_anew(self, state: State, found: Ranking, judged: Judged) -> State:
+        """The informed state with other candidates or judgments: what is learned of them, under the weights reached.
+
+        Where another set of groups has evidence now, the weights start anew.
+        """
+        added, lost = self._added(found), self._lost(found, judged)
+        learned = self._learned(found, found.scores + added - lost, judged)
+        before, reached = state.mix, state.control.reached
+        state = replace(state, found=found, added=added, lost=lost, judged=judged, learned=learned, mix=None)
+        state = replace(state, least=(1 - self.drift) * state.estimate(state.own))
+        if not (any(learned) and self.mixer.able(self.search.engine)):
+            return self.ranked(state, state.relevance)
+        state = self.mixed(state)
+        same = before is not None and state.mix is not None and np.array_equal(before.has, state.mix.has)
+        weights = reached[0] if reached and same else self.start(state)
+        state = self.refined(state, weights)
+        control = replace(state.control, halved=0, reached=(weights, state.exposures), ended="")
+        return replace(state, control=control)
+
+    def without(self, state: State, gone: Collection[str]) -> State:
+        """The state without these candidates, the others as they are ranked."""
+        stay = [place for place, id in enumerate(state.found.ids) if id not in gone]
+        found = Ranking(tuple(state.found.ids[place] for place in stay), state.found.scores[stay])
+        rest = replace(state, found=found, added=state.added[stay], lost=state.lost[stay], mix=None)
+        rest = replace(rest, learned=self._learned(found, rest.relevance, state.judged))
+        return self.ranked(rest, state.scores[stay])
+
+    def best_of(self, state: State, lack: Lack, n: int) -> list[str]:
+        """The ids of the best `n` candidates of a group by estimated relevance, best first."""
+        order = np.argsort(-state.relevance, kind="stable")
+        belongs = self.of_group(state.found.ids, lack)[order] > 0
+        return [state.found.ids[place] for place in order[belongs][:n].tolist()]
+
+    def of_group(self, ids: Sequence[str], lack: Lack) -> FloatArray:
+        """How far these documents belong to a group, (n,)."""
+        return np.asarray(np.hstack([rows[:, 1:] for rows in self.meter.memberships(ids)])[:, lack.place])
+
+    def _added(self, found: Ranking) -> FloatArray:
+        """What their kinds add to the engine's scores, (n,)."""
+        kinds = self.kinds.of(found.ids, self.search.query.id) if self.kinds and self.prior else []
+        return bonus(found.scores, kinds, self.prior)[0]
+
+    def _lost(self, found: Ranking, judged: Judged) -> FloatArray:
+        """What they lose by the judgments, (n,): nothing from a chance of one half on."""
+        chances = np.array([judged.chance.get(id, 1.0) for id in found.ids])
+        return np.asarray(LOSS * self.unit * np.maximum(1 - 2 * chances, 0))
+
+    def _learned(self, found: Ranking, relevance: FloatArray, judged: Judged) -> tuple[Learned, ...]:
+        """The documents that evidence is learned from: of the groups judged those that are relevant, if any is."""
+        memberships = self.meter.memberships(found.ids)
+        if judged.groups:
+            chances = np.array([judged.chance.get(id, 0.0) for id in found.ids])
+            good = np.where(chances >= 0.5, chances, 0.0)
+            place = 0
+            memberships = tuple(rows.copy() for rows in memberships)
+            for rows in memberships:
+                for column in rows[:, 1:].T:
+                    if place in judged.groups and (column * good).any():
+                        column *= good
+                    place += 1
+        return tuple(learn_from(relevance, memberships, self.feedback))
 
     def _said(self, state: State) -> Said:
         if self.sources is None:
             return Said()
-        lacks = lacking(state.exposures)
         shown = self._words(state) if "grounded" in self.sources.kinds else {}
-        return self.sources.ask(self.search.query.text, lacks, shown, len(state.learned))
+        return self.sources.ask(self.search.query.text, lacking(state.exposures), shown, len(state.learned))
 
     def _words(self, state: State) -> dict[int, list[str]]:
-        """The words that the documents of each group have in common."""
+        """The words that the documents of each group have in common, by its place."""
         source = self.mixer.source
         if source is None:
             return {}
-        postings = source.postings(state.found.ids)
-        found = {}
+        postings, found = source.postings(state.found.ids), {}
         for place, one in enumerate(state.learned):
-            chosen = [word for word, _ in words(source, postings, one, len(state.found))] if one else []
-            found[place] = [word for word in source.words(postings.vocabulary[chosen]) if word] if chosen else []
+            if one:
+                chosen = [word for word, _ in words(source, postings, one, len(state.found))]
+                found[place] = source.words(postings.vocabulary[chosen]) if chosen else []
         return found
-
-    def _mix(self, state: State) -> Mix:
-        told = state.said.told if state.said else ()
-        search = self.search
-        return self.mixer.mix(search.engine, search.retrieve, search.query, state.found, state.learned, told)
-
-
-def weighed(meter: ExposureMeter, first: Ranking) -> ExposureMeter:
-    """The meter in which a dimension counts by how much it applies to what was found."""
-    groups, head = meter.collection.groups, first.top(HEAD)
-    weights = []
-    for target, rows in zip(meter.targets, meter.memberships(head.ids), strict=True):
-        if target.dimension in groups.oracle:
-            weights.append(1.0)
-            continue
-        labeled = float((rows[:, 1:].sum(axis=1) > 0).mean())
-        weights.append(importance(labeled, 1 - float(groups.shares(target.dimension)[0])))
-    return replace(meter, importance=tuple(weights))

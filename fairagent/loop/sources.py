@@ -134,16 +134,12 @@ class Sources:
             text = f"{query} {', '.join(sifted.kept)}" if sifted.kept else ""
             yield answer.number, Told(text, as_terms(sifted.kept)), sifted.refused
 
-    def _reply(
-        self, template: str, reply: type[R], query: str, shown: list[dict[str, object]], **more: object
-    ) -> R:
+    def _reply(self, template: str, reply: type[R], query: str, shown: list[dict[str, object]], **more: object) -> R:
         messages = self.prompts.render(template, query=query_shown(query), groups=shown, **more)
         found, _ = ask(self.model, ModelRequest(messages, max_tokens=self.prompts[template].head.max_tokens), reply)
         return found
 
-    def _shown(
-        self, number: int, lack: Lack, kind: Asked, words: Mapping[int, Sequence[str]]
-    ) -> dict[str, object]:
+    def _shown(self, number: int, lack: Lack, kind: Asked, words: Mapping[int, Sequence[str]]) -> dict[str, object]:
         group: dict[str, object] = {
             "number": number,
             "dimension": visible(lack.group.dimension),
@@ -174,3 +170,8 @@ def worst_case(kinds: Iterable[Asked], case: Case) -> Iterator[Calls]:
         more = {"grounded": True} if kind == "grounded" else {}
         template = PASSAGES if kind == "passage" else KEYWORDS
         yield case.calls(template, groups=[group] * MOST_GROUPS[kind], **more)
+
+
+def templates_of(kinds: Iterable[Asked]) -> tuple[str, ...]:
+    """The templates that these kinds are asked with, each once."""
+    return tuple(dict.fromkeys(PASSAGES if kind == "passage" else KEYWORDS for kind in kinds))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -18,53 +18,69 @@ NOTHING_SHOWN = float(-np.log(SMOOTHING))
 """What counts as the divergence of a dimension in which nothing labeled is shown, beside those of the others."""
 
 
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """Documents that a judge has read: the `chance` that each is relevant, and the places of the `groups` judged."""
+
+    chance: Mapping[str, float] = field(default_factory=dict)
+    groups: frozenset[int] = frozenset()
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class State:
     """The candidates `found` with the engine's scores, what is `added` to these (n,), and the `scores` (n,) now.
 
-    `added` is what a document's kind and a judge's verdict say, so `relevance` is the estimate of what it answers.
-    `served` is the head of the candidates by `scores`, re-ranked, `exposures` what it gives the groups. No list whose
-    estimated relevance is below `least` takes its place. `learned` are the documents of each group that evidence is
-    learned from, `said` what a model says of the groups (None: not asked yet), `mix` both as scores (None: not made
-    yet). `done` are the actions that were tried, `first` says that none has been accepted.
+    `added` is what a document's kind says, `lost` (n,) what it loses by a judge's verdict, on the engine's scale, so
+    `relevance` is the estimate of how well it answers. `served` is the head of the candidates by `scores`, re-ranked,
+    `exposures` what it gives the groups. `own` is the engine's own list; none whose estimated relevance is below
+    `least` takes its place. `learned` are the documents of each group that evidence is learned from, `said` what a
+    model says of the groups (None: not asked yet), `mix` both as scores (None: not made yet). `tried` are the actions
+    that were tried, `first` says that none has been accepted.
     """
 
     found: Ranking
     added: FloatArray
+    lost: FloatArray
     scores: FloatArray
-    served: Ranking
-    exposures: tuple[Exposure, ...]
-    least: float
     learned: tuple[Learned, ...]
-    control: Control
+    served: Ranking = field(default_factory=lambda: Ranking((), np.zeros(0)))
+    exposures: tuple[Exposure, ...] = ()
+    own: tuple[str, ...] = ()
+    least: float = -np.inf
+    control: Control = field(default_factory=Control)
     said: Said | None = None
     mix: Mix | None = None
-    done: frozenset[str] = frozenset()
+    judged: Judged = field(default_factory=Judged)
+    tried: frozenset[str] = frozenset()
     first: bool = True
 
     @property
     def relevance(self) -> FloatArray:
         """The estimated relevance of the candidates, (n,), on the scale of the engine's scores."""
-        return self.found.scores + self.added
+        return self.found.scores + self.added - self.lost
 
     @property
     def gap(self) -> float:
-        """What is served lacks so much, in nats."""
+        """What the groups lack in what would be served, in nats."""
         return finite_gap(self.exposures)
 
     @property
     def estimated(self) -> float:
-        """The mean estimated relevance of what is served."""
+        """The mean estimated relevance of what would be served."""
         return self.estimate(self.served.ids)
 
     def estimate(self, ids: Sequence[str]) -> float:
-        """The mean estimated relevance of these candidates."""
-        return float(self.relevance[self.places(ids)].mean()) if len(ids) else 0.0
-
-    def places(self, ids: Sequence[str]) -> list[int]:
-        """Where these documents stand among the candidates."""
+        """The mean estimated relevance of those of these documents that are candidates; 0 where none is."""
         place = {id: number for number, id in enumerate(self.found.ids)}
-        return [place[id] for id in ids]
+        places = [place[id] for id in ids if id in place]
+        return float(self.relevance[places].mean()) if places else 0.0
+
+
+def refusal(after: State, bar: float) -> str:
+    """Why a list is not to be served: it is less relevant than it may be, or its gap not below `bar`; else ""."""
+    if after.estimated < after.least:
+        return "less relevant"
+    return "" if after.gap < bar else "the gap did not fall"
 
 
 def finite_gap(exposures: Sequence[Exposure]) -> float:
@@ -76,10 +92,3 @@ def sorted_by(ranking: Ranking, scores: FloatArray) -> Ranking:
     """The documents in the order of `scores` (n,), ties as they stand."""
     order = np.argsort(-scores, kind="stable")
     return Ranking(tuple(ranking.ids[place] for place in order.tolist()), scores[order])
-
-
-def refusal(after: State, bar: float) -> str:
-    """Why a list is not served instead of the one before: its gap is not below `bar`, or it is less relevant; else ""."""
-    if after.estimated < after.least:
-        return "less relevant"
-    return "" if after.gap < bar else "the gap did not fall"

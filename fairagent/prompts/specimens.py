@@ -18,6 +18,11 @@ _DOCUMENTS = [
     {"id": "b7716e04c8aa", "title": "", "text": "A court in the north."},
 ]
 
+_GROUPS = [
+    {"number": 1, "dimension": "gender", "group": "female", "words_of_its_documents": ["barrister", "her"]},
+    {"number": 2, "dimension": "region", "group": "Oceania", "words_of_its_documents": []},
+]
+
 _NUMBERED = [
     {"number": number, "title": document["title"], "text": document["text"]}
     for number, document in enumerate(_DOCUMENTS, start=1)
@@ -32,6 +37,18 @@ SPECIMENS: Mapping[str, Mapping[str, object]] = {
         "titles": ["Agnes Hale"],
         "of_group": 50,
         "of_list": 500,
+    },
+    "group_keywords": {"query": "famous lawyers", "groups": _GROUPS, "grounded": True},
+    "group_passages": {"query": "famous lawyers", "groups": _GROUPS},
+    "judge_relevance": {"query": "famous lawyers", "documents": _DOCUMENTS},
+    "choose_action": {
+        "query": "famous lawyers",
+        "gap": "0.120",
+        "groups": [
+            {"dimension": "gender", "group": "female", "share": "12.0%", "target": "49.5%", "documents_found": 31}
+        ],
+        "actions": [{"action": "refine", "why": "female (gender) has 12% of the exposure, its share is 50%"}],
+        "history": [{"action": "judge", "kept": False, "reason": "the gap did not fall"}],
     },
     "fairness_filter": {"query": "famous lawyers", "documents": _DOCUMENTS},
     "utility_filter": {"query": "famous lawyers", "documents": _DOCUMENTS},

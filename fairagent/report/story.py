@@ -59,7 +59,7 @@ def _step(step: Step, before: Step | None) -> Iterator[Line]:
     if before is None:
         yield "query", Text.assemble((step.query.text or "(empty)", "bold"), f" ({_count(step)})")
         yield from _exposed(step.exposures, gap_text(step.gap))
-    elif step.weights or step.reason:
+    elif step.why:
         yield from _decided(step, before)
     elif step.aim is None:
         yield step.source, Text(f"{_terms(step.added, TOPIC_WORDS_SHOWN)} ({_count(step)})")
@@ -72,7 +72,9 @@ def _decided(step: Step, before: Step) -> Iterator[Line]:
     """An action of the loop: what it did, and what would be served by it."""
     heaviest = sorted(step.weights, key=lambda pair: -pair[1])[:WEIGHTS_SHOWN]
     shown = ", ".join(f"{group.label} {weight:.2f}" for group, weight in heaviest)
-    yield step.source, Text(f"evidence of {shown}" if shown else step.reason)
+    yield step.source, Text(f"{step.why}; weights: {shown}" if shown else step.why)
+    for note in step.notes:
+        yield "note", Text(note, "dim")
     if step.exposures:
         verdict = ("accepted", "green") if step.accepted else (f"discarded: {step.reason}", "red")
         yield "gap", Text.assemble(f"{gap_text(step.gap)}, was {gap_text(before.gap)}: ", verdict)
@@ -120,7 +122,7 @@ def _final(trace: Trace) -> str:
     reranked = "as it is" if trace.reranker == "none" else f"re-ranked ({trace.reranker})"
     if len(trace.steps) == 1:
         return f"from the list retrieved, {reranked}"
-    if any(step.weights for step in trace.steps):
+    if any(step.why for step in trace.steps):
         return f"from the last step accepted, {reranked}"
     candidates = _CANDIDATES.get(trace.candidates, trace.candidates)
     return f"from {candidates} ({trace.candidates}), {reranked}"

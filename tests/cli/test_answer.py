@@ -9,7 +9,7 @@ import pytest
 from fairagent.cli import answer as answer_command
 from fairagent.testing import LoopbackServer
 
-from .conftest import Call, Small
+from .conftest import FAIR_QR, Call, Small
 
 
 def record(call: Call, *arguments: str) -> Any:
@@ -21,7 +21,7 @@ def record(call: Call, *arguments: str) -> Any:
 
 
 def test_the_answer_its_sources_the_exposures_and_the_story(call: Call, small: Small) -> None:
-    result = call("answer", "lawyer", "--dimension", "gender", *small.options)
+    result = call("answer", "lawyer", "--dimension", "gender", *FAIR_QR, *small.options)
     assert result.exit_code == 0, result.stderr
     text, _, rest = result.stdout.partition("source ")
     assert re.search(r"\w \[\d+\]\.", text)
@@ -64,7 +64,7 @@ def test_nothing_is_said_about_the_ground_where_nothing_was_asked(call: Call, sm
 
 
 def test_the_engines_own_answer_beside_the_agents(call: Call, small: Small) -> None:
-    arguments = ["lawyer", "--beside", "--dimension", "gender", "--n", "6", *small.options]
+    arguments = ["lawyer", "--beside", "--dimension", "gender", "--n", "6", *FAIR_QR, *small.options]
     found = record(call, *arguments)
     plain, fair = (dict(shares(found[side])) for side in ("plain", "fair"))
     assert plain["female"] == 0

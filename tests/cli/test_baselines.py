@@ -31,7 +31,7 @@ RERANKERS = {
     "mmr, exposure": ["rerank=[mmr, {kind: exposure, fairness: 2}]"],
 }
 ENGINES = {
-    "bm25": ["engine.k1=1.2"],
+    "bm25": ["engine={kind: bm25, k1: 1.2}"],
     "rm3": ["engine=rm3", "engine.terms=5"],
     "dense": ["engine=dense"],
     "the agent over dense": ["profile=offline", "engine=dense"],

@@ -19,7 +19,7 @@ prices: {{tiny: {{input: 1, output: 10}}}}
 settings: {{index: '{index}', depth: 30, target: estimated, expansion: {{documents: 0}}, model: {{name: tiny}}}}
 systems:
   BM25: {{profile: engine}}
-  agent: {{refine: llm, iterations: 1}}
+  agent: {{loop: fair-qr, refine: llm, iterations: 1}}
 """
 
 
@@ -32,7 +32,8 @@ def server(call: Call, monkeypatch: pytest.MonkeyPatch) -> Iterator[LoopbackServ
 
 
 def searching(call: Call, small: Small, *more: str):
-    asked = ("--set", "refine=llm", "--set", "model.name=tiny", "--set", "iterations=1", "--set", "target=uniform")
+    chosen = ("loop=fair-qr", "refine=llm", "model.name=tiny", "iterations=1", "target=uniform")
+    asked = [part for one in chosen for part in ("--set", one)]
     return call("search", "lawyer", "--dimension", "gender", *small.options, *asked, *more)
 
 

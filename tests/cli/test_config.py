@@ -116,7 +116,11 @@ def test_each_layer_lies_over_its_own_profile(call: Call, monkeypatch: pytest.Mo
     found = sources(call, "--set", "rerank.kind=mmr")
     assert found["profile"] == "FAIRAGENT_PROFILE"
     # The stronger layer's profile beats what the file says itself; what it leaves alone stays.
-    assert (found["refine.kind"], "refine.drift" in found) == ("profile fair-rag", False)
+    assert (found["loop.kind"], found["refine.kind"], found["refine.drift"]) == (
+        "profile fair-rag",
+        "profile fair-qr",
+        "fairagent.yaml",
+    )
     assert (found["depth"], found["model.temperature"]) == ("fairagent.yaml", "profile fair-qr")
     assert (found["rerank.kind"], "rerank.relevance" in found) == ("--set", False)
     found = sources(call, "--profile", "engine", "--set", "expansion.documents=3")

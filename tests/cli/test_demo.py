@@ -15,7 +15,7 @@ def test_a_small_demo_from_nothing_and_again(call: Call) -> None:
     assert result.exit_code == 0, result.stderr
     assert result.stderr == ""
     text = result.stdout
-    for system in ("BM25", "agent, original", "agent, fused", "agent, exposure"):
+    for system in ("BM25", "FAIR-QR, no model", "agent"):
         assert system in text
     assert "1. query" in text
     assert not re.search(r"\bnan\b", text)
@@ -30,7 +30,8 @@ def test_a_small_demo_from_nothing_and_again(call: Call) -> None:
     built = Path("here/index/fairagent.json").stat().st_ino
     again = json.loads(call("demo", "--people", "60", "--folder", "here", "--json").stdout)
     assert Path("here/index/fairagent.json").stat().st_ino == built
-    assert len(again["systems"]) == 4
+    # Without the packaged encoder there is no row of vector search.
+    assert [row["system"] for row in again["systems"]] == ["BM25", "FAIR-QR, no model", "agent"]
     for row in again["systems"]:
         assert 0 < row["ndcg"] <= 1
         assert set(row["fairness"]) == {"gender", "region"}

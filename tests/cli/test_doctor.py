@@ -69,7 +69,7 @@ def test_no_secret_is_shown(call: Call, monkeypatch: pytest.MonkeyPatch) -> None
         (["--index", "nowhere"], "index"),
         (["--set", "dept=3"], "settings"),
         (["--set", "prompts=nowhere"], "prompts"),
-        (["--set", "refine=llm"], "model server"),
+        (["--set", "loop=fair-qr", "--set", "refine=llm"], "model server"),
         (["--set", "generate.kind=llm"], "model server"),
         (["--set", "debias={kind: debias-rag, library: x, rewrites: 2}"], "model server"),
         (["--set", "profile=fair-qr"], "model"),
@@ -161,14 +161,16 @@ def test_the_model_is_a_problem_only_where_it_is_needed() -> None:
     without = load_settings(environ={})
     assert {check.status for check in check_model(without, {})} == {"note", "ok"}
     local = load_settings(
-        overrides={"refine": "llm", "model": {"name": "m", "base_url": "http://localhost:11434/v1"}}, environ={}
+        overrides={"loop": "fair-qr", "refine": "llm", "model": {"name": "m", "base_url": "http://localhost:11434/v1"}},
+        environ={},
     )
     assert "problem" not in {check.status for check in check_model(local, {})}
-    nameless = load_settings(overrides={"refine": "llm"}, environ={})
+    nameless = load_settings(overrides={"loop": "fair-qr", "refine": "llm"}, environ={})
     problems = [check.name for check in check_model(nameless, {"OPENAI_API_KEY": "sk-x"}) if check.status == "problem"]
     assert problems == ["model"]
-    idle = load_settings(overrides={"refine": "llm", "iterations": 0}, environ={})
-    assert "problem" not in {check.status for check in check_model(idle, {})}
+    for idle in ({"loop": "fair-qr", "refine": "llm", "iterations": 0}, {"refine": "llm"}):
+        unasked = load_settings(overrides=idle, environ={})
+        assert "problem" not in {check.status for check in check_model(unasked, {})}
     for part in ({"filter": "fair"}, {"attribute": "judge"}, {"generate": "llm"}):
         asking = load_settings(overrides=part, environ={})
         assert "problem" in {check.status for check in check_model(asking, {})}

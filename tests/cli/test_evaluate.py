@@ -15,15 +15,15 @@ EXPERIMENT = """\
 name: small try
 collection: {collection}
 measures: [nDCG@10, 'nDCG@10*AWRF(unknown=ignore)@10']
-settings: {{index: '{index}', depth: 30, target: estimated, expansion: {{documents: 5, terms: 5}}}}
+settings: {{index: '{index}', engine: bm25, depth: 30, target: estimated, expansion: {{documents: 5, terms: 5}}}}
 systems:
   BM25: {{profile: engine}}
   FA*IR: {{profile: engine, rerank: fa-star-ir}}
   agent: {{}}
 """
 MODEL = """\
-  agent, llm: {refine: llm, iterations: 3, model: {name: gpt-x, max_tokens: 100}}
-  agent, free: {refine: llm, iterations: 1, model: {name: gpt-y}}
+  agent, llm: {loop: fair-qr, refine: llm, iterations: 3, model: {name: gpt-x, max_tokens: 100}}
+  agent, free: {loop: fair-qr, refine: llm, iterations: 1, model: {name: gpt-y}}
 prices: {gpt-x: {input: 1.5, output: 10}}
 """
 RESULTS = ("results.csv", "results.txt", "results.tex", "topics.csv", "runs/agent.txt")

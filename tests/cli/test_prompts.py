@@ -16,6 +16,7 @@ from fairagent.testing import LoopbackServer, completion
 
 from .conftest import COLLECTION, Call, Small, write_collection
 
+WORDS = ["--set", "expansion.documents=50"]
 UNIFORM = ["--set", "n=6", "--set", "target=uniform"]
 KEYWORDS = '{"keywords": ["she", "judges", "qwertz", "lawyer", "see x.org"]}'
 
@@ -178,7 +179,7 @@ def data_of(found: dict[str, object]) -> dict[str, object]:
 
 
 def test_try_fills_a_template_from_the_loop(call: Call, small: Small) -> None:
-    found = asked(call, small, "refine_query", "--query", "lawyer", "--dimension", "gender", *UNIFORM)
+    found = asked(call, small, "refine_query", "--query", "lawyer", "--dimension", "gender", *WORDS, *UNIFORM)
     assert found["about"] == "'lawyer' aims at female (gender): 0.0% of the exposure, target 50.0%"
     data = data_of(found)
     assert (data["query"], data["dimension"], data["group_shown_too_little"]) == ("lawyer", "gender", "female")
@@ -219,7 +220,18 @@ def test_try_asks_nobody_without_send(call: Call, small: Small, server: Loopback
 
 
 def test_send_shows_what_becomes_of_each_keyword(call: Call, small: Small, server: LoopbackServer) -> None:
-    arguments = ["--query", "lawyer", "--dimension", "gender", "--send", "--set", "model.name=tiny", "--set", "n=6"]
+    arguments = [
+        "--query",
+        "lawyer",
+        "--dimension",
+        "gender",
+        "--send",
+        "--set",
+        "model.name=tiny",
+        "--set",
+        "n=6",
+        *WORDS,
+    ]
     result = call("prompts", "try", "refine_query", *arguments, *small.options)
     assert result.exit_code == 0, result.stderr
     (request,) = server.requests

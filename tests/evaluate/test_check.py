@@ -25,7 +25,7 @@ systems:
   plian: {engine: wordz}
   a/b: {rerank: {kind: fusd}, n: 3}
   a b: {target: populaton}
-  llm: {refine: llm, target: {gender: {female: 0.5, male: 0.4}}, prompts: nowhere}
+  llm: {loop: fair-qr, refine: llm, target: {gender: {female: 0.5, male: 0.4}}, prompts: nowhere}
   FA: {profile: engine, rerank: {kind: fa-star-ir, group: {gender: f}}}
   FB: {profile: engine, rerank: {kind: fa-star-ir, alph: 0.1}}
 prices: {gpt-x: {input: 1, output: 2}}
@@ -87,13 +87,17 @@ def test_faults_of_file_and_collection_together(tmp_path: Path) -> None:
         ("", SettingsError, "systems: Field required"),
         ("systems: [a]", SettingsError, "systems: Input should be a valid dictionary"),
         ("a: [", SettingsError, "not valid YAML"),
-        (words.EXPERIMENT + "topics: none", SettingsError, "expected `all`, `tune`, `test`, the number of topics"),
-        (words.EXPERIMENT + "topics: 0", SettingsError, "expected `all`, `tune`, `test`, the number of topics"),
+        (words.EXPERIMENT + "topics: none", SettingsError, "expected `all`, `tune` or `test`, the number of topics"),
+        (words.EXPERIMENT + "topics: 0", SettingsError, "expected `all`, `tune` or `test`, the number of topics"),
         (words.EXPERIMENT + "topics: [T19]", DataError, "none of 1 topics has relevant documents"),
         (words.EXPERIMENT + "per_group: 9", DataError, "none of 20 topics"),
         (words.EXPERIMENT.replace("plain", '"a\\tb"'), SettingsError, "pattern"),
         (words.EXPERIMENT.replace("{profile: engine, engine: words}", "words"), SettingsError, "systems.plain"),
-        (words.EXPERIMENT.replace("rerank: plackett-luce", "engine: [random]"), SettingsError, "expected a kind of engine"),
+        (
+            words.EXPERIMENT.replace("rerank: plackett-luce", "engine: [random]"),
+            SettingsError,
+            "expected a kind of engine",
+        ),
         (words.EXPERIMENT + "settings: {target: population}", DataError, "no population for 'era'"),
     ],
 )

@@ -33,7 +33,7 @@ name: every kind
 collection: collection.yaml
 seed: 3
 measures: [nDCG@8, AWRF(unknown=ignore)@8]
-settings: {index: INDEX, depth: 20, expansion: {terms: 5, documents: 3}}
+settings: {index: INDEX, depth: 20, engine: bm25, expansion: {terms: 5, documents: 3}}
 systems:
   BM25: {profile: engine}
   BM25 again: {profile: engine, rerank: fused}
@@ -49,7 +49,13 @@ systems:
   DELTR, female: {profile: engine, rerank: {kind: deltr, iterations: 20, gamma: 5, group: {gender: female}}}
   DLF: {profile: engine, rerank: dlf}
   Plackett-Luce: {profile: engine, rerank: plackett-luce}
+  fused: {profile: engine, engine: fused}
+  graph: {profile: engine, engine: fused, rerank: {kind: graph, k: 3}}
+  exposure: {profile: engine, rerank: exposure}
+  adaptive: {profile: engine, engine: fused, rerank: adaptive}
+  FAIR-QR: {loop: fair-qr, rerank: {kind: exposure, fairness: 0.5, unlabeled: 1}}
   agent: {}
+  agent, default engine: {engine: auto}
   agent, dense: {engine: dense}
   agent, gender: {dimensions: [gender]}
   oracle: {target: trec}
@@ -85,8 +91,8 @@ def run(folder: Path) -> Run:
         checked = check_experiment(folder / "experiment.yaml", environ={})
         told: list[tuple[str, int]] = []
         build_indexes(checked, lambda what, done: told.append((what, done)))
-        assert told[-1] == ("embedding words", 40)
-        assert ("indexing words", 40) in told
+        assert told[-1] == ("neighbours in words", 40)
+        assert {("indexing words", 40), ("embedding words", 40)} <= set(told)
         build_indexes(checked, lambda what, done: pytest.fail("it is there already"))
         return run_experiment(checked, folder / "run", crew, environ={})
 
@@ -101,10 +107,13 @@ def ids(run: Run, system: str) -> list[list[str]]:
 
 def test_every_kind_is_tried(folder: Path, run: Run) -> None:
     plans = check_plan(folder).values()
-    others = {"words", "run-file", "splade", "oracle", "adversarial", "okapi", "none"}
+    # `auto` has come to one of the others.
+    others = {"words", "auto", "run-file", "splade", "oracle", "adversarial", "okapi", "none"}
     assert {plan.settings.engine.kind for plan in plans} == set(BUILT_IN["engine"]) - others
-    others = {"cross-encoder", "original", "chain"}
+    others = {"cross-encoder", "original", "representative"}
     assert {plan.settings.rerank.kind for plan in plans} == set(BUILT_IN["rerank"]) - others
+    assert {plan.settings.loop.kind for plan in plans} == set(BUILT_IN["loop"])
+    assert check_plan(folder)["agent, default engine"].settings.engine.kind == "bm25"
     assert not run.excluded.keys() - {"T19"}
     for system in run.systems:
         assert len(of(run, system)) == 19
@@ -121,9 +130,25 @@ def check_plan(folder: Path) -> dict[str, SystemPlan]:
 def test_baselines_do_what_they_are_called(run: Run) -> None:
     plain = ids(run, "BM25")
     assert ids(run, "BM25 again") == plain == ids(run, "MMR, relevance alone")
-    for other in ("RM3", "dense", "MMR", "MMR, groups", "Plackett-Luce", "DLF", "agent", "FA*IR, RM3"):
+    for other in (
+        "RM3",
+        "dense",
+        "MMR",
+        "MMR, groups",
+        "Plackett-Luce",
+        "DLF",
+        "agent",
+        "FA*IR, RM3",
+        "fused",
+        "exposure",
+        "adaptive",
+        "FAIR-QR",
+    ):
         assert ids(run, other) != plain, other
     assert ids(run, "dense") != ids(run, "agent, dense")
+    assert ids(run, "fused") != ids(run, "dense")
+    assert ids(run, "graph") != ids(run, "fused")
+    assert ids(run, "agent, default engine") == ids(run, "agent")
     women = [
         sum("female" in hit.groups["gender"] for outcome in of(run, name) for hit in outcome.hits[:4])
         for name in ("BM25", "FA*IR")
@@ -133,7 +158,7 @@ def test_baselines_do_what_they_are_called(run: Run) -> None:
 
 
 def test_baselines_have_no_loop(run: Run) -> None:
-    for system in ("BM25", "RM3", "FA*IR", "Plackett-Luce"):
+    for system in ("BM25", "RM3", "FA*IR", "Plackett-Luce", "fused", "exposure", "graph"):
         assert all(len(outcome.steps) == 1 and outcome.stopped == "" for outcome in of(run, system))
     assert all(len(outcome.steps) > 1 and outcome.stopped for outcome in of(run, "agent"))
     assert {exposure.dimension for exposure in of(run, "agent, gender")[0].steps[0].exposures} == {"gender"}

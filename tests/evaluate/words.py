@@ -41,7 +41,7 @@ collection: collection.yaml
 seed: 7
 systems:
   plain: {profile: engine, engine: words}
-  fair: {profile: engine, engine: {kind: words, order: exposure}, rerank: exposure}
+  fair: {profile: engine, engine: {kind: words, order: exposure}, rerank: {kind: exposure, fairness: 0.5, unlabeled: 1}}
   random: {profile: engine, engine: {kind: words, order: random}, rerank: plackett-luce}
 """
 

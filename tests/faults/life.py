@@ -30,7 +30,8 @@ collection: collection.yaml
 topics: 10
 seed: 7
 prices: {{tiny: {{input: 0.1, output: 0.3}}}}
-settings: {{index: '{index}', expansion: {{documents: 0}}, target: uniform, model: {{name: tiny}}}}
+settings: {{index: '{index}', engine: bm25, loop: fair-qr, rerank: {{kind: exposure, fairness: 0.5, unlabeled: 1}},
+  target: uniform, model: {{name: tiny}}}}
 systems:
   plain: {{profile: engine}}
   asked: {{refine: llm, iterations: 3}}

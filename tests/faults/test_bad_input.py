@@ -67,8 +67,8 @@ WRONG = [
     ({"settings": "nowhere.yaml"}, SettingsError, "nowhere.yaml: no such file"),
     # engines and models
     ({"analyzer": "german"}, IndexMismatch, "analyzer: index english, now german"),
-    ({"refine": "llm"}, BackendUnavailable, "set OPENAI_API_KEY"),
-    ({"refine": "llm"}, BackendUnavailable, "`profile: offline` works without a model"),
+    ({"loop": "fair-qr", "refine": "llm"}, BackendUnavailable, "set OPENAI_API_KEY"),
+    ({"loop": "fair-qr", "refine": "llm"}, BackendUnavailable, "`profile: offline` works without a model"),
 ]
 
 
@@ -81,7 +81,7 @@ def test_settings(search: Search, settings: dict[str, Any], error: type[FairAgen
 def test_a_model_without_a_name(search: Search, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-canary-0123456789")
     with pytest.raises(SettingsError, match="no language model is named") as raised:
-        search(refine="llm")
+        search(loop="fair-qr", refine="llm")
     assert "canary" not in str(raised.value)
 
 
@@ -255,7 +255,7 @@ def test_a_group_without_documents_has_a_share_of_0_and_a_finite_gap(search: Sea
 
 def test_no_document_of_the_group_that_is_aimed_at(search: Search) -> None:
     target = {"gender": {"female": 0.1, "male": 0.1, "nonbinary": 0.8}}
-    result = search(target=target)
+    result = search(target=target, loop="fair-qr")
     assert result.trace.steps[-1].aim == Group("gender", "nonbinary")
     assert re.fullmatch(r"no document of nonbinary \(gender\) among the \d retrieved", result.trace.stopped)
     assert len(result.ranking) == 3
@@ -268,7 +268,7 @@ def test_a_target_with_a_zero_is_never_aimed_at(search: Search) -> None:
 
 
 def test_nothing_labeled_is_found(search: Search) -> None:
-    result = search("river", expansion={"documents": 0}, target="population")
+    result = search("river", loop="fair-qr", target="population")
     assert result.ranking.ids == ("u1",)
     assert result.trace.gap == math.inf
     assert result.trace.exposures[0].unknown == 1.0

@@ -40,7 +40,7 @@ def test_28_all_faults_of_the_settings_are_reported_together(search: Search) -> 
     assert "refine: no refiner of kind 'lmm'; did you mean 'llm'?" in said
     with pytest.raises(DataError, match=r"the shares add up to 0\.9, expected 1"):
         search(target={"gender": {"female": 0.4, "male": 0.5}})
-    idle = search(iterations=0).trace
+    idle = search(loop="fair-qr", iterations=0, expansion={"documents": 50}).trace
     assert (idle.stopped, [step.aim for step in idle.steps]) == ("", [None, None])
 
 

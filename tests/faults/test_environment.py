@@ -87,7 +87,7 @@ def test_42_without_a_key_the_agent_works_and_the_model_says_what_to_set(tmp_pat
     build_index(load_collection(file), tmp_path / "index")
     assert len(open_agent(file, tmp_path / "index", n=3).search("law").hits) == 3
     with pytest.raises(BackendUnavailable, match="set OPENAI_API_KEY"):
-        open_agent(file, tmp_path / "index", refine="llm", model={"name": "m"})
+        open_agent(file, tmp_path / "index", loop="fair-qr", refine="llm", model={"name": "m"})
 
 
 def test_43_the_key_is_in_nothing_that_is_written(
@@ -165,7 +165,7 @@ def test_44_what_the_shell_has_set_is_shown_and_recorded_by_its_host(
     assert (found.status, found.found) == ("note", "models.example.org (OPENAI_BASE_URL)")
     assert "proxy.example.org:3128" in check_proxies({"HTTPS_PROXY": "http://u:p@proxy.example.org:3128"}).found
     with pytest.raises(UsageError, match="no address of a server"):
-        open_agent(*_indexed(tmp_path), refine="llm", model={"name": "m", "base_url": "ftp://x"})
+        open_agent(*_indexed(tmp_path), loop="fair-qr", refine="llm", model={"name": "m", "base_url": "ftp://x"})
     monkeypatch.setenv("OPENAI_BASE_URL", server.url)
     server.script = [completion('{"keywords": ["she"]}')]
     file = life.write(tmp_path / "files")

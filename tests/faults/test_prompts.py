@@ -23,10 +23,10 @@ EXPERIMENT = """\
 name: prompts
 collection: collection.yaml
 topics: 2
-settings: {{index: '{index}', expansion: {{documents: 0}}, target: uniform, model: {{name: tiny}}}}
+settings: {{index: '{index}', engine: bm25, target: uniform, model: {{name: tiny}}}}
 systems:
-  default: {{refine: llm, iterations: 2}}
-  mine: {{refine: llm, iterations: 2, prompts: mine}}
+  default: {{loop: fair-qr, refine: llm, iterations: 2}}
+  mine: {{loop: fair-qr, refine: llm, iterations: 2, prompts: mine}}
 """
 
 

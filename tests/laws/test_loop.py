@@ -130,7 +130,9 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
 
 def test_the_trap_on_lucene(demo: tuple[Path, Path]) -> None:
     def opened(policy: str, kind: str, depth: int) -> Any:
-        return open_agent(*demo, candidates=policy, rerank=kind, depth=depth, n=10)
+        rerank = {"kind": "exposure", "fairness": 0.5, "unlabeled": 1} if kind == "exposure" else kind
+        told = {"candidates": policy, "rerank": rerank, "depth": depth, "expansion": {"documents": 50}}
+        return open_agent(*demo, loop="fair-qr", n=10, **told)
 
     union, best, fair = (
         opened("union", "original", 30),

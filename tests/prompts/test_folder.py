@@ -193,7 +193,8 @@ def test_a_variant_replaces_file_by_file(tmp_path, monkeypatch):
     default, variant = Prompts(), Prompts("few-shot")
     assert variant.ids == default.ids
     changed = {id for id in default.ids if default[id].sha256 != variant[id].sha256}
-    assert changed == {"refine_query", "refine_query_grounded", "fairness_filter"}
+    of_loop = {"group_keywords", "group_passages"}
+    assert changed == {"refine_query", "refine_query_grounded", "fairness_filter", *of_loop}
     # A folder of the same name is meant only where it is written as one.
     monkeypatch.chdir(tmp_path)
     Path("few-shot").mkdir()

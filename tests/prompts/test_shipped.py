@@ -11,6 +11,8 @@ from fairagent.debias.diagnosis import Diagnoses
 from fairagent.debias.synthesis import Rewrites
 from fairagent.filter.verdicts import Verdicts
 from fairagent.llm.base import estimate_tokens
+from fairagent.loop.policy import Choice
+from fairagent.loop.sources import GroupKeywords, GroupPassages
 from fairagent.prompts import Prompts, variants
 from fairagent.prompts.specimens import SPECIMENS
 from fairagent.refine.grounded import GroundedRefiner
@@ -56,7 +58,8 @@ def test_each_asks_for_the_reply_that_its_code_reads(source, id):
         assert user.endswith((":", "?"))
     else:
         example = user.splitlines()[-1].replace(", ...]", "]")
-        forms = {kind.__name__: kind for kind in (Verdicts, Rewrites, Diagnoses)}
+        kinds = (Verdicts, Rewrites, Diagnoses, GroupKeywords, GroupPassages, Choice)
+        forms = {kind.__name__: kind for kind in kinds}
         assert forms[reply].model_validate_json(example)
 
 

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from fairagent.measures import LOG2_MAX2, Discount, Geometric, Log2Plus1, Step, Uniform
 from fairagent.rerank.base import Pool
-from fairagent.rerank.exposure import ExposureReranker
+from fairagent.rerank.chain import ChainReranker
+from fairagent.rerank.exposure import STRICT, ExposureConfig, ExposureReranker, stricter
+from fairagent.rerank.relevance import OriginalReranker
 from fairagent.types import Query, Ranking
 
 F, M, U = (0.0, 1.0, 0.0), (0.0, 0.0, 1.0), (1.0, 0.0, 0.0)
@@ -83,6 +88,96 @@ def test_the_last_rank_counts_an_exposure_of_nothing_as_ln_2() -> None:
     found = ExposureReranker(fairness=0.5, unlabeled=0.0).rerank(pool([U, U, U, M], 3))
     assert order(found)[2] == 3
     assert order(ExposureReranker(fairness=0.1, unlabeled=0.0).rerank(pool([U, U, U, M], 3))) == [0, 1, 2]
+
+
+# --- importance and unit ----------------------------------------------------------------------------------------
+
+
+def two(importance: tuple[float, ...] = (), n: int = 2) -> Pool:
+    """d2 brings women, d3 brings the region that is missing: d0 m east, d1 m east, d2 f east, d3 m west."""
+    ranking = Ranking(("d0", "d1", "d2", "d3"), np.array([4.0, 3.0, 2.0, 2.0]))
+    memberships = (np.array([M, M, F, M]), np.array([M, M, M, F]))
+    return Pool(Query("q"), ranking, memberships, (np.array([0.5, 0.5]), np.array([0.5, 0.5])), n, importance)
+
+
+@pytest.mark.parametrize(
+    ("importance", "second"),
+    [((), 2), ((1, 1), 2), ((1, 0), 2), ((0, 1), 3), ((0.2, 0.4), 3), ((0.4, 0.2), 2), ((0, 0), 1), ((0, 0.1), 1)],
+)
+def test_a_dimension_counts_by_its_importance(importance: tuple[float, ...], second: int) -> None:
+    # As in HAND: d1 has (1/2) / 2 more relevance than d2 and d3, which are tied, and each of these closes one gap of
+    # .215762. With fairness 4 that is enough from an importance of TURN / 4 = .29 on. A sum below 1 stays what it is.
+    assert order(ExposureReranker(fairness=4).rerank(two(importance))) == [0, second]
+
+
+def test_of_several_dimensions_each_counts_by_its_share() -> None:
+    # Of (1, 1) each counts a half, so the gap that d2 closes is worth it at twice the fairness.
+    for fairness, second in ((2 * TURN - 0.01, 1), (2 * TURN + 0.01, 2)):
+        assert order(ExposureReranker(fairness=fairness).rerank(two((1, 1)))) == [0, second]
+    # Without importance each counts as a whole.
+    for fairness, second in ((TURN - 0.01, 1), (TURN + 0.01, 2)):
+        assert order(ExposureReranker(fairness=fairness).rerank(two())) == [0, second]
+
+
+def test_a_unit_says_what_a_difference_in_relevance_is_worth() -> None:
+    # HAND: d1 is by 1 of a range of 2 more relevant than d2. In units of 4 that is half as much.
+    hand = pool(HAND, 2)
+    for unit, turn in ((0.0, TURN), (2.0, TURN), (4.0, TURN / 2), (1.0, 2 * TURN)):
+        for fairness, second in ((turn - 0.001, 1), (turn + 0.001, 2)):
+            found = ExposureReranker(fairness=fairness).rerank(replace(hand, unit=unit))
+            assert order(found) == [0, second], (unit, fairness)
+
+
+# --- several values of fairness ---------------------------------------------------------------------------------
+
+# HAND again: scores 3, 2, 1. The two best have 2.5 on average, the median candidate 2: what they have above it is .5.
+# The fair list, d0 and d2, has 2: it costs all of that.
+
+
+@pytest.mark.parametrize(("cost", "second"), [(0.0, 1), (0.99, 1), (1.0, 2), (3.0, 2)])
+def test_the_largest_fairness_that_the_query_can_afford(cost: float, second: int) -> None:
+    for values in ((2.0, 0.1), (0.1, 2.0), (0.1, 2.0, 1.9)):
+        assert order(ExposureReranker(fairness=values, cost=cost).rerank(pool(HAND, 2))) == [0, second]
+
+
+def test_where_none_can_be_afforded_it_is_the_smallest() -> None:
+    assert order(ExposureReranker(fairness=(3.0, 2.0), cost=0.5).rerank(pool(HAND, 2))) == [0, 2]
+    one = ExposureReranker(fairness=(2.0,), cost=0).rerank(pool(HAND, 2))
+    assert order(one) == order(ExposureReranker(fairness=2.0).rerank(pool(HAND, 2)))
+
+
+def test_several_values_and_no_candidates() -> None:
+    found = ExposureReranker(fairness=(1.0, 0.5)).rerank(pool([], 5))
+    assert (found.ids, found.scores.shape) == ((), (0,))
+
+
+def test_the_default_asks_what_a_query_can_afford() -> None:
+    assert ExposureReranker().fairness == ExposureConfig().fairness == (1.0, 0.5, 0.25)
+    assert ExposureReranker().unlabeled == ExposureConfig().unlabeled == 0
+    assert ExposureReranker().cost == ExposureConfig().cost == 0.03
+
+
+@pytest.mark.parametrize("fairness", [-1, [], [1, -0.5], "much"])
+def test_a_fairness_that_makes_no_sense(fairness: Any) -> None:
+    with pytest.raises(ValidationError):
+        ExposureConfig(fairness=fairness)
+
+
+def test_a_stricter_one_gives_exposure_more_weight() -> None:
+    made = ExposureReranker(fairness=(0.5, 0.25), unlabeled=0.2, discount=Uniform(), cost=0.1)
+    assert made.stricter() == replace(made, fairness=STRICT)
+    assert ExposureReranker(fairness=0.5).stricter().fairness == STRICT == 4
+    assert ExposureReranker(fairness=(9.0, 1.0)).stricter().fairness == 9
+    plain = OriginalReranker(None)  # type: ignore[arg-type]
+    assert stricter(made) == made.stricter()
+    assert stricter(ChainReranker((plain, made))) == ChainReranker((plain, made.stricter()))
+    # Only the last one decides what is served.
+    assert stricter(ChainReranker((made, plain))) is None
+    assert stricter(plain) is None
+
+
+def test_a_chain_of_none_has_no_stricter_one() -> None:
+    assert stricter(ChainReranker(())) is None
 
 
 # --- edges ------------------------------------------------------------------------------------------------------
@@ -159,8 +254,11 @@ def objectives(made: Pool, reranker: ExposureReranker, chosen: Sequence[int]) ->
     values = {}
     for d in set(range(len(scores))) - set(chosen):
         relevance = (scores[d] - low) / (high - low) if high > low else 1.0
+        if made.unit:
+            relevance = scores[d] / made.unit
         penalty = 0.0
-        for membership, target in zip(made.memberships, made.targets, strict=True):
+        # Without importance every dimension counts as a whole.
+        for dimension, (membership, target) in enumerate(zip(made.memberships, made.targets, strict=True)):
             rows = membership[:, 1:].tolist()
             relevance -= reranker.unlabeled * (sum(rows[d]) == 0)
             ranked = zip(weights, [*chosen, d], strict=False)
@@ -169,7 +267,8 @@ def objectives(made: Pool, reranker: ExposureReranker, chosen: Sequence[int]) ->
             exposure = [
                 sum(weight * row[g] for weight, row in so_far) + left * aim for g, aim in enumerate(target.tolist())
             ]
-            penalty += jsd(exposure, target.tolist())
+            share = made.importance[dimension] / max(1.0, sum(made.importance)) if made.importance else 1.0
+            penalty += share * jsd(exposure, target.tolist())
         values[d] = weights[rank] * relevance / sum(weights) - reranker.fairness * penalty
     return values
 
@@ -191,7 +290,11 @@ def pools(draw: st.DrawFn) -> Pool:
         memberships.append(rows)
         targets.append(np.array(shares) / sum(shares))
     ranking = Ranking(tuple(f"d{i}" for i in range(size)), np.array(scores, dtype=np.float64))
-    return Pool(Query("q"), ranking, tuple(memberships), tuple(targets), draw(st.integers(1, 10)))
+    shares = st.lists(st.sampled_from([0.0, 0.4, 1.0]), min_size=len(targets), max_size=len(targets))
+    importance = tuple(draw(st.one_of(st.just([]), shares)))
+    unit = draw(st.sampled_from([0.0, 0.0, 3.0]))
+    n = draw(st.integers(1, 10))
+    return Pool(Query("q"), ranking, tuple(memberships), tuple(targets), n, importance, unit)
 
 
 rerankers = st.builds(
@@ -212,6 +315,21 @@ def test_every_choice_is_the_best_by_the_objective(made: Pool, reranker: Exposur
     for rank, document in enumerate(chosen):
         values = objectives(made, reranker, chosen[:rank])
         assert values[document] >= max(values.values()) - 1e-9
+
+
+@given(pools(), rerankers, st.sampled_from([0.0, 0.03, 0.5, 1.0]))
+def test_of_several_values_the_first_affordable_is_taken(made: Pool, reranker: ExposureReranker, cost: float) -> None:
+    values = (2.0, 0.5, 0.1)
+    found = replace(reranker, fairness=values, cost=cost).rerank(made)
+    alone = [order(replace(reranker, fairness=value).rerank(made)) for value in values]
+    scores = made.ranking.scores
+    if not len(scores):
+        assert found.ids == ()
+        return
+    best = np.sort(scores)[::-1][: made.n].mean()
+    least = best - cost * (best - np.median(scores))
+    expected = next((chosen for chosen in alone if scores[chosen].mean() >= least - 1e-12), alone[-1])
+    assert order(found) == expected
 
 
 @given(pools(), rerankers)

@@ -17,10 +17,10 @@ import pytest
 
 from fairagent.errors import BackendUnavailable, DataError, IndexMismatch, UsageError
 from fairagent.retrieve import dense, dense_index, encoded
-from fairagent.retrieve.dense import DenseRetriever, EmbeddingSource
+from fairagent.retrieve.dense import DenseRetriever, EmbeddingSource, VectorEngine
 from fairagent.retrieve.dense_index import build_dense_index
 from fairagent.retrieve.encoder import BUNDLED, Embeddings, SentenceEncoder
-from fairagent.types import Document, Query, Term
+from fairagent.types import Document, FloatArray, Query, Term
 
 
 @dataclass
@@ -79,9 +79,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def stored(vectors: Embeddings) -> FloatArray:
+    """Embeddings are kept as 16-bit floats."""
+    return vectors.astype(np.float16).astype(np.float64)
+
+
 def expected(query: str, n: int) -> list[tuple[str, float]]:
-    """Every product in double precision, best first, ties by id."""
-    vectors = Words().documents([f"{document.title} {document.text}" for document in MADE.made]).astype(np.float64)
+    """Every product in double precision of the vectors as they are kept, best first, ties by id."""
+    vectors = stored(Words().documents([f"{document.title} {document.text}" for document in MADE.made]))
     scores = (vectors * Words().queries([query])[0].astype(np.float64)).sum(axis=1).tolist()
     return sorted(zip((document.id for document in MADE.made), scores, strict=True), key=lambda x: (-x[1], x[0]))[:n]
 
@@ -90,6 +95,8 @@ def expected(query: str, n: int) -> list[tuple[str, float]]:
 @pytest.mark.parametrize("block", [1, 16, 1 << 16])
 def test_search_is_exact_with_ties_by_id(folder: Path, n: int, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dense, "BLOCK", block)
+    # In blocks: as where the embeddings do not fit into memory.
+    monkeypatch.setattr(dense, "IN_MEMORY", 0 if block < 1 << 16 else dense.IN_MEMORY)
     retriever = DenseRetriever(folder, Words(), MADE)
     found = retriever.search(Query("judge river law"), n)
     assert list(zip(found.ids, found.scores.tolist(), strict=True)) == expected("judge river law", n)
@@ -121,7 +128,36 @@ def test_vectors_of_documents(folder: Path) -> None:
     assert isinstance(retriever, EmbeddingSource)
     found = retriever.vectors(["d37", "d00"])
     texts = [f"{MADE.made[i].title} {MADE.made[i].text}" for i in (1, 0)]
-    assert found.tolist() == Words().documents(texts).tolist()
+    assert found.tolist() == stored(Words().documents(texts)).tolist()
+    assert found.dtype == np.float32
+
+
+def test_a_query_vector_and_all_of_them(folder: Path) -> None:
+    retriever = DenseRetriever(folder, Words())
+    assert isinstance(retriever, VectorEngine)
+    query = Query("judge", terms=(Term("river", 0.5),))
+    assert retriever.query_vector(query).tolist() == Words().queries(["judge river"])[0].tolist()
+    names = [name.decode() for name in retriever.ids.names(np.arange(100)).tolist()]
+    assert retriever.matrix.tolist() == retriever.vectors(names).tolist()
+
+
+def test_what_does_not_fit_into_memory_is_read_as_it_is_needed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    query, whole = Query("judge river law"), DenseRetriever(folder, Words())
+    monkeypatch.setattr(dense, "IN_MEMORY", 0)
+    monkeypatch.setattr(dense, "BLOCK", 16)
+    mapped = DenseRetriever(folder, Words())
+    for n in (1, 33, 100):
+        found, expected = mapped.search(query, n), whole.search(query, n)
+        assert (found.ids, found.scores.tolist()) == (expected.ids, expected.scores.tolist())
+    assert mapped.matrix.tolist() == whole.matrix.tolist()
+
+
+def test_embeddings_of_the_old_format_are_refused(tmp_path: Path) -> None:
+    build_dense_index(MADE, tmp_path / "index", Words())
+    file = tmp_path / "index" / dense_index.MANIFEST
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"format": 1}))
+    with pytest.raises(IndexMismatch, match=r"format: embeddings 1, now 2"):
+        DenseRetriever(tmp_path / "index", Words(), MADE)
 
 
 def test_ids_that_are_not_there(folder: Path) -> None:
@@ -234,8 +270,9 @@ def test_the_manifest(folder: Path) -> None:
         "documents": 100,
         "model": "words",
         "dimension": 64,
-        "format": 1,
+        "format": 2,
     }
+    assert np.load(folder / dense_index.VECTORS).dtype == np.float16
 
 
 @pytest.mark.parametrize("documents", [[], [Document("a", "x"), Document("a", "y")], [Document("", "x")]])
@@ -294,9 +331,10 @@ def test_the_bundled_model_understands(encoder: SentenceEncoder, tmp_path: Path)
         found = retriever.search(Query(query), 3)
         assert found.ids[0] == answer
         assert retriever.score(Query(query), found.ids).tolist() == found.scores.tolist()
-        assert (np.abs(found.scores) <= 1 + 1e-6).all()
+        # Of length 1, but for the rounding to 16 bits.
+        assert (np.abs(found.scores) <= 1 + 1e-3).all()
     lengths = np.linalg.norm(retriever.vectors(["cat", "court", "ship"]), axis=1)
-    assert lengths == pytest.approx(1, abs=1e-5)
+    assert lengths == pytest.approx(1, abs=1e-3)
 
 
 def test_a_model_that_is_not_on_this_machine(encoder: SentenceEncoder, tmp_path: Path) -> None:

@@ -58,8 +58,10 @@ def test_every_slot_is_a_setting_with_its_default() -> None:
     chosen = Settings()
     for slot, described in SLOTS.items():
         assert described.default in BUILT_IN[slot]
-        assert getattr(chosen, slot).kind == described.default
-        assert read_part(slot, {}) == getattr(chosen, slot)
+        # Scores are smoothed before exposure is looked at.
+        expected = read_part("rerank", ["graph", {}]) if slot == "rerank" else read_part(slot, {})
+        assert read_part(slot, {}).kind == described.default
+        assert getattr(chosen, slot) == expected
 
 
 @pytest.mark.parametrize("slot", SLOTS)
@@ -68,7 +70,7 @@ def test_kinds_are_the_built_in_ones_first(slot: str) -> None:
 
 
 def test_none_is_no_such_part() -> None:
-    for slot in ("refine", "rerank", "filter", "debias", "attribute"):
+    for slot in ("loop", "refine", "rerank", "filter", "debias", "attribute"):
         part = read_part(slot, "none")
         assert part == Without()
         assert part.build(None) is None
@@ -99,7 +101,7 @@ def test_forms_of_a_part(value: Any, expected: Part) -> None:
 
 def test_a_part_that_holds_another(tmp_path: Path) -> None:
     assert loaded(engine="rm3").engine == RM3Config(engine=BM25Config())
-    found = loaded(engine={"kind": "rm3", "terms": 5, "engine": {"k1": 1.2}}).engine
+    found = loaded(engine={"kind": "rm3", "terms": 5, "engine": {"kind": "bm25", "k1": 1.2}}).engine
     assert found == RM3Config(terms=5, engine=BM25Config(k1=1.2))
     assert loaded(engine={"kind": "rm3", "engine": "dense"}).engine == RM3Config(engine=DenseConfig())
 
@@ -128,7 +130,10 @@ def test_only_rerankers_make_chains() -> None:
         ({"refine": "gpt"}, "refine: no refiner of kind 'gpt'; there are: feedback, llm, grounded, none"),
         ({"rerank": {"kind": "mrr", "x": 1}}, "rerank: no re-ranker of kind 'mrr'; did you mean 'mmr'?"),
         ({"rerank": {"fairnes": 1}}, "rerank.fairnes: unknown key of re-ranker 'exposure'; did you mean 'fairness'?"),
-        ({"rerank": {"zzz": 1}}, "rerank.zzz: unknown key of re-ranker 'exposure'; there are: fairness, unlabeled"),
+        (
+            {"rerank": {"zzz": 1}},
+            "rerank.zzz: unknown key of re-ranker 'exposure'; there are: fairness, cost, unlabeled",
+        ),
         ({"rerank": {"refined": 1}}, "rerank.refined: unknown key of re-ranker 'exposure'; fused has it"),
         (
             {"rerank": {"encoder": "x"}},
@@ -147,9 +152,13 @@ def test_only_rerankers_make_chains() -> None:
             "engine.engine: no engine of kind 'dens'; did you mean 'dense'?",
         ),
         (
-            {"engine": {"kind": "rm3", "engine": {"k": 1}}},
+            {"engine": {"kind": "rm3", "engine": {"kind": "bm25", "k": 1}}},
             "engine.engine.k: unknown key of engine 'bm25'; did you mean 'k1'?",
         ),
+        ({"engine": {"b": 1}}, "engine.b: unknown key of engine 'auto'; bm25 has it"),
+        ({"engine": {"zzz": 1}}, "engine.zzz: unknown key of engine 'auto'; it has none"),
+        ({"loop": "fairqr"}, "loop: no loop of kind 'fairqr'; did you mean 'fair-qr'?"),
+        ({"loop": {"rerank_depth": 20}}, "loop.rerank_depth: unknown key of loop 'controller'; fair-qr has it"),
         ({"rerank": ["mmr", "mrr"]}, "rerank.parts.1: no re-ranker of kind 'mrr'; did you mean 'mmr'?"),
         (
             {"rerank": ["mmr", {"kind": "mmr", "fairness": 1}]},
@@ -176,13 +185,13 @@ def test_what_is_wrong_is_said_with_its_place(overrides: dict[str, Any], expecte
 
 def test_a_kind_that_is_no_name() -> None:
     (fault,) = faults(rerank={"kind": 5})
-    assert fault.startswith("rerank: `kind` is a name; there are: original, fused, exposure, mmr")
+    assert fault.startswith("rerank: `kind` is a name; there are: original, fused, exposure, graph, mmr")
 
 
 def test_all_that_is_wrong_at_once() -> None:
     found = faults(
         rerank={"kind": "mmr", "fairness": 1, "relevance": 3, "by": "taste"},
-        engine={"kind": "rm3", "terms": 0, "engine": {"b": 2}},
+        engine={"kind": "rm3", "terms": 0, "engine": {"kind": "bm25", "b": 2}},
         refine="gtp",
         target={"gender": "unform", "region": {"a": float("nan")}},
         depths=3,
@@ -228,6 +237,10 @@ def test_a_part_prints_as_its_kind(value: Any, name: str) -> None:
         ("rerank", "mmr", False),
         ("rerank", {"kind": "mmr", "by": "groups"}, True),
         ("rerank", "original", False),
+        ("rerank", "graph", False),
+        ("rerank", "representative", True),
+        ("loop", "controller", True),
+        ("loop", "fair-qr", True),
         ("rerank", "plackett-luce", False),
         ("rerank", ["original", {"kind": "mmr", "by": "groups"}], True),
         ("rerank", ["original", "mmr"], False),
@@ -245,11 +258,17 @@ def test_who_looks_at_groups(slot: str, value: Any, sees: bool) -> None:
     ("overrides", "loops", "sees"),
     [
         ({}, True, True),
-        ({"refine": "none"}, False, True),
-        ({"iterations": 0}, False, True),
+        ({"loop": "none"}, False, True),
         ({"rerank": "mmr"}, True, True),
-        ({"refine": "none", "rerank": "mmr"}, False, False),
-        ({"iterations": 0, "rerank": "none"}, False, False),
+        ({"loop": "none", "rerank": "mmr"}, False, False),
+        # The part `refine` is that of one loop.
+        ({"refine": "none", "iterations": 0}, True, True),
+        ({"loop": "fair-qr"}, True, True),
+        ({"loop": "fair-qr", "refine": "none"}, False, True),
+        ({"loop": "fair-qr", "iterations": 0}, False, True),
+        ({"loop": "fair-qr", "rerank": "mmr"}, True, True),
+        ({"loop": "fair-qr", "refine": "none", "rerank": "mmr"}, False, False),
+        ({"loop": "fair-qr", "iterations": 0, "rerank": "none"}, False, False),
     ],
 )
 def test_whether_settings_loop_and_look_at_groups(overrides: dict[str, Any], loops: bool, sees: bool) -> None:

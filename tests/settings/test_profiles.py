@@ -10,12 +10,14 @@ import pytest
 from fairagent.debias.stage import DebiasRAGConfig
 from fairagent.errors import SettingsError
 from fairagent.filter.fair import FairFilterConfig
+from fairagent.loop.config import FairQRConfig
 from fairagent.pipeline import resolve
 from fairagent.refine.feedback import FeedbackConfig
 from fairagent.refine.llm import LlmConfig
 from fairagent.rerank.exposure import ExposureConfig
 from fairagent.rerank.mmr import MMRConfig
 from fairagent.rerank.relevance import FusedConfig, OriginalConfig
+from fairagent.retrieve.bm25 import BM25Config
 from fairagent.retrieve.vectors import DenseConfig
 from fairagent.settings import Settings, lay, load_settings
 from fairagent.settings.profiles import profiles, read_profile
@@ -44,12 +46,14 @@ def test_every_profile_is_settings_and_remembers_its_name(name: str) -> None:
 
 def test_the_engine_alone() -> None:
     chosen = loaded("engine")
-    assert [chosen.refine.kind, chosen.rerank.kind, chosen.filter.kind, chosen.debias.kind] == ["none"] * 4
+    assert chosen.engine == BM25Config()
+    assert [chosen.loop.kind, chosen.rerank.kind, chosen.filter.kind, chosen.debias.kind] == ["none"] * 4
     assert (chosen.expansion.documents, chosen.loops, chosen.sees_groups) == (0, False, False)
 
 
 def test_fair_qr() -> None:
     chosen = loaded("fair-qr")
+    assert (chosen.engine, chosen.loop, chosen.loops) == (BM25Config(), FairQRConfig(), True)
     assert (chosen.expansion.documents, chosen.iterations, chosen.candidates) == (0, 5, "best")
     assert (chosen.refine, chosen.rerank) == (LlmConfig(drift=100), OriginalConfig())
     assert chosen.model.temperature == 0.3
@@ -98,9 +102,9 @@ def test_a_profile_lies_right_below_the_layer_that_names_it(tmp_path: Path) -> N
 
 def test_a_profile_in_a_higher_layer_beats_values_in_a_lower_one(tmp_path: Path) -> None:
     file = tmp_path / "settings.yaml"
-    file.write_text("n: 7\ndepth: 70\nrefine: llm\nsampling: {alpha: 8, seed: 3}\n", encoding="utf-8")
+    file.write_text("n: 7\ndepth: 70\nloop: fair-qr\nsampling: {alpha: 8, seed: 3}\n", encoding="utf-8")
     chosen = load_settings(file, environ={"FAIRAGENT_PROFILE": "fair-rag", "FAIRAGENT_SAMPLING__POOL": "10"})
-    assert (chosen.n, chosen.depth, chosen.refine.kind) == (5, 70, "none")
+    assert (chosen.n, chosen.depth, chosen.loop.kind) == (5, 70, "none")
     # A section is merged key by key, a profile's as well.
     assert (chosen.sampling.alpha, chosen.sampling.pool, chosen.sampling.seed) == (1.0, 10, 3)
 

@@ -63,6 +63,14 @@ def test_call_over_environment_over_file_over_default(file: Any) -> None:
     assert chosen.rerank == Settings().rerank
 
 
+def test_the_defaults() -> None:
+    chosen = Settings()
+    assert [chosen.engine.kind, chosen.loop.kind, str(chosen.rerank)] == ["auto", "controller", "graph, exposure"]
+    assert chosen.expansion.documents == 0
+    exposure = chosen.rerank.inner[1]
+    assert exposure == ExposureConfig(fairness=(1.0, 0.5, 0.25), unlabeled=0.0)
+
+
 def test_nothing_given_is_the_defaults() -> None:
     assert load_settings(environ={}) == Settings()
 
@@ -211,7 +219,7 @@ def test_an_unknown_key_that_is_like_none_lists_what_there_is() -> None:
         ({"refine": {"kind": "llm", "drift": 0}}, "refine.drift: Input should be greater than 0"),
         ({"expansion": {"weight": 1}}, "expansion.weight: Input should be less than 1"),
         ({"rerank": {"kind": "fused", "refined": 1.1}}, "rerank.refined: Input should be less than or equal to 1"),
-        ({"engine": {"b": 2}}, "engine.b: Input should be less than or equal to 1"),
+        ({"engine": {"kind": "bm25", "b": 2}}, "engine.b: Input should be less than or equal to 1"),
         ({"retrieval": {"memory": "2g"}}, "retrieval: unknown key"),
         ({"divergence": "KL"}, "divergence: Input should be 'kl', 'kl-reverse', 'js' or 'tv'"),
         ({"candidates": "all"}, "candidates: Input should be 'best', 'last' or 'union'"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 from fairagent.loop.ground import Ground
@@ -10,24 +10,31 @@ from fairagent.loop.state import State
 from fairagent.types import FloatArray
 
 STOP = "stop"
-"""The action that ends a loop; it is always offered."""
+"""The choice that ends a loop; it can always be made."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """Whether an action is `open`, and `why` it could help now or why it could not."""
+
+    open: bool
+    why: str
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Attempt:
-    """An action's outcome: the state `after` it, which counts if it is accepted, and the one that remains `otherwise`.
+    """An action's outcome: the state `after` it, if that is accepted, and the one that remains `otherwise`.
 
-    The list has to have a gap below `bar`. `notes` say what was done, `refused` what of a model's words was no use,
-    `failure` why it could not be done; `weights` (g,) are those of the groups' evidence, empty where it has none.
+    The gap of what would be served has to be below `bar`; with a `failure` nothing is accepted. `notes` say what was
+    done, `weights` (g,) are those of the groups' evidence, where it is mixed in.
     """
 
     after: State
     otherwise: State
     bar: float
     notes: tuple[str, ...] = ()
-    refused: tuple[str, ...] = ()
     failure: str = ""
-    weights: FloatArray = field(default_factory=lambda: _NONE)
+    weights: FloatArray | None = None
 
 
 class Action(Protocol):
@@ -35,13 +42,13 @@ class Action(Protocol):
 
     @property
     def name(self) -> str:
-        """What the settings, the trace and a model call it."""
+        """What settings, the trace and a model call it."""
         ...
 
-    def offer(self, ground: Ground, state: State) -> str:
-        """Why it could help now; "" where it could not."""
+    def offer(self, ground: Ground, state: State) -> Offer:
+        """Whether it could help now."""
         ...
 
     def act(self, ground: Ground, state: State) -> Attempt:
-        """Try it. Raises what the models that it asks raise."""
+        """Try it. Raises what the models raise that it asks."""
         ...

@@ -6,16 +6,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fairagent.loop.actions.base import Attempt
+from fairagent.loop.actions.base import Attempt, Offer
 from fairagent.loop.control import HALVINGS, Control, moved
 from fairagent.loop.ground import Ground
 from fairagent.loop.lack import lacking
 from fairagent.loop.state import State, refusal
+from fairagent.types import FloatArray
 
 
 @dataclass(frozen=True, slots=True)
 class Refine:
-    """At most `steps` steps of exponent `eta`; one that overshoots is halved, twice at most.
+    """At most `steps` steps with the exponent `eta`; one that overshoots is halved, twice at most.
 
     The first refined list takes the place of the engine's own whatever its gap, if it is relevant enough: every group's
     evidence is relevance feedback.
@@ -26,46 +27,45 @@ class Refine:
     smoothing: float = 0.02
     name: str = "refine"
 
-    def offer(self, ground: Ground, state: State) -> str:
-        """As long as there is evidence, and a step left that may be a gain."""
-        if self.ended(ground, state):
-            return ""
+    def offer(self, ground: Ground, state: State) -> Offer:
+        """Open as long as there is evidence, a gap, and a step left that may be a gain."""
+        if ended := self._ended(ground, state):
+            return Offer(False, ended)
         lacks = lacking(state.exposures)
-        return f"{lacks[0]}" if lacks else "no group lacks exposure; their evidence is relevance feedback all the same"
-
-    def ended(self, ground: Ground, state: State) -> str:
-        """Why there is no further step; "" where there is one."""
-        evidence = any(state.learned) or ground.sources is not None
-        if not (evidence and ground.mixer.able(ground.search.engine)):
-            return "no group has evidence"
-        control = state.control
-        return control.ended or (f"{self.steps} steps were made" if control.made >= self.steps else "")
+        return Offer(True, str(lacks[0]) if lacks else "what the groups have in common is relevance feedback")
 
     def act(self, ground: Ground, state: State) -> Attempt:
         """The next step of the control law."""
-        asked, state = state.said is None, ground.mixed(state)
-        control, said = state.control, state.said
-        assert control.weights is not None and said is not None
-        after = ground.refined(state, control.weights)
+        state = ground.mixed(ground.informed(state))
+        weights = self._weights(ground, state)
+        after = ground.refined(state, weights)
         bar = np.inf if state.first else state.gap
-        control = replace(control, made=control.made + 1)
+        control = replace(state.control, made=state.control.made + 1)
         return Attempt(
-            replace(after, control=self._gained(control, after)),
+            replace(after, control=replace(control, reached=(weights, after.exposures))),
             replace(state, control=self._halved(control, refusal(after, bar))),
             bar,
-            said.notes if asked else (),
-            said.refused if asked else (),
-            weights=control.weights,
+            weights=weights,
         )
 
-    def _gained(self, control: Control, after: State) -> Control:
-        assert control.weights is not None
-        weights = moved(control.weights, after.exposures, control.eta, self.smoothing)
-        return replace(control, weights=weights, reached=(control.weights, after.exposures))
+    def _ended(self, ground: Ground, state: State) -> str:
+        """Why there is no further step; "" where there is one."""
+        if not (ground.sources or any(state.learned)) or not ground.mixer.able(ground.search.engine):
+            return "no group has evidence"
+        if state.control.ended:
+            return state.control.ended
+        if state.gap <= ground.tolerance:
+            return f"the gap is not above {ground.tolerance:g}"
+        return f"{self.steps} steps were made" if state.control.made >= self.steps else ""
+
+    def _weights(self, ground: Ground, state: State) -> FloatArray:
+        control = state.control
+        if control.reached is None:
+            return ground.start(state)
+        return moved(*control.reached, self.eta / 2**control.halved, self.smoothing)
 
     def _halved(self, control: Control, reason: str) -> Control:
-        """Half a step from what was reached; none where nothing was, or it was halved often enough."""
-        if control.reached is None or control.eta <= self.eta / 2**HALVINGS:
+        """Half a step from what was reached comes next; none where nothing was, or it was halved often enough."""
+        if control.reached is None or control.halved == HALVINGS:
             return replace(control, ended=f"a step was no gain: {reason}")
-        eta = control.eta / 2
-        return replace(control, eta=eta, weights=moved(*control.reached, eta, self.smoothing))
+        return replace(control, halved=control.halved + 1)

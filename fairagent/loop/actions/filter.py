@@ -1,0 +1,60 @@
+"""Bias in the head: what would be served is filtered, and refilled from the pool."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fairagent.errors import BudgetExceeded, FatalModelError, ModelError
+from fairagent.filter.base import Filter
+from fairagent.loop.actions.base import Attempt, Offer
+from fairagent.loop.ground import Ground
+from fairagent.loop.state import State
+from fairagent.retrieve.base import texts_for
+from fairagent.types import Verdict
+
+ROUNDS = 3
+"""How often the documents that take the place of those removed are filtered themselves, the first time included."""
+
+
+@dataclass(frozen=True, slots=True)
+class FilterAction:
+    """Accepted if the gap does not rise by more than `worse`: the gain is the bias that is gone, which no gap tells."""
+
+    filter: Filter
+    worse: float = 0.01
+    name: str = "filter"
+
+    def offer(self, ground: Ground, state: State) -> Offer:
+        """Open once, if anything would be served."""
+        if self.name in state.tried:
+            return Offer(False, "it was tried")
+        return Offer(bool(len(state.served)), "what would be served was not checked for bias")
+
+    def act(self, ground: Ground, state: State) -> Attempt:
+        """Filter what would be served, and what takes the place of the removed."""
+        search, after = ground.search, state
+        read: set[str] = set()
+        notes: list[str] = []
+        for number in range(ROUNDS):
+            ids = [id for id in after.served.ids if id not in read]
+            if not ids:
+                break
+            read.update(ids)
+            try:
+                filtered = self.filter.filter(search.query.text, texts_for(search.query, ids, search.engine))
+            except FatalModelError:
+                raise
+            except (ModelError, BudgetExceeded) as error:
+                if not number:
+                    raise
+                notes.append(f"not all that came in their place was filtered: {error}")
+                break
+            gone = [verdict for verdict in filtered.verdicts if not verdict.kept]
+            notes += [_note(verdict) for verdict in gone]
+            after = ground.without(after, {verdict.id for verdict in gone}) if gone else after
+        failure = "" if after is not state else f"none of {len(read)} documents is removed"
+        return Attempt(after, state, state.gap + self.worse, tuple(notes), failure=failure)
+
+
+def _note(verdict: Verdict) -> str:
+    return f"{verdict.id} is removed" + (f": {verdict.note}" if verdict.note else "")

@@ -1,0 +1,63 @@
+"""The judge of a loop, as settings describe it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from fairagent.filter.pages import LONGEST_TEXT, LONGEST_TITLE, Page, as_data, batches, call_ids
+from fairagent.loop.actions.judge import JudgeAction
+from fairagent.loop.judges import RELEVANCE, Judge, ModelJudge, ScorerJudge
+from fairagent.prompts.calls import LETTER, Calls, Case
+from fairagent.rerank.pair_scorer import PairScorer, open_pair_scorer
+from fairagent.settings.section import Section
+from fairagent.site import Site
+
+
+class JudgeSettings(Section):
+    """Who reads the documents that the groups' evidence is learned from, and how many."""
+
+    by: Literal["model", "cross-encoder"] = "model"
+    """The language model, by yes or no, or a model that reads query and document together."""
+    scorer: str = ""
+    """That of by: cross-encoder, as `open_pair_scorer` reads it: a folder, or a name in the Hugging Face cache."""
+    documents: int = Field(10, ge=1)
+    """How many documents of a group are judged, the best first."""
+    groups: int = Field(3, ge=1)
+    """How many groups are judged, those that lack most first."""
+    batch: int = Field(5, ge=1)
+    """Documents that the language model judges in one call."""
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        if (self.by == "cross-encoder") != bool(self.scorer):
+            raise ValueError("`scorer` names the model of `by: cross-encoder`, and is nothing without")
+        return self
+
+    @property
+    def templates(self) -> tuple[str, ...]:
+        """That of the language model's yes or no."""
+        return (RELEVANCE,) if self.by == "model" else ()
+
+    def worst_case(self, case: Case) -> Iterator[Calls]:
+        """Every document as long as a model is ever shown one."""
+        page = Page("", LETTER * LONGEST_TITLE, LETTER * LONGEST_TEXT)
+        for template in self.templates:
+            for batch in batches([page] * (self.documents * self.groups), self.batch):
+                yield case.calls(template, documents=as_data(call_ids(template, [""], batch), batch))
+
+    def build(self, site: Site) -> JudgeAction:
+        """The action."""
+        judge: Judge = ModelJudge(site.model, site.prompts, self.batch) if self.by == "model" else self._scorer(site)
+        return JudgeAction(judge, self.documents, self.groups)
+
+    def check(self, site: Site) -> None:
+        """Raise BackendUnavailable where the scorer is not on this machine."""
+        if self.by == "cross-encoder":
+            self._scorer(site)
+
+    def _scorer(self, site: Site) -> ScorerJudge:
+        scorer: PairScorer = site.memo.get(("pair scorer", self.scorer), lambda: open_pair_scorer(self.scorer))
+        return ScorerJudge(scorer)

@@ -1,0 +1,83 @@
+"""Who says how relevant a document is: a model that reads query and text together, or a language model's yes or no."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Protocol
+
+from fairagent.errors import BudgetExceeded, FatalModelError, ModelError
+from fairagent.filter.pages import Page, batches, page_of
+from fairagent.filter.verdicts import ask_verdicts
+from fairagent.llm import Model
+from fairagent.llm.clean import query_shown
+from fairagent.llm.ledger import in_threads
+from fairagent.measures.scale import min_max
+from fairagent.prompts import Prompts
+from fairagent.rerank.pair_scorer import PairScorer
+from fairagent.types import Document
+
+RELEVANCE = "judge_relevance"
+
+
+@dataclass(frozen=True, slots=True)
+class Judgment:
+    """For each document the chance in [0, 1] that it is relevant, None where it was not judged; `notes` say why not."""
+
+    chances: tuple[float | None, ...]
+    notes: tuple[str, ...] = ()
+
+
+class Judge(Protocol):
+    """Any object with this method will do."""
+
+    def judge(self, query: str, documents: Sequence[Document]) -> Judgment:
+        """How relevant each of these is."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ScorerJudge:
+    """A cross-encoder, whatever its scores mean: the worst of the documents has the chance 0, the best 1."""
+
+    scorer: PairScorer
+
+    def judge(self, query: str, documents: Sequence[Document]) -> Judgment:
+        """All documents are judged; where all scores are alike, none is above another."""
+        texts = [f"{document.title} {document.text}".strip() for document in documents]
+        scores = self.scorer.score(query, texts)
+        alike = not len(scores) or scores.min() == scores.max()
+        return Judgment(tuple([1.0] * len(texts) if alike else min_max(scores).tolist()))
+
+
+@dataclass(frozen=True, slots=True)
+class ModelJudge:
+    """A language model's yes or no with the template `judge_relevance`, `batch` documents a call, `workers` at a time.
+
+    Where a call fails, or the budget is used up, its documents are not judged.
+    """
+
+    model: Model
+    prompts: Prompts
+    batch: int = 5
+    workers: int = 8
+
+    def judge(self, query: str, documents: Sequence[Document]) -> Judgment:
+        """What the calls that were answered say. Raises FatalModelError."""
+        pages = [page_of(document) for document in documents]
+        asked = in_threads(partial(self._ask, query_shown(query)), batches(pages, self.batch), self.workers, "judge")
+        chances = tuple(chance for some, _ in asked for chance in some)
+        failures = dict.fromkeys(failure for _, failure in asked if failure)
+        missing = sum(chance is None for chance in chances)
+        notes = [f"{missing} of {len(chances)} documents were not judged: {failure}" for failure in failures]
+        return Judgment(chances, tuple(notes))
+
+    def _ask(self, query: str, pages: Sequence[Page]) -> tuple[list[float | None], str]:
+        try:
+            verdicts, _ = ask_verdicts(self.model, self.prompts, RELEVANCE, pages, query=query)
+        except FatalModelError:
+            raise
+        except (ModelError, BudgetExceeded) as error:
+            return [None] * len(pages), str(error)
+        return [float(verdict.passed) for verdict in verdicts], ""

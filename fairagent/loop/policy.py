@@ -1,0 +1,140 @@
+"""Who decides what is done next: rules, or a language model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from fairagent.errors import BudgetExceeded, FatalModelError, ModelError
+from fairagent.filter.verdicts import TEMPERATURE, reason_text
+from fairagent.llm import Model, ModelRequest, Reply, ask
+from fairagent.llm.clean import query_shown, visible
+from fairagent.loop.actions.base import STOP, Offer
+from fairagent.loop.ground import Ground
+from fairagent.loop.lack import lacking
+from fairagent.loop.state import State
+from fairagent.prompts import Prompts
+from fairagent.prompts.calls import STAND_IN, Case
+from fairagent.types import Step
+
+CHOOSE = "choose_action"
+SHOWN_GROUPS = 8
+"""Groups that lack exposure that the model is shown, those that lack most."""
+SHOWN_STEPS = 10
+"""Actions taken so far that the model is shown, the last ones."""
+
+ActionName = Literal["neighbours", "judge", "refine", "filter"]
+
+
+class Choice(Reply):
+    """The reply of `choose_action`."""
+
+    action: Literal["neighbours", "judge", "refine", "filter", "stop"]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The `action` that comes next, and why."""
+
+    action: str
+    why: str
+
+
+class Policy(Protocol):
+    """Any object with this method will do."""
+
+    def choose(self, ground: Ground, state: State, offers: Mapping[str, Offer], taken: Sequence[Step]) -> Decision:
+        """One of the open `offers`, or stop; `taken` are the steps of the actions so far."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """The first action that is open, in the order in which they are given: by what is missing."""
+
+    def choose(self, ground: Ground, state: State, offers: Mapping[str, Offer], taken: Sequence[Step]) -> Decision:
+        """See `Policy.choose`."""
+        for name, offer in offers.items():
+            if offer.open:
+                return Decision(name, offer.why)
+        return Decision(STOP, nothing_left(offers))
+
+
+@dataclass(frozen=True, slots=True)
+class ModelPolicy:
+    """Asks `model` with the template `choose_action`.
+
+    It stops, and says why, where the model chooses what is not offered, repeats a choice that has failed twice, or
+    gives no usable reply, and where the budget is used up.
+    """
+
+    model: Model
+    prompts: Prompts
+
+    def choose(self, ground: Ground, state: State, offers: Mapping[str, Offer], taken: Sequence[Step]) -> Decision:
+        """See `Policy.choose`. Raises FatalModelError."""
+        offered = [name for name, offer in offers.items() if offer.open]
+        if not offered:
+            return Decision(STOP, nothing_left(offers))
+        try:
+            choice, _ = ask(self.model, self._request(ground, state, offers, taken), Choice)
+        except FatalModelError:
+            raise
+        except (ModelError, BudgetExceeded) as error:
+            return Decision(STOP, f"the model chose nothing: {error}")
+        why = reason_text(choice.reason) or "no reason given"
+        if choice.action == STOP:
+            return Decision(STOP, f"the model: {why}")
+        if choice.action not in offered:
+            return Decision(STOP, f"the model chose {choice.action}, which is not offered ({', '.join(offered)} is)")
+        if [step.source for step in taken[-2:] if not step.accepted] == [choice.action] * 2:
+            return Decision(STOP, f"the model chose {choice.action} again, which had failed twice")
+        return Decision(choice.action, why)
+
+    def _request(
+        self, ground: Ground, state: State, offers: Mapping[str, Offer], taken: Sequence[Step]
+    ) -> ModelRequest:
+        groups = [
+            {
+                "dimension": visible(lack.group.dimension),
+                "group": visible(lack.group.label),
+                "share": f"{lack.share:.1%}",
+                "target": f"{lack.target:.1%}",
+                "documents_found": int((ground.of_group(state.found.ids, lack) > 0).sum()),
+            }
+            for lack in lacking(state.exposures)[:SHOWN_GROUPS]
+        ]
+        messages = self.prompts.render(
+            CHOOSE,
+            query=query_shown(ground.search.query.text),
+            gap=f"{state.gap:.3f}",
+            groups=groups,
+            actions=[{"action": name, "why": visible(offer.why)} for name, offer in offers.items() if offer.open],
+            history=[
+                {"action": step.source, "kept": step.accepted, "reason": step.reason} for step in taken[-SHOWN_STEPS:]
+            ],
+        )
+        most = self.prompts[CHOOSE].head.max_tokens
+        return ModelRequest(messages, temperature=TEMPERATURE, max_tokens=most)
+
+
+def nothing_left(offers: Mapping[str, Offer]) -> str:
+    """Why no action is open; of a single one its own words."""
+    if len(offers) == 1:
+        return next(iter(offers.values())).why
+    return "; ".join(f"{name}: {offer.why}" for name, offer in offers.items()) or "no action is offered"
+
+
+def longest_choice(case: Case) -> dict[str, object]:
+    """The most that the template is shown besides the query."""
+    dimension, label = case.group
+    share = {"share": "10.0%", "target": "50.0%", "documents_found": 100}
+    why = f"{label} ({dimension}) has 10% of the exposure, its share is 50%, {STAND_IN * 8}"
+    return {
+        "gap": "0.100",
+        "groups": [{"dimension": dimension, "group": label, **share}] * SHOWN_GROUPS,
+        "actions": [{"action": "neighbours", "why": why}] * 4,
+        "history": [{"action": "refine", "kept": False, "reason": "the gap did not fall"}] * SHOWN_STEPS,
+    }

@@ -1,0 +1,50 @@
+"""Halves of topics: fixed for ever, about even, and what an experiment is run on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fairagent.errors import SettingsError
+from fairagent.evaluate.check import check_experiment
+from fairagent.evaluate.split import half
+
+from . import words
+
+TOPICS = [f"T{n:02}" for n in range(19)]
+
+
+def test_a_topic_stays_in_its_half() -> None:
+    # The second letters of the halves of topics 1 to 20: no release may change them.
+    found = "".join(half("wikilead", str(topic))[1] for topic in range(1, 21))
+    assert found == "uueueuuueeuuuuuuuuuu"
+    assert half("a", "T1\ud800") in ("tune", "test")
+
+
+def test_halves_are_about_even_and_not_those_of_another_collection() -> None:
+    halves = {name: [half(name, str(topic)) for topic in range(1000)] for name in ("a", "b")}
+    for found in halves.values():
+        assert 450 < found.count("tune") < 550
+    same = sum(one == other for one, other in zip(halves["a"], halves["b"], strict=True))
+    assert 400 < same < 600
+
+
+def topics(tmp_path: Path, line: str) -> set[str]:
+    checked = check_experiment(words.write(tmp_path, words.EXPERIMENT + line), environ={})
+    return set(checked.plan.topics)
+
+
+def test_an_experiment_on_one_half(tmp_path: Path) -> None:
+    every = topics(tmp_path, "")
+    tune, test = (topics(tmp_path, f"topics: {name}\n") for name in ("tune", "test"))
+    assert tune | test == every
+    assert not tune & test
+    assert tune == {topic for topic in every if half("words", topic) == "tune"}
+    assert tune
+    assert test
+
+
+def test_a_half_that_there_is_not(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="topics: expected `all`, `tune` or `test`, the number"):
+        topics(tmp_path, "topics: train\n")

@@ -1,0 +1,239 @@
+"""Each action, accepted and refused: what it does to the pool, to what is learned, and to what would be served."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+from loop_engine import LAWYERS, TWO_KINDS, Dense, agent, judging, verdicts
+from scripted import by_letter
+
+from fairagent.errors import BudgetExceeded, FatalModelError, TransientModelError
+from fairagent.filter import FairFilter
+from fairagent.llm import ModelRequest
+from fairagent.loop.actions import Action
+from fairagent.loop.actions.filter import FilterAction
+from fairagent.loop.actions.judge import JudgeAction
+from fairagent.loop.actions.neighbours import Neighbours
+from fairagent.loop.actions.refine import Refine
+from fairagent.loop.channels import Mixer
+from fairagent.loop.controller import Controller
+from fairagent.loop.judges import ScorerJudge
+from fairagent.prompts import Prompts
+from fairagent.testing import ScriptedModel
+from fairagent.types import Document, FloatArray, SearchResult, Step
+
+REFINE = Refine(4, 0.5)
+
+
+def searched(engine: Dense, *actions: Action, beta: float = 0.9) -> SearchResult:
+    return agent(engine, Controller(actions, mixer=Mixer(beta), drift=0.9)).search("law")
+
+
+def step_of(result: SearchResult, name: str) -> Step:
+    (step,) = (step for step in result.trace.steps if step.source == name)
+    return step
+
+
+# --- neighbours --------------------------------------------------------------------------------------------------
+
+
+class Near:
+    """A corpus graph that was written down."""
+
+    def __init__(self, **near: str) -> None:
+        self.near = {id: tuple(ids.split()) for id, ids in near.items()}
+        self.asked: list[str] = []
+
+    def neighbours(self, ids: Sequence[str]) -> list[tuple[str, ...]]:
+        self.asked += ids
+        return [self.near.get(id, ()) for id in ids]
+
+
+FEW = Dense(TWO_KINDS, reachable=[f"m{number}" for number in range(1, 7)] + ["f1"])
+
+
+def test_neighbours_of_the_groups_best_come_in_with_the_engines_score() -> None:
+    graph = Near(f1="m1 f2", m1="f3")
+    alone = searched(FEW, REFINE)
+    result = searched(FEW, Neighbours(graph), REFINE)  # type: ignore[arg-type]
+    step = step_of(result, "neighbours")
+    assert graph.asked == ["f1"]
+    assert step.accepted
+    assert step.notes == ("female (gender): 1 of its documents come in",)
+    assert step.why.startswith("female (gender) has 0% of the exposure")
+    assert {group.label: weight for group, weight in step.weights} == {"female": 0.5, "male": 0.5}
+    assert result.trace.gap < alone.trace.gap
+    assert sum(id.startswith("f") for id in alone.ranking.ids) == 1
+    assert sum(id.startswith("f") for id in result.ranking.ids) == 2
+
+
+def test_a_group_without_documents_gets_those_near_what_is_served() -> None:
+    engine = Dense(LAWYERS, reachable=["m1", "m2", "m3", "m4"])
+    graph = Near(m1="f1", m4="f2")
+    step = step_of(searched(engine, Neighbours(graph), REFINE), "neighbours")  # type: ignore[arg-type]
+    assert graph.asked == ["m1", "m2", "m3", "m4"]
+    assert step.notes == ("female (gender): 2 of its documents come in",)
+
+
+def test_where_no_neighbour_is_new_nothing_changes() -> None:
+    alone = searched(FEW, REFINE)
+    result = searched(FEW, Neighbours(Near(f1="m1 m6")), REFINE)  # type: ignore[arg-type]
+    step = step_of(result, "neighbours")
+    assert (step.accepted, step.reason) == (False, "no neighbour is new")
+    assert result.ranking.ids == alone.ranking.ids
+
+
+def test_a_group_that_has_documents_enough_needs_no_neighbours() -> None:
+    result = searched(Dense(LAWYERS), Neighbours(Near(f1="m1")))  # type: ignore[arg-type]
+    assert len(result.trace.steps) == 1
+    assert result.trace.stopped == "no group lacks documents"
+
+
+# --- judge -------------------------------------------------------------------------------------------------------
+
+MIXED = Dense(TWO_KINDS | {"f1": "law woman sea", "f2": "law woman sea", "f3": "law woman", "f4": "law woman"})
+"""Two women at sea, whom a judge does not find relevant, and two who are."""
+
+
+def test_what_is_judged_irrelevant_loses_relevance_and_is_not_learned_from() -> None:
+    model = ScriptedModel(verdicts(lambda text: "sea" not in text))
+    result = searched(MIXED, judging(model), REFINE)
+    step = step_of(result, "judge")
+    assert step.notes == ("female (gender): 2 of 4 documents judged are relevant",)
+    assert step.usage.calls == len(model.requests) == 2
+    assert step.accepted
+    served = [id for id in result.ranking.ids if id.startswith("f")]
+    assert served
+    assert set(served) <= {"f3", "f4"}
+
+
+def test_a_judge_whose_list_is_no_fairer_changes_nothing() -> None:
+    """All women are off the topic: they sink, and the list without the judge is kept."""
+    alone = searched(MIXED, REFINE)
+    result = searched(MIXED, judging(ScriptedModel(verdicts(lambda text: False))), REFINE)
+    step = step_of(result, "judge")
+    assert (step.accepted, step.reason) == (False, "the gap did not fall")
+    assert result.ranking.ids == alone.ranking.ids
+    assert result.ranking.scores.tolist() == alone.ranking.scores.tolist()
+
+
+def test_a_budget_that_ends_in_the_middle_of_a_judge_keeps_what_was_judged() -> None:
+    answer = verdicts(lambda text: True)
+    calls = []
+
+    def ends(request: ModelRequest) -> str:
+        calls.append(request)
+        if len(calls) > 1:
+            raise BudgetExceeded("the budget of 1 calls is used up")
+        return answer(request)
+
+    step = step_of(searched(MIXED, judging(ScriptedModel(ends)), REFINE), "judge")
+    assert step.notes == (
+        "female (gender): 2 of 2 documents judged are relevant",
+        "2 of 4 documents were not judged: the budget of 1 calls is used up",
+    )
+
+
+def test_a_judge_that_never_answers_is_refused_and_the_loop_goes_on() -> None:
+    def fails(request: ModelRequest) -> str:
+        raise TransientModelError("overloaded")
+
+    result = searched(MIXED, judging(ScriptedModel(fails)), REFINE)
+    step = step_of(result, "judge")
+    assert (step.accepted, step.reason) == (False, "no document was judged")
+    assert "4 of 4 documents were not judged: overloaded" in step.notes
+    assert any(step.source == "refine" for step in result.trace.steps)
+
+
+def test_a_judge_without_a_key_is_an_error() -> None:
+    with pytest.raises(FatalModelError):
+        searched(MIXED, judging(ScriptedModel([FatalModelError("no key")])))
+
+
+class Ashore:
+    """A cross-encoder that likes no sea."""
+
+    name = "ashore"
+
+    def score(self, query: str, texts: Sequence[str]) -> FloatArray:
+        return np.array([-3.0 if "sea" in text else 5.0 for text in texts])
+
+
+def test_a_cross_encoder_judges_by_its_own_scale() -> None:
+    judgment = ScorerJudge(Ashore()).judge("law", [Document("a", "sea"), Document("b", "law")])
+    assert judgment.chances == (0.0, 1.0)
+    assert ScorerJudge(Ashore()).judge("law", [Document("b", "law")]).chances == (1.0,)
+    step = step_of(searched(MIXED, JudgeAction(ScorerJudge(Ashore())), REFINE), "judge")
+    assert step.notes == ("female (gender): 2 of 4 documents judged are relevant",)
+    assert step.usage.calls == 0
+
+
+# --- filter ------------------------------------------------------------------------------------------------------
+
+COURT = Dense({"f1": "law woman", "f2": "law woman", "m1": "law man ship", "m2": "law man", "m3": "law man court"})
+
+
+def filtering(passes: Callable[[str], bool]) -> tuple[FilterAction, ScriptedModel]:
+    model = ScriptedModel(verdicts(passes))
+    return FilterAction(FairFilter(model, Prompts(), utility=False, workers=1)), model
+
+
+def test_what_is_removed_leaves_the_pool_and_is_refilled_from_it() -> None:
+    action, model = filtering(lambda text: "ship" not in text)
+    engine = Dense(COURT.texts | {"m1": "law law man", "m2": "law man ship"})
+    result = searched(engine, action)
+    step = step_of(result, "filter")
+    assert step.accepted
+    assert step.notes == ("m2 is removed: so it is",)
+    assert "m2" not in result.ranking.ids
+    assert len(result.ranking) == 4
+    assert result.trace.usage.calls == len(model.requests) == 5
+
+
+def test_a_filter_that_makes_the_list_less_fair_is_refused() -> None:
+    action, _ = filtering(lambda text: "woman" not in text)
+    plain, result = searched(COURT), searched(COURT, action)
+    step = step_of(result, "filter")
+    assert (step.accepted, step.reason) == (False, "the gap did not fall")
+    assert result.ranking.ids == plain.ranking.ids
+
+
+def test_a_filter_that_removes_nothing_says_so() -> None:
+    action, _ = filtering(lambda text: True)
+    step = step_of(searched(COURT, action), "filter")
+    assert (step.accepted, step.reason) == (False, "none of 4 documents is removed")
+
+
+def test_a_budget_that_ends_in_a_filter_keeps_what_was_reached() -> None:
+    def ends(request: ModelRequest) -> str:
+        raise BudgetExceeded("the budget of 0 calls is used up")
+
+    action = FilterAction(FairFilter(ScriptedModel(ends), Prompts(), workers=1))
+    alone, result = searched(COURT, REFINE), searched(COURT, REFINE, action)
+    assert result.ranking.ids == alone.ranking.ids
+    assert result.trace.stopped == "filter: the budget of 0 calls is used up"
+    step = step_of(result, "filter")
+    assert (step.accepted, step.reason) == (False, "the budget of 0 calls is used up")
+
+
+# --- the trace ---------------------------------------------------------------------------------------------------
+
+
+def test_every_step_says_why_and_every_refused_one_why_not() -> None:
+    filter, _ = filtering(lambda text: True)
+    judge = judging(ScriptedModel(verdicts(lambda text: "sea" not in text)))
+    result = searched(MIXED, judge, REFINE, filter)
+    for step in result.trace.steps[1:]:
+        assert step.why
+        assert step.accepted != bool(step.reason)
+    assert [step.source for step in result.trace.steps][-1] == "filter"
+    assert result.trace.stopped.startswith("judge: it was tried; refine: ")
+
+
+def test_a_tie_of_groups_that_lack_nothing_needs_no_action() -> None:
+    engine = Dense({"f1": "law woman", "m1": "law man", "f2": "law woman", "m2": "law man"})
+    result = agent(engine, Controller(), by_letter(engine.texts)).search("law")
+    assert result.trace.stopped == "the gap is not above 0"
+    assert len(result.trace.steps) == 1

@@ -1,0 +1,131 @@
+"""The control law, by hand and as laws."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from loop_engine import LAWYERS, Dense, agent, begun
+from scripted import by_letter
+
+from fairagent.collection import Groups
+from fairagent.loop.actions.refine import Refine
+from fairagent.loop.control import moved, start
+from fairagent.loop.controller import Controller, weighed
+from fairagent.types import Exposure, FloatArray
+
+
+def shown(shares: list[float], target: list[float], dimension: str = "gender") -> Exposure:
+    labels = tuple(f"g{number}" for number in range(len(shares)))
+    return Exposure(dimension, labels, np.array(shares), np.array(target), 0.0, 0.1)
+
+
+def test_a_step_by_hand() -> None:
+    """Target .5 .5, exposure .1 .9, smoothing .02, eta .5: the roots of .52/.12 and .52/.92, normalized."""
+    weights = moved(np.array([0.5, 0.5]), [shown([0.1, 0.9], [0.5, 0.5])], 0.5, 0.02)
+    female, male = (0.52 / 0.12) ** 0.5, (0.52 / 0.92) ** 0.5
+    assert weights == pytest.approx([female / (female + male), male / (female + male)])
+    assert weights == pytest.approx([0.7347, 0.2653], abs=1e-4)
+
+
+def test_dimensions_are_moved_apart_from_each_other() -> None:
+    gender, region = shown([0.5, 0.5], [0.5, 0.5]), shown([1.0, 0.0, 0.0], [0.2, 0.3, 0.5], "region")
+    weights = moved(np.array([0.6, 0.4, 0.2, 0.3, 0.5]), [gender, region], 1.0, 0.02)
+    assert weights[:2] == pytest.approx([0.6, 0.4])
+    assert weights[2:] == pytest.approx(moved(np.array([0.2, 0.3, 0.5]), [region], 1.0, 0.02))
+
+
+shares = st.lists(st.floats(0.0, 1.0), min_size=3, max_size=3).filter(lambda some: sum(some) > 0.1)
+
+
+def _share(some: list[float]) -> list[float]:
+    return [one / sum(some) for one in some]
+
+
+@given(shares, shares, shares, st.floats(0.1, 2.0))
+def test_weights_stay_a_distribution_and_who_lacks_more_gains(
+    weights: list[float], shares: list[float], target: list[float], eta: float
+) -> None:
+    before, exposure = np.array(_share(weights)), shown(_share(shares), _share(target))
+    after = moved(before, [exposure], eta, 0.02)
+    assert after.min() >= 0
+    assert after.sum() == pytest.approx(1)
+    ratio = (exposure.target + 0.02) / (exposure.shares + 0.02)
+    gain = after[before > 1e-6] / before[before > 1e-6]
+    order = np.argsort(ratio[before > 1e-6])
+    assert (np.diff(gain[order]) >= -1e-9 * gain.max()).all()
+
+
+def test_the_first_weights_are_the_targets_over_the_groups_with_evidence() -> None:
+    targets = begun(Dense(LAWYERS)).meter.targets
+    assert start(targets, np.array([1.0, 1.0])) == pytest.approx([0.5, 0.5])
+    assert start(targets, np.array([0.0, 1.0])) == pytest.approx([0.0, 1.0])
+    assert start(targets, np.array([0.0, 0.0])) == pytest.approx([0.0, 0.0])
+
+
+def test_a_step_that_overshoots_is_halved_twice_and_changes_nothing() -> None:
+    result = agent(Dense(LAWYERS), Controller((Refine(9, 0.5),), drift=0.1)).search("law")
+    first, *halved = result.trace.steps[1:]
+    assert first.accepted
+    assert [step.accepted for step in halved] == [False, False, False]
+    reached = (np.array([weight for _, weight in first.weights]), first.exposures)
+    for number, step in enumerate(halved):
+        weights = [weight for _, weight in step.weights]
+        assert weights == pytest.approx(moved(*reached, 0.5 / 2**number, 0.02).tolist())
+    assert result.trace.stopped == "a step was no gain: the gap did not fall"
+    assert result.ranking.ids == first.ranking.ids
+
+
+def test_the_drift_guard_refuses_a_list_that_is_fairer_and_less_relevant() -> None:
+    guarded = agent(Dense(LAWYERS), Controller((Refine(9, 0.5),), drift=0.1)).search("law").trace
+    assert "less relevant" in [step.reason for step in guarded.steps]
+    assert guarded.gap > 0.5
+    free = agent(Dense(LAWYERS), Controller((Refine(9, 0.5),), drift=0.6)).search("law").trace
+    assert free.gap == pytest.approx(0, abs=1e-6)
+    assert free.stopped == "the gap is not above 0" or "steps" in free.stopped or "no gain" in free.stopped
+
+
+def test_a_group_without_documents_has_no_weight() -> None:
+    groups = by_letter(LAWYERS, labels=("female", "male", "nonbinary"))
+    steps = agent(Dense(LAWYERS), Controller((Refine(3, 0.5),), drift=0.6), groups).search("law").trace.steps[1:]
+    assert steps
+    for step in steps:
+        weights = {group.label: weight for group, weight in step.weights}
+        assert weights["nonbinary"] == 0
+        assert sum(weights.values()) == pytest.approx(1)
+
+
+def test_without_any_group_nothing_is_refined() -> None:
+    engine = Dense({"u1": "law", "u2": "law man"})
+    found = agent(engine, Controller(), by_letter([*engine.texts, "f9", "m9"])).search("law")
+    assert found.trace.stopped == "no group has evidence"
+    assert found.ranking.ids == ("u1", "u2")
+
+
+def two() -> Groups:
+    return by_letter([id + "ab"[int(id[1]) % 2] for id in LAWYERS], region="2")
+
+
+def test_several_dimensions_are_steered_at_once() -> None:
+    engine = Dense({id + "ab"[int(id[1]) % 2]: text for id, text in LAWYERS.items()})
+    steps = agent(engine, Controller((Refine(2, 0.5),), drift=0.6), two()).search("law").trace.steps[1:]
+    for step in steps:
+        for dimension in ("gender", "region"):
+            weights: list[float] = [weight for group, weight in step.weights if group.dimension == dimension]
+            assert sum(weights) == pytest.approx(1)
+
+
+def test_a_dimension_that_does_not_apply_weighs_nothing() -> None:
+    """No document found has a region, though most others have one: the region's evidence and gap count 0."""
+    ids = [*LAWYERS, *(f"x{number}" for number in range(10))]
+    table = by_letter([id + ("_" if id in LAWYERS else "a") for id in ids], region="2")
+    engine = Dense({id + "_": text for id, text in LAWYERS.items()})
+    search = begun(engine, groups=table)
+    meter = weighed(search.meter, search.steps[-1].ranking)
+    importance: FloatArray = np.array(meter.importance)
+    assert importance.shape == (2,)
+    assert importance[0] == 1
+    assert replace(meter, importance=(1.0, 0.0)).measure(search.steps[-1].ranking)[1].importance == 0

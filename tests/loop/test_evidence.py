@@ -1,0 +1,141 @@
+"""What groups have in common, through three kinds of engines: all three are the mixture that they stand for."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from loop_engine import LAWYERS, Dense, Texts, Words, begun, encoded
+
+from fairagent.loop.channels import Mixer
+from fairagent.loop.evidence import averaged, by_queries, by_terms, by_vectors, learn_from, words
+from fairagent.loop.sources import Told
+from fairagent.measures.scale import min_max
+from fairagent.retrieve.fused import FusedRetriever
+from fairagent.types import FloatArray, Query, Term
+
+QUERY = Query("law")
+ENGINE = Dense(LAWYERS)
+FOUND = ENGINE.search(QUERY, 100)
+ROWS = np.array([[0.0, float(id[0] == "f"), float(id[0] == "m")] for id in FOUND.ids])
+LEARNED = learn_from(FOUND.scores, (ROWS,), 4)
+BOTH = np.array([0.3, 0.7])
+
+
+def test_the_best_documents_of_each_group_are_learned_from() -> None:
+    assert [tuple(FOUND.ids[place] for place in one.places) for one in LEARNED] == [("f1", "f2"), ("m1", "m2")]
+    assert [one.weights.tolist() for one in LEARNED] == [[0.5, 0.5], [0.5, 0.5]]
+
+
+def test_a_document_counts_by_its_membership() -> None:
+    (half,) = learn_from(np.array([2.0, 1.0]), (np.array([[0.5, 0.5], [0.0, 1.0]]),), 2)
+    assert half.weights.tolist() == pytest.approx([1 / 3, 2 / 3])
+
+
+def test_centroids_are_the_mixture_of_vectors_written_out() -> None:
+    channel = by_vectors(ENGINE.vectors(FOUND.ids), ENGINE.query_vector(QUERY), LEARNED, 0.4, 2.0)
+    centroids = [encoded(LAWYERS["f1"]), encoded(LAWYERS["m1"])]
+    mixed = BOTH[0] * centroids[0] + BOTH[1] * centroids[1]
+    refined = 0.6 * encoded("law") + 0.4 * mixed / np.linalg.norm(mixed)
+    assert channel.scores(BOTH) == pytest.approx(2 * min_max(ENGINE.vectors(FOUND.ids) @ refined), abs=1e-5)
+
+
+@given(st.floats(0.01, 1), st.floats(0.01, 1))
+def test_only_the_direction_of_the_weights_counts(female: float, male: float) -> None:
+    channel = by_vectors(ENGINE.vectors(FOUND.ids), ENGINE.query_vector(QUERY), LEARNED, 0.4, 1.0)
+    weights = np.array([female, male])
+    assert channel.scores(weights) == pytest.approx(channel.scores(3 * weights), abs=1e-5)
+
+
+def test_without_weights_the_query_stands_alone() -> None:
+    channel = by_vectors(ENGINE.vectors(FOUND.ids), ENGINE.query_vector(QUERY), LEARNED, 0.4, 1.0)
+    assert channel.scores(np.zeros(2)) == pytest.approx(min_max(FOUND.scores), abs=1e-6)
+
+
+def test_terms_hold_the_words_of_the_group_and_none_that_are_everywhere() -> None:
+    source = Words(LAWYERS | {f"s{number}": "ship sea" for number in range(20)})
+    chosen = words(source, source.postings(FOUND.ids), LEARNED[0], len(FOUND))
+    named = source.words([place for place, _ in chosen])
+    assert "woman" in named
+    assert "man" not in named
+    assert sum(share for _, share in chosen) == pytest.approx(1)
+
+
+def test_term_evidence_lifts_the_group_whose_weight_is_higher() -> None:
+    source = Words(LAWYERS | {f"s{number}": "ship sea" for number in range(40)})
+    channel = by_terms(source, FOUND.ids, FOUND.scores, QUERY, LEARNED, 0.5, 50)
+    women = ROWS[:, 1] == 1
+
+    def lead(weights: list[float]) -> float:
+        scores = channel.scores(np.array(weights))
+        return float(scores[women].mean() - scores[~women].mean())
+
+    assert lead([0.9, 0.1]) > lead([0.5, 0.5]) > lead([0.1, 0.9])
+
+
+def test_an_engine_of_texts_is_asked_one_query_for_each_group() -> None:
+    source = Words(LAWYERS | {f"s{number}": "ship sea" for number in range(40)})
+    asked: list[Query] = []
+
+    def search(query: Query) -> object:
+        asked.append(query)
+        return source.search(query, 100)
+
+    channel = by_queries(search, source, FOUND, QUERY, LEARNED, 0.5)  # type: ignore[arg-type]
+    assert [query.text for query in asked] == ["", ""]
+    assert {term.text for term in asked[0].terms} == {"law", "woman"}
+    assert channel.evidence.min() >= 0
+    assert channel.evidence.max() == 1
+
+
+def rows(*values: list[float]) -> FloatArray:
+    return np.array(values)
+
+
+def test_what_a_model_says_takes_the_place_of_feedback_or_stands_beside_it() -> None:
+    own, told = rows([4.0, 0.0], [0.0, 4.0]), rows([0.0, 2.0], [0.0, 0.0])
+    assert averaged(own, [told], keep=False).tolist() == [[0.0, 2.0], [0.0, 4.0]]
+    assert averaged(own, [told], keep=True).tolist() == [[2.0, 1.0], [0.0, 4.0]]
+    assert averaged(own, [told, rows([4.0, 0.0], [2.0, 0.0])], keep=False).tolist() == [[2.0, 1.0], [2.0, 0.0]]
+    assert averaged(own, [], keep=False) is own
+
+
+TOLD = ((Told("law court", (Term("law", 0.5), Term("court", 0.5))), Told()),)
+
+
+def test_a_models_words_are_a_vector_of_length_one() -> None:
+    search = begun(ENGINE)
+    mixed = Mixer(0.5, None, feedback=False).mix(ENGINE, search.retrieve, QUERY, FOUND, LEARNED, TOLD)
+    (channel,) = mixed.channels
+    assert mixed.has.tolist() == [1, 1]
+    assert channel.evidence[:, 0] == pytest.approx(ENGINE.vectors(FOUND.ids) @ encoded("law court"), abs=1e-6)
+    assert channel.evidence[:, 1] == pytest.approx(ENGINE.vectors(FOUND.ids) @ encoded(LAWYERS["m1"]), abs=1e-6)
+
+
+@pytest.mark.parametrize("text_alone", [False, True])
+def test_a_models_words_are_a_query_of_their_own_for_engines_of_words(text_alone: bool) -> None:
+    source = Words(LAWYERS)
+    engine = Texts(source) if text_alone else source
+    found = source.search(QUERY, 100)
+    mixed = Mixer(0.5, source, feedback=False).mix(
+        engine, lambda query: source.search(query, 100), QUERY, found, LEARNED, TOLD
+    )
+    scores = source.score(Query("", terms=TOLD[0][0].terms), found.ids)
+    assert mixed.channels[0].evidence[:, 0] == pytest.approx(min_max(scores) if text_alone else scores)
+
+
+def test_in_a_fusion_the_vectors_are_refined_and_the_words_are_not() -> None:
+    lexical = Words(LAWYERS)
+    engine = FusedRetriever([lexical, ENGINE], ["words", "dense"], (1.0, 2.0))
+    found = engine.search(QUERY, 100)
+    mixed = Mixer(0.5).mix(engine, lambda query: engine.search(query, 100), QUERY, found, LEARNED)
+    assert len(mixed.channels) == 1
+    assert mixed.channels[0].weight == 2
+    assert mixed.fixed == pytest.approx(min_max(lexical.score(QUERY, found.ids)))
+
+
+def test_an_engine_without_vectors_and_terms_is_not_refined() -> None:
+    engine = Texts(Words(LAWYERS))
+    assert not Mixer(0.5).able(engine)
+    assert Mixer(0.5).mix(engine, lambda query: FOUND, QUERY, FOUND, LEARNED).channels == ()

@@ -1,0 +1,72 @@
+"""What holds of every loop, whatever the documents are."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from loop_engine import Dense, agent, judging, verdicts
+from scripted import by_letter
+
+from fairagent.loop.actions.refine import Refine
+from fairagent.loop.controller import Controller
+from fairagent.loop.state import finite_gap
+from fairagent.testing import ScriptedModel
+from fairagent.types import Query, SearchResult
+
+WORDS = ["law", "woman", "man", "court", "ship"]
+texts = st.lists(st.sampled_from(WORDS), min_size=1, max_size=5).map(" ".join)
+collections = st.fixed_dictionaries({f"{letter}{number}": texts for letter in "fmu" for number in range(4)})
+
+
+def searched(documents: dict[str, str], drift: float, judged: bool) -> SearchResult:
+    judge = judging(ScriptedModel(verdicts(lambda text: "ship" not in text)))
+    actions = (judge, Refine(5, 0.7)) if judged else (Refine(5, 0.7),)
+    loop = Controller(actions, drift=drift, prior=0.0, worse=None)
+    return agent(Dense(documents), loop, by_letter([*documents, "f9", "m9"])).search("law")
+
+
+@settings(max_examples=60, deadline=None)
+@given(collections, st.floats(0, 0.9), st.booleans())
+def test_what_is_served_is_the_last_list_accepted_and_the_gap_only_falls(
+    documents: dict[str, str], drift: float, judged: bool
+) -> None:
+    result = searched(documents, drift, judged)
+    tried = result.trace.steps[1:]
+    accepted = [step for step in tried if step.accepted]
+    if accepted:
+        assert result.ranking.ids == accepted[-1].ranking.ids
+    gaps = [finite_gap(step.exposures) for step in accepted]
+    assert all(after < before for before, after in pairwise(gaps))
+    assert result.trace.stopped
+
+
+@settings(max_examples=60, deadline=None)
+@given(collections, st.floats(0, 0.9))
+def test_weights_are_a_distribution_over_groups_with_documents(documents: dict[str, str], drift: float) -> None:
+    for step in searched(documents, drift, False).trace.steps[1:]:
+        weights = [weight for _, weight in step.weights]
+        assert min(weights) >= 0
+        assert sum(weights) == pytest.approx(1)
+
+
+@settings(max_examples=30, deadline=None)
+@given(collections, st.booleans())
+def test_the_same_input_gives_the_same_result(documents: dict[str, str], judged: bool) -> None:
+    first, second = (searched(documents, 0.5, judged) for _ in range(2))
+    assert first.ranking.ids == second.ranking.ids
+    assert first.ranking.scores.tolist() == second.ranking.scores.tolist()
+    assert first.trace.stopped == second.trace.stopped
+    assert [step.weights for step in first.trace.steps] == [step.weights for step in second.trace.steps]
+
+
+@settings(max_examples=40, deadline=None)
+@given(collections)
+def test_where_no_drift_is_allowed_nothing_less_relevant_is_served(documents: dict[str, str]) -> None:
+    engine = Dense(documents)
+    result = searched(documents, 0.0, False)
+    query = Query("law")
+    own = engine.search(query, 4)
+    assert engine.score(query, result.ranking.ids).mean() >= own.scores.mean() - 1e-6

@@ -1,0 +1,111 @@
+"""Who decides: the rules' order, and a model that chooses well, badly, or for ever."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from loop_engine import LAWYERS, Dense, agent, judging, verdicts
+
+from fairagent.errors import BudgetExceeded, FatalModelError, ReplyInvalid
+from fairagent.llm import ModelRequest
+from fairagent.loop.actions.base import Offer
+from fairagent.loop.actions.refine import Refine
+from fairagent.loop.controller import Controller
+from fairagent.loop.policy import ModelPolicy, Rules
+from fairagent.prompts import Prompts
+from fairagent.testing import ScriptedModel
+from fairagent.types import Trace
+
+ENGINE = Dense(LAWYERS)
+
+
+def choice(action: str, reason: str = "it may help") -> str:
+    return json.dumps({"action": action, "reason": reason})
+
+
+def chosen(model: ScriptedModel, *more: object, drift: float = 0.1) -> Trace:
+    actions = (*more, Refine(9, 0.5))
+    loop = Controller(actions, ModelPolicy(model, Prompts()), drift=drift)  # type: ignore[arg-type]
+    return agent(ENGINE, loop).search("law").trace
+
+
+def test_rules_take_the_first_that_is_open_and_say_what_is_left() -> None:
+    offers = {"neighbours": Offer(False, "no group lacks documents"), "refine": Offer(True, "female lacks")}
+    decision = Rules().choose(None, None, offers, [])  # type: ignore[arg-type]
+    assert (decision.action, decision.why) == ("refine", "female lacks")
+    offers["refine"] = Offer(False, "3 steps were made")
+    decision = Rules().choose(None, None, offers, [])  # type: ignore[arg-type]
+    assert decision.action == "stop"
+    assert decision.why == "neighbours: no group lacks documents; refine: 3 steps were made"
+
+
+def test_the_model_is_shown_what_is_lacking_and_what_is_offered() -> None:
+    model = ScriptedModel([choice("stop", "good enough")])
+    trace = chosen(model, judging(ScriptedModel([])))
+    user = model.requests[0].messages[-1][1]
+    assert '"group": "female", "share": "0.0%", "target": "50.0%", "documents_found": 4' in user
+    assert '"action": "judge"' in user
+    assert '"action": "filter"' not in user
+    assert trace.stopped == "the model: good enough"
+
+
+def test_the_models_choice_is_made_and_has_its_price() -> None:
+    model = ScriptedModel([choice("refine", "women lack exposure"), choice("stop")])
+    trace = chosen(model)
+    _, refine, stop = trace.steps
+    assert (refine.source, refine.why, refine.accepted) == ("refine", "women lack exposure", True)
+    assert (stop.source, stop.accepted) == ("stop", False)
+    assert refine.usage.calls == stop.usage.calls == 1
+    assert trace.usage.calls == 2
+    assert stop.ranking.ids == refine.ranking.ids
+
+
+def test_an_action_that_is_not_offered_ends_the_loop() -> None:
+    plain = agent(ENGINE, Controller(())).search("law")
+    trace = chosen(ScriptedModel([choice("filter")]))
+    assert trace.stopped == "the model chose filter, which is not offered (refine is)"
+    assert trace.gap == plain.trace.gap
+
+
+def test_an_action_that_does_not_exist_is_corrected_twice_then_given_up() -> None:
+    model = ScriptedModel([choice("dance")] * 3)
+    trace = chosen(model)
+    assert len(model.requests) == 3
+    assert trace.stopped.startswith("the model chose nothing: the reply is not the JSON object")
+    assert trace.usage.calls == 3
+
+
+def test_a_model_that_repeats_what_has_failed_twice_is_stopped() -> None:
+    model = ScriptedModel(lambda request: choice("refine"))
+    trace = chosen(model)
+    assert [step.accepted for step in trace.steps] == [True, True, False, False, False]
+    assert [step.source for step in trace.steps][-1] == "stop"
+    assert trace.stopped == "the model chose refine again, which had failed twice"
+
+
+def test_a_judge_can_be_chosen_once() -> None:
+    judge = judging(ScriptedModel(verdicts(lambda text: True)))
+    trace = chosen(ScriptedModel(lambda request: choice("judge")), judge)
+    assert [step.source for step in trace.steps] == ["query", "judge", "stop"]
+    assert trace.stopped == "the model chose judge, which is not offered (refine is)"
+
+
+def test_a_budget_that_ends_keeps_what_was_reached_and_says_so() -> None:
+    calls = []
+
+    def ends(request: ModelRequest) -> str:
+        calls.append(request)
+        if len(calls) > 1:
+            raise BudgetExceeded("the budget of 1 calls is used up")
+        return choice("refine")
+
+    trace = chosen(ScriptedModel(ends))
+    assert trace.steps[1].accepted
+    assert trace.stopped == "the model chose nothing: the budget of 1 calls is used up"
+
+
+def test_a_reply_that_is_none_ends_the_loop_and_a_missing_key_the_search() -> None:
+    assert "chose nothing" in chosen(ScriptedModel([ReplyInvalid("nothing was said")] * 3)).stopped
+    with pytest.raises(FatalModelError):
+        chosen(ScriptedModel([FatalModelError("no key")]))

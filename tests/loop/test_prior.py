@@ -1,0 +1,94 @@
+"""The kinds of documents: what they add to relevance, and where they add nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from loop_engine import LAWYERS, Dense, agent
+from scripted import by_letter, collection
+
+from fairagent.loop.actions.refine import Refine
+from fairagent.loop.controller import Controller
+from fairagent.loop.kinds import KindSource
+from fairagent.loop.prior import Kind, bonus, kinds_of
+from fairagent.memo import Memo
+
+SCORES = np.array([4.0, 3.0, 2.0, 1.0])
+
+
+def test_the_likelihood_ratio_by_hand() -> None:
+    """Chance .2; 2 of 4 documents are of the kind, shrunk by 5 documents to (2 + 5 * .2) / 9 = 1 / 3."""
+    kind = Kind("gender", np.array([1.0, 1.0, 0.0, 0.0]), 0.2)
+    added, shares = bonus(SCORES, [kind], 0.5)
+    assert shares == {"gender": pytest.approx(1 / 3)}
+    yes, no = 0.5 * np.log((1 / 3) / 0.2), 0.5 * np.log((2 / 3) / 0.8)
+    assert added == pytest.approx([yes, yes, no, no])
+
+
+@given(st.floats(0.05, 0.95), st.floats(0, 1))
+def test_documents_of_one_kind_are_left_as_they_are(chance: float, of: float) -> None:
+    added, _ = bonus(SCORES, [Kind("gender", np.full(4, of), chance)], 0.6)
+    assert added.tolist() == [0, 0, 0, 0]
+
+
+def test_a_query_that_is_not_about_the_kind_loses_nothing() -> None:
+    """One of four, where chance alone would bring more than three."""
+    added, shares = bonus(SCORES, [Kind("gender", np.array([0.0, 0.0, 0.0, 1.0]), 0.8)], 0.6)
+    assert added.tolist() == [0, 0, 0, 0]
+    assert shares["gender"] <= 0.8
+
+
+@given(st.lists(st.floats(0, 1), min_size=4, max_size=4), st.floats(0.05, 0.9))
+def test_who_is_more_surely_of_the_kind_never_gets_less(of: list[float], chance: float) -> None:
+    added, _ = bonus(SCORES, [Kind("gender", np.array(of), chance)], 0.6)
+    assert (np.diff(added[np.argsort(of)]) >= -1e-12).all()
+
+
+def test_kinds_follow_labels_and_neighbours() -> None:
+    labeled = np.array([1.0, 0.0, 0.0])
+    assert kinds_of(labeled, None).tolist() == [1, 0, 0]
+    own, beside, apart = kinds_of(labeled, np.array([[0, 0], [0, 0], [2, 2]], dtype=np.int32)).tolist()
+    assert own == pytest.approx(1 / (1 + np.exp(-10 * (1.0 - 0.4))))
+    assert beside == pytest.approx(1 / (1 + np.exp(-10 * (0.5 - 0.4))))
+    assert apart == pytest.approx(1 / (1 + np.exp(10 * 0.4)))
+
+
+def test_dimensions_without_a_difference_and_those_of_the_judgments_have_no_kinds() -> None:
+    everywhere = collection(by_letter(LAWYERS))
+    assert KindSource.of_collection(everywhere, None, Memo()).of(list(LAWYERS), "t1") == []
+    some = collection(by_letter([*LAWYERS, "u1", "u2"]))
+    (kind,) = KindSource.of_collection(some, None, Memo()).of(["f1", "u1"], "t1")
+    assert (kind.dimension, kind.of.tolist()) == ("gender", [1, 0])
+    assert kind.chance == pytest.approx(10 / 12)
+
+
+class Judgments:
+    """Groups that come from the relevance judgments."""
+
+    def __init__(self, table: object) -> None:
+        self.table = table
+
+    @property
+    def oracle(self) -> frozenset[str]:
+        return frozenset({"gender"})
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self.table, name)
+
+
+def test_groups_of_the_judgments_never_tell_a_kind() -> None:
+    groups = Judgments(by_letter([*LAWYERS, "u1", "u2"]))
+    assert KindSource.of_collection(collection(groups), None, Memo()).of(["f1", "u1"], "t1") == []  # type: ignore[arg-type]
+
+
+def test_where_every_document_has_a_label_the_prior_changes_nothing() -> None:
+    engine = Dense(LAWYERS)
+    kinds = KindSource.of_collection(collection(by_letter(LAWYERS)), None, Memo())
+    with_, without = (
+        agent(engine, Controller((Refine(3, 0.5),), drift=0.6, prior=prior, kinds=kinds)).search("law")
+        for prior in (0.6, 0.0)
+    )
+    assert with_.ranking.ids == without.ranking.ids
+    assert with_.ranking.scores.tolist() == without.ranking.scores.tolist()

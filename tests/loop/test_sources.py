@@ -1,0 +1,131 @@
+"""What a model is asked about the groups, and what becomes of its reply."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from loop_engine import LAWYERS, TWO_KINDS, Dense, Words, agent
+
+from fairagent.errors import BudgetExceeded, FatalModelError, ReplyRefused, TransientModelError
+from fairagent.llm import ModelRequest
+from fairagent.loop.actions.refine import Refine
+from fairagent.loop.channels import Mixer
+from fairagent.loop.controller import Controller
+from fairagent.loop.lack import Lack, lacking
+from fairagent.loop.sources import MOST_GROUPS, Asked, Sources
+from fairagent.prompts import Prompts
+from fairagent.testing import ScriptedModel
+from fairagent.types import Exposure, Group
+
+FEMALE = Lack(Group("gender", "female"), 0, 0.1, 0.5, 0.4)
+AFRICA = Lack(Group("region", "Africa"), 3, 0.0, 0.2, 0.2)
+KEYWORDS = '{"groups": [{"number": 2, "keywords": ["Nile", "see x.org"]}, {"number": 1, "keywords": ["she", "woman"]}]}'
+PASSAGES = '{"passages": [{"number": 1, "passage": "A  woman at\\nlaw."}, {"number": 9, "passage": "Nobody."}]}'
+
+
+def said(model: ScriptedModel, *kinds: Asked, words: dict[int, list[str]] | None = None):
+    return Sources(kinds, model, Prompts()).ask("law", [FEMALE, AFRICA], words or {}, 4)
+
+
+def test_all_groups_that_lack_exposure_are_asked_about_in_one_call() -> None:
+    model = ScriptedModel([KEYWORDS])
+    (told,) = said(model, "llm").told
+    assert len(model.requests) == 1
+    assert [one.text for one in told] == ["law she, woman", "", "", "law Nile"]
+    assert [(term.text, term.weight) for term in told[0].terms] == [("she", 0.5), ("woman", 0.5)]
+    user = model.requests[0].messages[-1][1]
+    assert '"number": 2, "dimension": "region", "group": "Africa"' in user
+
+
+def test_what_is_no_keyword_is_refused_and_said() -> None:
+    found = said(ScriptedModel([KEYWORDS]), "llm")
+    assert found.refused == ("see x.org: an address",)
+    assert found.notes == ("Africa (region): law Nile", "female (gender): law she, woman")
+
+
+def test_a_passage_is_one_line_of_words_with_weights() -> None:
+    (told,) = said(ScriptedModel([PASSAGES]), "passage").told
+    assert told[0].text == "A woman at law."
+    assert {term.text: term.weight for term in told[0].terms} == {"a": 0.25, "woman": 0.25, "at": 0.25, "law": 0.25}
+    assert not any(told[1:])
+
+
+def test_grounded_shows_each_groups_words() -> None:
+    model = ScriptedModel([KEYWORDS])
+    said(model, "grounded", words={0: ["barrister"], 3: []})
+    system, user = (text for _, text in model.requests[0].messages)
+    assert '"words_of_its_documents": ["barrister"]' in user
+    assert "words that its own documents have in common" in system
+
+
+def test_groups_beyond_the_most_that_one_call_holds_are_left_to_feedback() -> None:
+    many = [Lack(Group("region", f"r{place}"), place, 0.0, 0.05, 0.05) for place in range(20)]
+    model = ScriptedModel(['{"passages": []}'])
+    Sources(("passage",), model, Prompts()).ask("law", many, {}, 20)
+    user = model.requests[0].messages[-1][1]
+    assert user.count('"number"') == MOST_GROUPS["passage"] + 1
+
+
+@pytest.mark.parametrize("error", [TransientModelError("overloaded"), ReplyRefused("no"), BudgetExceeded("10 calls")])
+def test_where_the_model_fails_the_groups_keep_their_documents(error: Exception) -> None:
+    def fails(request: ModelRequest) -> str:
+        raise error
+
+    found = said(ScriptedModel(fails), "llm")
+    assert not any(found.told[0])
+    assert found.notes == (f"llm: the model gives no evidence, the groups' documents alone count: {error}",)
+
+
+def test_a_call_that_can_never_succeed_is_raised() -> None:
+    with pytest.raises(FatalModelError):
+        said(ScriptedModel([FatalModelError("no key")]), "llm")
+
+
+def test_who_lacks_most_comes_first_by_importance() -> None:
+    gender = Exposure("gender", ("f", "m"), np.array([0.3, 0.7]), np.array([0.5, 0.5]), 0.0, 0.1)
+    region = Exposure("region", ("a", "b"), np.array([0.1, 0.9]), np.array([0.5, 0.5]), 0.0, 0.1, importance=0.4)
+    assert [(lack.group.label, lack.place) for lack in lacking([gender, region])] == [("f", 0), ("a", 2)]
+
+
+def run(model: ScriptedModel, *kinds: Asked, feedback: bool = False, beta: float = 0.5, engine: object | None = None):
+    engine = engine or Dense(LAWYERS)
+    source = engine if isinstance(engine, Words) else Words(LAWYERS)
+    sources = Sources(kinds, model, Prompts())
+    loop = Controller((Refine(3, 0.5),), mixer=Mixer(beta, source, feedback), drift=0.9, sources=sources)
+    return agent(engine, loop).search("law").trace
+
+
+WOMAN = json.dumps({"groups": [{"number": 1, "keywords": ["woman"]}]})
+
+
+@pytest.mark.parametrize("engine", [Dense(LAWYERS), Words(LAWYERS)])
+def test_the_models_words_refine_the_search_at_the_price_of_one_call(engine: object) -> None:
+    model = ScriptedModel([WOMAN])
+    trace = run(model, "llm", engine=engine)
+    assert len(model.requests) == 1
+    assert trace.usage.calls == 1
+    assert [step.usage.calls for step in trace.steps[1:]] == [1] + [0] * (len(trace.steps) - 2)
+    assert "female (gender): law woman" in trace.steps[1].notes
+
+
+def test_the_models_words_stand_for_the_group_instead_of_its_documents() -> None:
+    feedback = agent(Dense(TWO_KINDS), Controller((Refine(3, 0.5),), mixer=Mixer(0.9), drift=0.9)).search("law").trace
+    astray = run(ScriptedModel([WOMAN.replace("woman", "man")]), "llm", beta=0.9, engine=Dense(TWO_KINDS))
+    assert any(id.startswith("f") for id in feedback.steps[1].ranking.ids)
+    assert not any(id.startswith("f") for id in astray.steps[1].ranking.ids)
+
+
+def test_a_model_that_says_nothing_leaves_the_numbers_of_feedback() -> None:
+    plain = agent(Dense(LAWYERS), Controller((Refine(3, 0.5),), drift=0.9)).search("law").trace
+    silent = run(ScriptedModel(['{"groups": []}']), "llm")
+    assert [step.ranking.ids for step in silent.steps] == [step.ranking.ids for step in plain.steps]
+    assert [step.gap for step in silent.steps] == [step.gap for step in plain.steps]
+
+
+def test_several_sources_are_asked_one_after_the_other() -> None:
+    model = ScriptedModel([WOMAN, json.dumps({"passages": [{"number": 1, "passage": "woman court"}]})])
+    trace = run(model, "grounded", "passage", feedback=True)
+    assert trace.usage.calls == 2
+    assert len([note for note in trace.steps[1].notes if note.startswith("female")]) == 2

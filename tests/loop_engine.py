@@ -1,0 +1,174 @@
+"""Small engines whose every number can be told: a document is a bag of a few words, its vector their counts."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from scripted import by_letter, collection
+
+from fairagent.agent import FairAgent
+from fairagent.collection import Groups
+from fairagent.exposure import ExposureMeter
+from fairagent.llm import ModelRequest
+from fairagent.loop.actions.judge import JudgeAction
+from fairagent.loop.base import Search
+from fairagent.loop.controller import Controller
+from fairagent.loop.fair_qr import measured
+from fairagent.loop.judges import ModelJudge
+from fairagent.prompts import Prompts
+from fairagent.rerank.base import Pool
+from fairagent.retrieve.encoder import Embeddings
+from fairagent.retrieve.relevance_model import Postings
+from fairagent.settings import Settings
+from fairagent.testing import ScriptedModel
+from fairagent.types import Document, FloatArray, Query, Ranking, Step
+
+VOCABULARY = ("law", "woman", "man", "court", "ship", "sea")
+
+
+def encoded(text: str) -> Embeddings:
+    """The counts of the vocabulary's words as a vector of length 1."""
+    counts = Counter(text.split())
+    vector = np.array([counts[word] for word in VOCABULARY], dtype=np.float32)
+    return np.asarray(vector / max(float(np.linalg.norm(vector)), 1e-9), dtype=np.float32)
+
+
+class Dense:
+    """Vector search over `texts` (id -> words), with texts; only `reachable` documents are found by a search."""
+
+    def __init__(self, texts: Mapping[str, str], reachable: Sequence[str] | None = None) -> None:
+        self.texts = dict(texts)
+        self.reachable = list(self.texts if reachable is None else reachable)
+
+    def search(self, query: Query, n: int) -> Ranking:
+        return _best(self.reachable, self.score(query, self.reachable), n)
+
+    def score(self, query: Query, ids: Sequence[str]) -> FloatArray:
+        return np.asarray(self.vectors(ids) @ self.query_vector(query), dtype=np.float64)
+
+    def vectors(self, ids: Sequence[str]) -> Embeddings:
+        return np.array([encoded(self.texts[id]) for id in ids], dtype=np.float32).reshape(-1, len(VOCABULARY))
+
+    def query_vector(self, query: Query) -> Embeddings:
+        return encoded(str(query).replace(",", " "))
+
+    def document(self, id: str) -> Document:
+        return Document(id, self.texts[id], f"Title of {id}")
+
+
+class Words:
+    """An engine of words: a document scores the sum of the query's weights times its counts. It tells its terms."""
+
+    def __init__(self, texts: Mapping[str, str]) -> None:
+        self.texts = dict(texts)
+
+    def search(self, query: Query, n: int) -> Ranking:
+        ids = list(self.texts)
+        scores = self.score(query, ids)
+        found = [place for place, score in enumerate(scores.tolist()) if score > 0]
+        return _best([ids[place] for place in found], scores[found], n)
+
+    def score(self, query: Query, ids: Sequence[str]) -> FloatArray:
+        weighted = [(word, weight) for text, weight in query.weighted for word in text.split()]
+        return np.array([sum(weight * self.texts[id].split().count(word) for word, weight in weighted) for id in ids])
+
+    def postings(self, ids: Sequence[str]) -> Postings:
+        counts = [Counter(self.texts[id].split()) for id in ids]
+        entries = [
+            (row, place, count[word])
+            for row, count in enumerate(counts)
+            for place, word in enumerate(VOCABULARY)
+            if count[word]
+        ]
+        row, term, count = (np.array(column) for column in zip(*entries, strict=True))
+        holders = [sum(word in text.split() for text in self.texts.values()) for word in VOCABULARY]
+        share = np.array(holders) / len(self.texts)
+        length = np.array([float(one.total()) for one in counts])
+        return Postings(row, term, count.astype(np.float64), length, np.arange(len(VOCABULARY)), share)
+
+    def words(self, vocabulary: Any) -> list[str]:
+        return [VOCABULARY[number] for number in vocabulary]
+
+    def analyze(self, text: str) -> list[str]:
+        return [word for word in text.split() if word in VOCABULARY]
+
+
+class Texts:
+    """The same without its terms: an engine that takes text alone."""
+
+    def __init__(self, engine: Words) -> None:
+        self.search, self.score = engine.search, engine.score
+
+
+def _best(ids: Sequence[str], scores: FloatArray, n: int) -> Ranking:
+    order = sorted(range(len(ids)), key=lambda place: (-scores[place], ids[place]))[:n]
+    return Ranking(tuple(ids[place] for place in order), np.array([scores[place] for place in order]))
+
+
+LAWYERS = {f"m{number}": "law law man" for number in range(1, 7)} | {
+    "f1": "law woman woman",
+    "f2": "law woman woman",
+    "f3": "law woman woman woman",
+    "f4": "law woman woman woman court",
+}
+"""Six men, whom the query "law" finds first, and four women."""
+
+TWO_KINDS = {f"m{number}": "law law man" for number in range(1, 4)}
+TWO_KINDS |= {f"m{number}": "law law ship" for number in range(4, 7)}
+TWO_KINDS |= {f"f{number}": "law woman" for number in (1, 2, 3)}
+"""Men of two kinds, whom the query finds first; of their centroid and the women's the women are the nearest."""
+
+
+def settings(**more: Any) -> Settings:
+    """Four ranks that weigh the same, half of them each."""
+    chosen = {"n": 4, "depth": 100, "target": "uniform", "discount": "uniform", "expansion": {"documents": 0}}
+    return Settings(**(chosen | more))
+
+
+def agent(engine: Any, loop: Controller, groups: Groups | None = None, **more: Any) -> FairAgent:
+    """The real agent on this engine, without a re-ranker."""
+    groups = groups or by_letter(engine.texts)
+    return FairAgent(collection(groups), engine, loop, None, settings(**more))
+
+
+def begun(engine: Any, text: str = "law", groups: Groups | None = None, **more: Any) -> Search:
+    """A search that has begun, without a re-ranker."""
+    chosen = settings(**more)
+    query = Query(text, "t1")
+
+    def retrieve(asked: Query) -> Ranking:
+        found: Ranking = engine.search(asked, chosen.depth)
+        return found
+
+    def serve(pool: Pool) -> Ranking:
+        return pool.ranking.top(pool.n)
+
+    first = retrieve(query)
+    meter = ExposureMeter.make(collection(groups or by_letter(engine.texts)), "t1", chosen, first)
+    step = measured(meter, Step("query", query, first, (), 0.0))
+    return Search(query, (step,), meter, engine, chosen.n, retrieve, serve)
+
+
+def verdicts(passes: Callable[[str], bool]) -> Callable[[ModelRequest], str]:
+    """Answers every call about documents by what `passes` says of a text."""
+
+    def answer(request: ModelRequest) -> str:
+        array = re.search(r"^\[.*\]$", request.messages[-1][1], re.MULTILINE)
+        assert array
+        found = [
+            {"id": document["id"], "pass": passes(document["text"]), "reason": "so it is"}
+            for document in json.loads(array[0])
+        ]
+        return json.dumps({"verdicts": found})
+
+    return answer
+
+
+def judging(model: ScriptedModel, **more: int) -> JudgeAction:
+    """The action that judges two documents a call."""
+    return JudgeAction(ModelJudge(model, Prompts(), batch=2, workers=1), **more)

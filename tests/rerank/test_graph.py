@@ -1,0 +1,144 @@
+"""Smoothing over the graph of the candidates: by hand, what stays behind, and what has no embeddings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from fairagent.rerank.base import Pool
+from fairagent.rerank.graph import GraphConfig, GraphReranker, smoothed
+from fairagent.retrieve.encoder import Embeddings
+from fairagent.settings.parts import read_part
+from fairagent.types import Query, Ranking
+
+
+class Angles:
+    """A document's embedding has the length 1 and the angle, in degrees, that is written down for it."""
+
+    def __init__(self, **angles: float) -> None:
+        self.angles, self.asked = angles, list[tuple[str, ...]]()
+
+    def vectors(self, ids: Sequence[str]) -> Embeddings:
+        self.asked.append(tuple(ids))
+        angles = np.radians([self.angles[id] for id in ids])
+        return np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
+
+
+def pool(n: int = 10, **scores: float) -> Pool:
+    return Pool(Query("q"), Ranking(tuple(scores), np.array(list(scores.values()))), (), (), n)
+
+
+# a and c point almost the same way, b and d too, at right angles to them; e is between.
+ANGLES = {"a": 0, "b": 90, "c": 1, "d": 89, "e": 44}
+SCORES = {"a": 1.0, "b": 0.9, "c": 0.4, "d": 0.0, "e": -0.5}
+
+
+def test_the_nearest_one_by_hand() -> None:
+    # .6 own + .4 of the nearest: a of c, b of d, c of a, d of b, e of c (43 degrees; d is 45 away).
+    expected = {"a": 0.6 + 0.16, "b": 0.54, "c": 0.24 + 0.4, "d": 0.36, "e": -0.3 + 0.16}
+    found = GraphReranker(Angles(**ANGLES), weight=0.4, k=1).rerank(pool(**SCORES))
+    assert found.ids == ("a", "c", "b", "d", "e")
+    assert found.scores.tolist() == pytest.approx([expected[id] for id in found.ids])
+
+
+def test_the_two_nearest_by_hand() -> None:
+    # Of a: c, e; b: d, e; c: a, e; d: b, e; e: c (43 degrees), a (44).
+    means = {"a": -0.05, "b": -0.25, "c": 0.25, "d": 0.2, "e": 0.7}
+    found = GraphReranker(Angles(**ANGLES), weight=0.5, k=2).rerank(pool(**SCORES))
+    by_hand = {id: 0.5 * SCORES[id] + 0.5 * mean for id, mean in means.items()}
+    assert dict(zip(found.ids, found.scores.tolist(), strict=True)) == pytest.approx(by_hand)
+    assert list(found.ids) == sorted(SCORES, key=lambda id: -by_hand[id])
+
+
+def test_more_neighbours_than_there_are_is_all_of_them() -> None:
+    scores, vectors = np.array([3.0, 2.0, 1.0]), Angles(a=0, b=10, c=20).vectors("abc")
+    assert smoothed(scores, vectors, 0.5, k=2).tolist() == smoothed(scores, vectors, 0.5, k=99).tolist()
+    assert smoothed(scores, vectors, 0.5, k=99).tolist() == [2.25, 2.0, 1.75]
+
+
+def test_what_is_not_looked_at_stays_behind() -> None:
+    source = Angles(a=0, b=90, c=0.5, d=89)
+    found = GraphReranker(source, weight=0.4, k=1, depth=3).rerank(pool(a=1.0, b=0.9, c=0.1, d=0.05))
+    # a and c are each other's nearest; b's nearest of the three is c. The last score is that of d: no more than b's.
+    assert source.asked == [("a", "b", "c")]
+    assert found.ids == ("a", "b", "c", "d")
+    assert found.scores.tolist() == pytest.approx([0.64, 0.58, 0.46, 0.05])
+    low = GraphReranker(source, weight=0.4, k=1, depth=3).rerank(pool(a=1.0, b=0.9, c=0.5, d=0.499, n=3))
+    assert low.ids == ("a", "b", "c")
+    tight = GraphReranker(Angles(a=0, b=1, c=0, d=0), weight=0.9, k=1, depth=2).rerank(pool(a=1.0, b=0.0, c=-0.1, d=-9))
+    # b takes from a (.9) what a loses to b (.1).
+    assert (tight.ids, tight.scores[:2].tolist()) == (("b", "a", "c", "d"), pytest.approx([0.9, 0.1]))
+    assert tight.scores[2:].tolist() == [-0.1, -9]
+
+
+def test_what_stays_behind_is_never_above_what_was_looked_at() -> None:
+    found = GraphReranker(Angles(a=0, b=0, c=0), weight=0.5, k=1, depth=2).rerank(pool(a=1.0, b=0.0, c=0.9))
+    assert found.ids == ("a", "b", "c")
+    assert found.scores[2] < found.scores[1] == 0.5
+
+
+def test_ties_stay_as_they_stand() -> None:
+    found = GraphReranker(Angles(z=0, m=0, a=0), weight=0.5, k=2).rerank(pool(z=1.0, m=1.0, a=1.0))
+    assert found.ids == ("z", "m", "a")
+
+
+def test_without_embeddings_nothing_changes() -> None:
+    found = GraphReranker(None).rerank(pool(a=3.0, b=2.0, c=1.0, n=2))
+    assert (found.ids, found.scores.tolist()) == (("a", "b"), [3.0, 2.0])
+
+
+@pytest.mark.parametrize("scores", [{}, {"a": 2.0}])
+def test_of_no_document_or_one_nothing_is_asked(scores: dict[str, float]) -> None:
+    source = Angles()
+    assert GraphReranker(source).rerank(pool(**scores)).ids == tuple(scores)
+    assert source.asked == []
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 359), st.integers(-5, 5)), min_size=2, max_size=8),
+    st.integers(1, 8),
+    st.sampled_from([0.0, 0.3, 0.9]),
+    st.integers(2, 9),
+    st.integers(1, 9),
+)
+def test_what_holds_of_every_list(rows: list[tuple[int, int]], k: int, weight: float, depth: int, n: int) -> None:
+    scores = dict(zip("abcdefgh", sorted((float(score) for _, score in rows), reverse=True), strict=False))
+    source = Angles(**dict(zip("abcdefgh", (angle for angle, _ in rows), strict=False)))
+    given = pool(n, **scores)
+    found = GraphReranker(source, weight, k, depth).rerank(given)
+    assert len(found) == len(set(found.ids)) == min(n, len(scores))
+    assert (np.diff(found.scores) <= 0).all()
+    # The documents that are looked at come first, the others after them as they stood.
+    whole = GraphReranker(source, weight, k, depth).rerank(pool(99, **scores))
+    assert set(whole.ids[:depth]) == set(given.ranking.ids[:depth])
+    assert whole.ids[depth:] == given.ranking.ids[depth:]
+    assert found.ids == whole.ids[:n]
+    if weight == 0:
+        assert whole.ids == given.ranking.ids
+
+
+def test_it_is_built_from_an_engine_with_embeddings() -> None:
+    class Site:
+        engine: Any = object()
+
+    part = GraphConfig(weight=0.2, k=3, depth=7)
+    assert part.build(Site()) == GraphReranker(None, 0.2, 3, 7)  # type: ignore[arg-type]
+
+    class Vectors(Angles):
+        def query_vector(self, query: Query) -> Any: ...
+
+    Site.engine = Vectors()
+    assert part.build(Site()) == GraphReranker(Site.engine, 0.2, 3, 7)  # type: ignore[arg-type]
+    assert not part.sees_groups
+
+
+@pytest.mark.parametrize("values", [{"weight": 1}, {"weight": -0.1}, {"k": 0}, {"depth": 1}])
+def test_settings_that_make_no_sense(values: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        read_part("rerank", {"kind": "graph", **values})

@@ -1,0 +1,327 @@
+"""Several engines as one: each scale by hand, an engine that fails, and that a score is what the search says."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+from scripted import agent, ranking
+
+from fairagent.errors import BackendUnavailable, DataError, UsageError
+from fairagent.rerank.relevance import OriginalReranker
+from fairagent.retrieve.base import TextSource, Vocabulary
+from fairagent.retrieve.bm25 import BM25Config
+from fairagent.retrieve.dense import EmbeddingSource, VectorEngine
+from fairagent.retrieve.fused import RRF, FusedConfig, FusedRetriever, Scale, scaled
+from fairagent.retrieve.graph import encoders
+from fairagent.retrieve.rm3 import RM3Config
+from fairagent.retrieve.vectors import DenseConfig
+from fairagent.settings import Settings
+from fairagent.settings.parts import read_part
+from fairagent.types import Document, FloatArray, Query, Ranking
+
+Q = Query("q")
+SCALES: tuple[Scale, ...] = ("min-max", "z", "rrf")
+
+
+class Table:
+    """Finds the documents of a table, the highest score first, ties by id; `asked` are the numbers it was asked for."""
+
+    def __init__(self, scores: Mapping[str, float]) -> None:
+        self.scores, self.asked = scores, list[int]()
+
+    def search(self, query: Query, n: int) -> Ranking:
+        self.asked.append(n)
+        found = sorted(self.scores, key=lambda id: (-self.scores[id], id))[:n]
+        return ranking(found, [self.scores[id] for id in found])
+
+    def score(self, query: Query, ids: Sequence[str]) -> FloatArray:
+        return np.array([self.scores.get(id, 0.0) for id in ids])
+
+
+class Down:
+    """An engine whose every search fails."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.error = error or BackendUnavailable("the server is down")
+
+    def search(self, query: Query, n: int) -> Ranking:
+        raise self.error
+
+    def score(self, query: Query, ids: Sequence[str]) -> FloatArray:
+        raise self.error
+
+
+def fused(*engines: Any, **more: Any) -> FusedRetriever:
+    return FusedRetriever(engines, [f"engine {number}" for number in range(1, 1 + len(engines))], **more)
+
+
+def told(found: Ranking) -> dict[str, float]:
+    return dict(zip(found.ids, found.scores.tolist(), strict=True))
+
+
+# --- by hand ----------------------------------------------------------------------------------------------------
+
+# Two lists: a 9, b 5, c 1 and d 4, b 2.
+FIRST, SECOND = {"a": 9.0, "b": 5.0, "c": 1.0}, {"d": 4.0, "b": 2.0}
+
+
+def test_min_max_by_hand() -> None:
+    # First: 1, 1/2, 0. Second: 1, 0. A document that a list lacks gets nothing from it.
+    found = fused(Table(FIRST), Table(SECOND)).search(Q, 10)
+    assert told(found) == {"a": 1.0, "d": 1.0, "b": 0.5, "c": 0.0}
+    # a and d are tied: by id.
+    assert found.ids == ("a", "d", "b", "c")
+
+
+def test_weights_by_hand() -> None:
+    found = fused(Table(FIRST), Table(SECOND), weights=(0.5, 2.0)).search(Q, 10)
+    assert (found.ids, told(found)) == (("d", "a", "b", "c"), {"d": 2.0, "a": 0.5, "b": 0.25, "c": 0.0})
+
+
+def test_reciprocal_ranks_by_hand() -> None:
+    found = fused(Table(FIRST), Table(SECOND), scale="rrf", weights=(1, 3)).search(Q, 10)
+    expected = {"a": 1 / 61, "b": 1 / 62 + 3 / 62, "c": 1 / 63, "d": 3 / 61}
+    assert RRF == 60
+    assert told(found) == pytest.approx(expected, rel=1e-15)
+    assert found.ids == ("b", "d", "a", "c")
+
+
+def test_z_by_hand() -> None:
+    # First: mean 5, deviation sqrt(32 / 3): 8, 4 and 0 over it, above the lowest. Second: mean 3, deviation 1.
+    found = fused(Table(FIRST), Table(SECOND), scale="z").search(Q, 10)
+    deviation = (32 / 3) ** 0.5
+    assert told(found) == pytest.approx({"a": 8 / deviation, "d": 2.0, "b": 4 / deviation, "c": 0.0})
+    assert found.ids == ("a", "d", "b", "c")
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_scales_of_no_document_of_one_and_of_equal_ones(scale: Scale) -> None:
+    assert scaled(np.zeros(0), scale).tolist() == []
+    one, equal = scaled(np.array([7.0]), scale), scaled(np.array([3.0, 3.0, 3.0]), scale)
+    assert (one.shape, equal.shape) == ((1,), (3,))
+    assert np.isfinite([*one, *equal]).all()
+    if scale != "rrf":
+        assert len(set(equal.tolist())) == 1
+        assert min(*one, *equal) >= 0
+
+
+def test_a_document_in_one_list_alone_is_found() -> None:
+    engine = fused(Table({"a": 3.0, "b": 2.0, "c": 1.0}), Table({"z": 1.0, "y": 0.5}))
+    assert set(engine.search(Q, 10).ids) == {"a", "b", "c", "y", "z"}
+    assert engine.parts(Q).scores[engine.parts(Q).ids.index("z")].tolist() == [0.0, 1.0]
+
+
+def test_ties_are_ordered_by_id_whoever_found_them() -> None:
+    engine = fused(Table({"z": 1.0, "x": 0.0}), Table({"m": 1.0, "x": 0.0}), Table({"a": 1.0, "x": 0.0}))
+    for n in (1, 2, 3, 4, 9):
+        assert engine.search(Q, n).ids == ("a", "m", "z", "x")[:n]
+
+
+def test_each_engine_is_asked_once_a_query_and_for_its_depth() -> None:
+    first, second = Table(FIRST), Table(SECOND)
+    engine = fused(first, second, depth=2)
+    found = engine.search(Q, 1)
+    assert (first.asked, second.asked) == ([2], [2])
+    # c is the first list's third.
+    assert set(engine.search(Q, 10).ids) == {"a", "b", "d"}
+    assert engine.score(Q, ["c", *found.ids]).tolist() == [0.0, *found.scores]
+    assert (first.asked, second.asked) == ([2], [2])
+    engine.search(Query("another"), 1)
+    assert first.asked == [2, 2]
+
+
+def test_lists_that_are_empty() -> None:
+    found = fused(Table({}), Table({})).search(Q, 5)
+    assert (found.ids, found.scores.tolist()) == ((), [])
+    one = fused(Table({}), Table(SECOND))
+    assert told(one.search(Q, 5)) == {"d": 1.0, "b": 0.0}
+    assert one.score(Q, []).shape == (0,)
+
+
+def test_n_below_one() -> None:
+    with pytest.raises(UsageError, match="at least 1, not 0"):
+        fused(Table(FIRST), Table(SECOND)).search(Q, 0)
+
+
+tables = st.dictionaries(st.sampled_from("abcdefgh"), st.floats(-50, 50), max_size=8)
+
+
+@given(st.lists(tables, min_size=2, max_size=3), st.sampled_from(SCALES), st.integers(1, 10), st.data())
+def test_scores_are_those_of_the_search(lists: list[dict[str, float]], scale: Scale, n: int, data: Any) -> None:
+    weights = data.draw(st.lists(st.floats(0.1, 10), min_size=len(lists), max_size=len(lists)))
+    engine = fused(*map(Table, lists), scale=scale, weights=weights)
+    found = engine.search(Q, n)
+    assert engine.score(Q, found.ids).tolist() == found.scores.tolist()
+    assert engine.score(Q, ["nobody"]).tolist() == [0.0]
+    every = engine.search(Q, 100)
+    assert (every.ids[:n], set(every.ids)) == (found.ids, set().union(*lists))
+    assert list(every.ids) == sorted(every.ids, key=lambda id: (-told(every)[id], id))
+    # A document's score is the sum of its parts.
+    parts = engine.parts(Q)
+    assert told(every) == dict(zip(parts.ids, parts.scores.sum(axis=1).tolist(), strict=True))
+    assert parts.scores.shape == (len(parts.ids), len(lists))
+
+
+# --- an engine that fails ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("error", [BackendUnavailable("the server is down"), DataError("a list of nonsense")])
+def test_the_others_serve_where_one_engine_fails(error: Exception) -> None:
+    engine = fused(Down(error), Table(SECOND), weights=(5, 2))
+    assert told(engine.search(Q, 10)) == {"d": 2.0, "b": 0.0}
+    assert engine.failures(Q) == {"engine 1": str(error)}
+    assert engine.score(Q, ["d"]).tolist() == [2.0]
+
+
+def test_an_engine_that_is_there_again_serves_again() -> None:
+    class Sometimes(Table):
+        down = True
+
+        def search(self, query: Query, n: int) -> Ranking:
+            if self.down:
+                raise BackendUnavailable("the server is down")
+            return super().search(query, n)
+
+    first = Sometimes(FIRST)
+    engine = fused(first, Table(SECOND))
+    assert engine.search(Q, 10).ids == ("d", "b")
+    first.down = False
+    # Whoever asks for the scores of that list gets those.
+    assert engine.score(Q, ["a", "d"]).tolist() == [0.0, 1.0]
+    assert engine.search(Query("another"), 10).ids == ("a", "d", "b", "c")
+    assert (engine.failures(Query("another")), len(engine.failures(Q))) == ({}, 1)
+    assert engine.search(Q, 10).ids == ("a", "d", "b", "c")
+    assert engine.failures(Q) == {}
+
+
+def test_a_list_that_is_none_is_a_failure() -> None:
+    class Rising(Table):
+        def search(self, query: Query, n: int) -> Ranking:
+            return ranking(["a", "b"], [1.0, 2.0])
+
+    engine = fused(Rising({}), Table(SECOND))
+    assert engine.search(Q, 10).ids == ("d", "b")
+    assert "scores that rise" in engine.failures(Q)["engine 1"]
+
+
+def test_where_all_fail_the_first_error_is_raised() -> None:
+    engine = fused(Down(BackendUnavailable("one is down")), Down(BackendUnavailable("two is down")))
+    with pytest.raises(BackendUnavailable, match="one is down"):
+        engine.search(Q, 5)
+    with pytest.raises(BackendUnavailable, match="one is down"):
+        engine.score(Q, ["a"])
+
+
+@pytest.mark.parametrize("error", [UsageError("no such field"), ValueError("a bug")])
+def test_other_errors_are_not_hidden(error: Exception) -> None:
+    with pytest.raises(type(error), match=str(error)):
+        fused(Down(error), Table(SECOND)).search(Q, 5)
+
+
+def test_the_trace_says_which_engine_failed() -> None:
+    lists = {"m1": 4.0, "m2": 3.0, "f1": 2.0, "f2": 1.0}
+    engine: Any = fused(Table(lists), Down())
+    engine.lists = {"q": list(lists)}
+    result = agent(engine, None, n=2, profile="engine", reranker=OriginalReranker).search("q")
+    assert result.ranking.ids == ("m1", "m2")
+    (note,) = result.trace.notes
+    assert "engine 2" in note
+    assert "the server is down" in note
+    whole: Any = fused(Table(lists), Table(lists))
+    whole.lists = engine.lists
+    assert agent(whole, None, n=2, profile="engine", reranker=OriginalReranker).search("q").trace.notes == ()
+
+
+# --- what else engines tell -------------------------------------------------------------------------------------
+
+
+class Texts(Table):
+    """With texts, and words that it knows."""
+
+    def document(self, id: str) -> Document:
+        return Document(id, f"the text of {id}")
+
+    def document_frequency(self, word: str) -> int:
+        return 3 if word == "court" else 0
+
+
+class Vectors(Table):
+    """With embeddings."""
+
+    def vectors(self, ids: Collection[str]) -> Any:
+        return np.array([[float(ord(id[0])), 1.0] for id in ids], dtype=np.float32)
+
+    def query_vector(self, query: Query) -> Any:
+        return np.array([1.0, 0.0], dtype=np.float32)
+
+
+def test_texts_words_and_embeddings_come_from_the_engine_that_has_them() -> None:
+    engine = fused(Table(FIRST), Texts(SECOND), Vectors(FIRST))
+    assert engine.document("b") == Document("b", "the text of b")
+    assert engine.passages(Q, ["d", "b"]) == [Document("d", "the text of d"), Document("b", "the text of b")]
+    assert (engine.document_frequency("court"), engine.document_frequency("qwertz")) == (3, 0)
+    assert engine.vectors(["b"]).tolist() == [[98.0, 1.0]]
+    assert engine.query_vector(Q).tolist() == [1.0, 0.0]
+    assert isinstance(engine, EmbeddingSource)
+    assert isinstance(engine, VectorEngine)
+
+
+@pytest.mark.parametrize("protocol", [TextSource, Vocabulary, EmbeddingSource, VectorEngine])
+def test_what_none_of_them_tells_this_one_does_not(protocol: type) -> None:
+    assert not isinstance(fused(Table(FIRST), Table(SECOND)), protocol)
+    with pytest.raises(UsageError, match="none of the fused engines keeps texts"):
+        fused(Table(FIRST), Table(SECOND)).passages(Q, ["a"])
+
+
+# --- settings ---------------------------------------------------------------------------------------------------
+
+
+def test_the_engines_that_are_fused() -> None:
+    assert FusedConfig().fused == FusedConfig().inner == (BM25Config(), DenseConfig())
+    assert str(FusedConfig()) == "fused (bm25 + dense)"
+    chosen = Settings(engine={"kind": "fused", "engines": ["rm3", {"kind": "dense", "encoder": "mine"}], "scale": "z"})
+    assert chosen.engine == FusedConfig(engines=(RM3Config(), DenseConfig(encoder="mine")), scale="z")
+    assert encoders(chosen.engine) == ("mine",)
+    assert encoders(RM3Config()) == ()
+    assert encoders(read_part("engine", "fused")) == (DenseConfig().encoder,)
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"engines": ["bm25"]}, "a fusion is of two engines or more"),
+        ({"weights": [1]}, "1 weights for 2 engines"),
+        ({"weights": [1, 2, 3]}, "3 weights for 2 engines"),
+        ({"weights": [1, 0]}, "every weight is above 0"),
+        ({"weights": [1, -1]}, "every weight is above 0"),
+        ({"scale": "rank"}, "'min-max', 'z' or 'rrf'"),
+        ({"depth": 0}, "greater than or equal to 1"),
+        ({"engines": ["bm25", "densee"]}, "no engine of kind 'densee'; did you mean 'dense'"),
+    ],
+)
+def test_settings_that_make_no_sense(values: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValidationError, match=message):
+        read_part("engine", {"kind": "fused", **values})
+
+
+def test_the_parts_are_checked_and_prepared(tmp_path: Path) -> None:
+    asked = []
+
+    class Watched(BM25Config):
+        def check(self, site: Any) -> None:
+            asked.append(("check", site))
+
+        def prepare(self, site: Any, progress: Any) -> None:
+            asked.append(("prepare", site))
+
+    part = FusedConfig(engines=(Watched(), Watched()))
+    part.check(1)
+    part.prepare(2, lambda what, done: None)
+    assert asked == [("check", 1), ("check", 1), ("prepare", 2), ("prepare", 2)]

@@ -1,0 +1,275 @@
+"""The corpus graph: exact by brute force, resumable, of one collection alone, and approximate where that is large."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scripted import by_letter, collection
+
+from fairagent.collection import Collection
+from fairagent.collection.chunks import Chunks
+from fairagent.errors import BackendUnavailable, DataError, IndexMismatch
+from fairagent.retrieve import graph, vectors
+from fairagent.retrieve.dense import DenseRetriever
+from fairagent.retrieve.dense_index import build_dense_index
+from fairagent.retrieve.encoder import BUNDLED
+from fairagent.retrieve.graph import (
+    MANIFEST,
+    TABLE,
+    Graph,
+    GraphManifest,
+    build_graph,
+    find_graph,
+    graph_folder,
+    prepare_graph,
+)
+from fairagent.settings import Settings
+from fairagent.site import Site
+from fairagent.types import Document
+
+from .test_dense import Made, Words
+
+
+def _documents(count: int) -> list[Document]:
+    """Texts of some of 12 words, no two alike, with ids in an order that is not that of the documents."""
+    chance = np.random.default_rng(3)
+    words = np.array([f"word{n}" for n in range(12)])
+    return [Document(f"d{n * 37 % count:03}", " ".join(chance.choice(words, 9)) + f" only{n}") for n in range(count)]
+
+
+COUNT = 61
+DOCUMENTS = _documents(COUNT)
+
+
+@pytest.fixture(scope="module")
+def dense(tmp_path_factory: pytest.TempPathFactory) -> DenseRetriever:
+    folder = tmp_path_factory.mktemp("graph") / "dense"
+    build_dense_index(Made(DOCUMENTS), folder, Words())
+    return DenseRetriever(folder, Words())
+
+
+@pytest.fixture
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(graph, "BLOCK", 10)
+
+
+def opened(dense: DenseRetriever, folder: Path) -> Graph:
+    return Graph(dense.ids, np.load(folder / TABLE))
+
+
+def products(dense: DenseRetriever) -> dict[str, dict[str, float]]:
+    """Document -> each other one -> the inner product of their embeddings, in double precision."""
+    ids = [document.id for document in DOCUMENTS]
+    rows = dense.vectors(ids).astype(np.float64)
+    table = rows @ rows.T
+    return {one: {other: float(table[i, j]) for j, other in enumerate(ids) if i != j} for i, one in enumerate(ids)}
+
+
+def check(dense: DenseRetriever, found: Graph, k: int) -> None:
+    """Every document has its k nearest, the nearest first (of equal ones whichever)."""
+    ids = [document.id for document in DOCUMENTS]
+    near = dict(zip(ids, found.neighbours(ids), strict=True))
+    for id, others in products(dense).items():
+        assert len(set(near[id])) == len(near[id]) == k
+        assert id not in near[id]
+        assert [others[other] for other in near[id]] == pytest.approx(
+            sorted(others.values(), reverse=True)[:k], abs=1e-6
+        )
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("k", [1, 5, 10, COUNT - 1])
+def test_neighbours_are_those_of_brute_force(dense: DenseRetriever, tmp_path: Path, k: int) -> None:
+    done: list[int] = []
+    manifest = build_graph(dense, tmp_path / "graph", k, done.append)
+    assert manifest == GraphManifest("as made", "words", COUNT, k)
+    assert done == [10, 20, 30, 40, 50, 60, 61]
+    check(dense, opened(dense, tmp_path / "graph"), k)
+    assert [path.name for path in tmp_path.iterdir()] == ["graph"]
+
+
+def test_a_block_of_all_gives_the_same(dense: DenseRetriever, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    build_graph(dense, tmp_path / "one", 7)
+    monkeypatch.setattr(graph, "BLOCK", 7)
+    build_graph(dense, tmp_path / "two", 7)
+    check(dense, opened(dense, tmp_path / "one"), 7)
+    check(dense, opened(dense, tmp_path / "two"), 7)
+
+
+def test_fewer_documents_than_neighbours(tmp_path: Path) -> None:
+    build_dense_index(Made(DOCUMENTS[:3]), tmp_path / "dense", Words())
+    few = DenseRetriever(tmp_path / "dense", Words())
+    assert build_graph(few, tmp_path / "graph").k == 2
+    for id, near in zip("012", opened(few, tmp_path / "graph").neighbours([d.id for d in DOCUMENTS[:3]]), strict=True):
+        assert set(near) == {document.id for document in DOCUMENTS[:3]} - {DOCUMENTS[int(id)].id}
+
+
+def test_ids_that_are_not_there_and_none(dense: DenseRetriever, tmp_path: Path) -> None:
+    build_graph(dense, tmp_path / "graph", 3)
+    found = opened(dense, tmp_path / "graph")
+    assert found.neighbours([]) == []
+    with pytest.raises(DataError, match="nobody"):
+        found.neighbours(["d001", "nobody"])
+
+
+# --- broken off -------------------------------------------------------------------------------------------------
+
+
+class Killed(BaseException):
+    pass
+
+
+def killed_after(blocks: int) -> Any:
+    done: list[int] = []
+
+    def progress(count: int) -> None:
+        done.append(count)
+        if len(done) == blocks:
+            raise Killed
+
+    return progress
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_a_build_that_was_killed_goes_on(dense: DenseRetriever, tmp_path: Path) -> None:
+    with pytest.raises(Killed):
+        build_graph(dense, tmp_path / "graph", 5, killed_after(3))
+    assert [path.name for path in tmp_path.iterdir()] == ["graph.partial"]
+    # What is done is not done again: it is what it was, even where it is wrong.
+    table = np.lib.format.open_memmap(tmp_path / "graph.partial" / TABLE, "r+")
+    assert (table[30:] == 0).all()
+    first = table[:30].copy()
+    table[0] = 59
+    table.flush()
+    done: list[int] = []
+    build_graph(dense, tmp_path / "graph", 5, done.append)
+    assert done == [40, 50, 60, 61]
+    again = np.load(tmp_path / "graph" / TABLE)
+    assert (again[0] == 59).all()
+    again[0] = first[0]
+    np.save(tmp_path / "graph" / TABLE, again)
+    check(dense, opened(dense, tmp_path / "graph"), 5)
+    assert [path.name for path in tmp_path.iterdir()] == ["graph"]
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("change", [{"k": 4}, {"fingerprint": "changed"}, {"model": "other"}])
+def test_a_killed_build_of_something_else_starts_anew(
+    dense: DenseRetriever, tmp_path: Path, change: dict[str, Any]
+) -> None:
+    with pytest.raises(Killed):
+        build_graph(dense, tmp_path / "graph", 5, killed_after(3))
+    other = DenseRetriever.__new__(DenseRetriever)
+    vars(other).update(vars(dense))
+    k = change.pop("k", 5)
+    other.manifest = replace(dense.manifest, **change)
+    done: list[int] = []
+    build_graph(other, tmp_path / "graph", k, done.append)
+    assert done == [10, 20, 30, 40, 50, 60, 61]
+
+
+# --- of a collection --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Told(Collection):
+    """A collection in memory; another `state` stands for other files."""
+
+    state: str = "as made"
+    made: Sequence[Document] = ()
+
+    def documents(self) -> Iterator[Document]:
+        return iter(self.made)
+
+    def fingerprint(self) -> str:
+        return self.state
+
+
+def site(
+    folder: Path, state: str = "as made", chunks: Chunks | None = None, made: Sequence[Document] = DOCUMENTS
+) -> Site:
+    plain = collection(by_letter(["f0"]))
+    told = Told("made", {}, {}, plain.groups, {}, (), plain.source, chunks, state, made)
+    return Site(told, Settings(engine="dense"), folder / "index", None)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vectors, "open_encoder", lambda model: Words())
+
+
+@pytest.mark.usefixtures("words")
+def test_it_is_made_once_and_found(tmp_path: Path) -> None:
+    place = site(tmp_path)
+    assert find_graph(place, BUNDLED) is None
+    build_dense_index(place.collection, vectors.folder(place, BUNDLED), Words())
+    told: list[tuple[str, int]] = []
+    prepare_graph(place, BUNDLED, lambda what, done: told.append((what, done)))
+    assert told == [("neighbours in made", COUNT)]
+    assert (graph_folder(place, BUNDLED) / MANIFEST).is_file()
+    prepare_graph(place, BUNDLED, lambda what, done: pytest.fail("it is there already"))
+    found = find_graph(place, BUNDLED)
+    assert found is not None
+    assert found is find_graph(place, BUNDLED)
+    assert len(found.neighbours(["d000"])[0]) == graph.NEIGHBOURS
+    check(DenseRetriever(vectors.folder(place, BUNDLED), Words()), found, graph.NEIGHBOURS)
+
+
+@pytest.mark.usefixtures("words")
+def test_another_collections_graph_is_refused(tmp_path: Path) -> None:
+    place = site(tmp_path)
+    build_dense_index(place.collection, vectors.folder(place, BUNDLED), Words())
+    prepare_graph(place, BUNDLED, lambda what, done: None)
+    with pytest.raises(IndexMismatch, match=r"corpus graph at .* was made from something else"):
+        find_graph(site(tmp_path, "changed"), BUNDLED)
+
+
+@pytest.mark.usefixtures("words")
+def test_a_collection_in_passages_has_none(tmp_path: Path) -> None:
+    place = site(tmp_path, chunks=Chunks(tokens=32, overlap=8))
+    build_dense_index(place.collection, vectors.folder(place, BUNDLED), Words())
+    prepare_graph(place, BUNDLED, lambda what, done: pytest.fail("it has passages"))
+    assert find_graph(place, BUNDLED) is None
+
+
+@pytest.mark.usefixtures("words")
+def test_one_document_has_no_neighbours(tmp_path: Path) -> None:
+    place = site(tmp_path, made=DOCUMENTS[:1])
+    build_dense_index(place.collection, vectors.folder(place, BUNDLED), Words())
+    prepare_graph(place, BUNDLED, lambda what, done: pytest.fail("there is one document"))
+    assert find_graph(place, BUNDLED) is None
+
+
+# --- approximate ------------------------------------------------------------------------------------------------
+
+
+def test_large_graphs_need_faiss(dense: DenseRetriever, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(graph, "EXACT", COUNT - 1)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(BackendUnavailable, match=r"faiss: pip install 'fairagent\[dense\]'"):
+        build_graph(dense, tmp_path / "graph")
+    assert not (tmp_path / "graph").exists()
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_large_graphs_are_approximate(dense: DenseRetriever, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("faiss")
+    build_graph(dense, tmp_path / "exact", 5)
+    monkeypatch.setattr(graph, "EXACT", COUNT - 1)
+    build_graph(dense, tmp_path / "graph", 5)
+    ids = [document.id for document in DOCUMENTS]
+
+    def near(folder: str) -> Sequence[tuple[str, ...]]:
+        return opened(dense, tmp_path / folder).neighbours(ids)
+
+    found = list(zip(near("graph"), near("exact"), strict=True))
+    assert all(len(row) == 5 for row, _ in found)
+    assert all(id not in row for id, (row, _) in zip(ids, found, strict=True))
+    # Of so few documents hardly one is missed.
+    assert np.mean([len(set(row) & set(exact)) / 5 for row, exact in found]) > 0.9
