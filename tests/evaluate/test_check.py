@@ -93,7 +93,11 @@ def test_faults_of_file_and_collection_together(tmp_path: Path) -> None:
         (words.EXPERIMENT + "per_group: 9", DataError, "none of 20 topics"),
         (words.EXPERIMENT.replace("plain", '"a\\tb"'), SettingsError, "pattern"),
         (words.EXPERIMENT.replace("{profile: engine, engine: words}", "words"), SettingsError, "systems.plain"),
-        (words.EXPERIMENT.replace("rerank: plackett-luce", "engine: [random]"), SettingsError, "expected a kind of engine"),
+        (
+            words.EXPERIMENT.replace("rerank: plackett-luce", "engine: [random]"),
+            SettingsError,
+            "expected a kind of engine",
+        ),
         (words.EXPERIMENT + "settings: {target: population}", DataError, "no population for 'era'"),
     ],
 )

@@ -9,12 +9,12 @@ import pytest
 
 from fairagent.collection.demo import write_demo
 from fairagent.evaluate.check import check_experiment
-from fairagent.evaluate.systems import read_systems
 from fairagent.evaluate.crew import threads
 from fairagent.evaluate.estimate import estimate
 from fairagent.evaluate.experiment import build_indexes, run_experiment
 from fairagent.evaluate.experiment_file import ExperimentFile
 from fairagent.evaluate.problems import Problems
+from fairagent.evaluate.systems import read_systems
 from fairagent.evaluate.text_table import results_text
 from fairagent.llm.endpoint import KEY_VARIABLE
 from fairagent.settings import read_yaml, validate

@@ -9,9 +9,10 @@ import csv
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from fairagent import write_demo
-from fairagent.cli import main
+from fairagent.cli import app
 
 HERE = Path(__file__).resolve().parent
 EVALUATIONS = HERE.parents[1] / "evaluations"
@@ -41,9 +42,9 @@ def table(name: str, folder: Path) -> str:
         file = folder / "demo.yaml"
         file.write_text(text, encoding="utf-8")
     run = folder / "runs" / name
-    with pytest.raises(SystemExit) as ended:
-        main(["evaluate", str(file), "--limit-topics", str(TOPICS[name]), "--run", str(run), "--workers", "2"])
-    assert not ended.value.code
+    told = ["evaluate", str(file), "--limit-topics", str(TOPICS[name]), "--run", str(run), "--workers", "2"]
+    done = CliRunner().invoke(app, told, catch_exceptions=False)
+    assert done.exit_code == 0, done.output
     return (run / "results.csv").read_text(encoding="utf-8")
 
 
