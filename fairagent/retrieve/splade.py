@@ -115,10 +115,10 @@ class SpladeConfig(Part):
 
     def check(self, site: Site) -> None:
         """Raise BackendUnavailable where the model is missing, IndexMismatch for an index of something else."""
-        check_index(site)
         self.encoder(site)
         if (self._folder(site) / MANIFEST).is_file():
             SpladeManifest.read(self._folder(site)).check(site.collection, self._folder(site))
+        check_index(site)
 
     def prepare(self, site: Site, progress: Progress) -> None:
         """Build the index and the weights where there are none."""
