@@ -13,7 +13,7 @@ from fairagent.loop.base import Loop, Looped, Search
 from fairagent.measures import min_max
 from fairagent.prompts import Prompts
 from fairagent.prompts.calls import Calls, Case
-from fairagent.refine.asking import AskingConfig, AskingRefiner
+from fairagent.refine.asking import AskingConfig, AskingRefiner, shown
 from fairagent.refine.base import Refiner, RefineState
 from fairagent.rerank.base import Pool, Reranker, ordered
 from fairagent.retrieve.base import PassageSource, Retriever, TextSource, Vocabulary
@@ -89,4 +89,5 @@ __all__ = [
     "min_max",
     "ordered",
     "placed",
+    "shown",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import hashlib
 import json
 import re
 import sys
@@ -16,7 +17,8 @@ from evaluate import words
 
 import fairagent.extend
 from fairagent.collection import Collection, load_collection
-from fairagent.errors import DataError, SettingsError
+from fairagent.errors import DataError, PromptError, SettingsError
+from fairagent.extend import Case, Prompts
 from fairagent.pipeline import open_agent, open_site
 from fairagent.settings import load_settings
 from fairagent.settings.parts import BUILT_IN, SLOTS, kinds, plugins, read_part
@@ -34,18 +36,23 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", PAGE, flags=re.DOTALL | re.MULTILINE)
 
 
-TURNS, NAMER, OVERLAP = blocks("python")
+TURNS, PLACES, OVERLAP = blocks("python")
 
 
 @pytest.fixture
 def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
     """Installs a package with one module and its entry points, group -> name -> value, until the test ends."""
 
-    def install(package: str, module: str, code: str, points: Mapping[str, Mapping[str, str]]) -> None:
+    def install(
+        package: str, module: str, code: str, points: Mapping[str, Mapping[str, str]], templates: tuple[str, ...] = ()
+    ) -> None:
         folder = tmp_path / package
         about = folder / f"{package.replace('-', '_')}-1.0.dist-info"
         about.mkdir(parents=True)
         (folder / f"{module}.py").write_text(code, encoding="utf-8")
+        for template in templates:
+            id = re.findall(r"^id: (\w+)$", template, re.MULTILINE)[0]
+            (folder / f"{id}.j2").write_text(template, encoding="utf-8")
         (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n", encoding="utf-8")
         lines = [line for group, named in points.items() for line in (f"[{group}]", *map(" = ".join, named.items()))]
         (about / "entry_points.txt").write_text("\n".join(lines), encoding="utf-8")
@@ -62,14 +69,17 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
 
 @pytest.fixture
 def parts(install: Install, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The three parts of the page: the re-ranker installed as it says, the others as if they were shipped."""
-    described = tomllib.loads(blocks("toml")[0])["project"]
-    (module,) = {point.partition(":")[0] for named in described["entry-points"].values() for point in named.values()}
-    install(described["name"], module, TURNS, described["entry-points"])
-    install("others", "namer", NAMER, {})
+    """The three parts of the page: two installed as it says, the engine as if it were shipped."""
+    described, asking = (tomllib.loads(block)["project"] for block in blocks("toml"))
+    install(described["name"], module_of(described), TURNS, described["entry-points"])
+    install("places", module_of(asking), PLACES, asking["entry-points"], tuple(blocks("jinja")))
     install("another", "overlap", OVERLAP, {})
-    monkeypatch.setitem(BUILT_IN["refine"], "namer", "namer:NamerConfig")
     monkeypatch.setitem(BUILT_IN["engine"], "overlap", "overlap:OverlapConfig")
+
+
+def module_of(described: Mapping[str, Any]) -> str:
+    (module,) = {point.partition(":")[0] for named in described["entry-points"].values() for point in named.values()}
+    return str(module)
 
 
 @pytest.fixture
@@ -104,7 +114,7 @@ def test_each_part_is_short_and_made_of_what_is_public(block: str) -> None:
     modules = {
         node.module if isinstance(node, ast.ImportFrom) else alias.name for node in imported for alias in node.names
     }
-    assert modules <= {"fairagent.extend", "numpy", "pydantic", "typing"}
+    assert modules <= {"dataclasses", "fairagent.extend", "numpy", "pydantic", "typing"}
 
 
 def test_the_page_names_every_slot_and_its_entry_points() -> None:
@@ -169,29 +179,61 @@ def test_the_installed_reranker_in_an_experiment(parts: None, tmp_path: Path) ->
     assert not any(outcome.failed for outcome in run.outcomes)
 
 
+ASKING = {"refine": {"kind": "places", "drift": 3}, "target": "uniform", "expansion": {"documents": 0}, "cache": ""}
+
+
 def test_the_refiner_asks_and_the_loop_goes_on(parts: None, collection: Collection) -> None:
-    with LoopbackServer(lambda request: "f1, her, ") as server:
-        agent = open_agent(
-            collection,
-            engine="overlap",
-            loop="fair-qr",
-            refine={"kind": "namer", "weight": 1.5},
-            rerank="none",
-            target="uniform",
-            expansion={"documents": 0},
-            n=3,
-            model={"name": "tiny", "base_url": server.url},
-            cache="",
-        )
+    with LoopbackServer(lambda request: '{"keywords": ["f1", "her", "x.org"]}') as server:
+        model = {"name": "tiny", "base_url": server.url}
+        agent = open_agent(collection, engine="overlap", rerank="none", n=3, model=model, **ASKING)
         trace = agent.search("he lawyer").trace
     asked = server.requests[0]["messages"][-1]["content"]
-    assert asked.startswith("Somebody searches for 'he lawyer'. Name words that texts about female have")
+    assert asked.startswith('Somebody searches for "he lawyer". In which cities do people of the group "female" live?')
     first, refined, repeated = trace.steps
     assert (first.ranking.ids[:3], refined.ranking.ids[:3]) == (("m1", "m2", "f1"), ("f1", "m1", "m2"))
-    assert [(term.text, term.weight) for term in refined.added] == [("f1", 1.5), ("her", 1.5)]
-    assert (refined.source, str(refined.aim), refined.accepted) == ("namer", "female (gender)", True)
-    assert (repeated.added, trace.stopped) == ((), "repeated: no keyword is new")
+    assert [(term.text, term.weight) for term in refined.added] == [("f1", 1), ("her", 1)]
+    assert (refined.source, str(refined.aim), refined.accepted) == ("places", "female (gender)", True)
+    assert refined.refused == ("x.org: an address",)
+    assert (repeated.added, trace.stopped) == ((), "repeated: none of the model's 3 keywords is new")
     assert trace.usage.calls == len(server.requests) == 2
+
+
+def test_its_template_is_known_by_its_hash_and_may_be_replaced(parts: None, tmp_path: Path) -> None:
+    (template,) = blocks("jinja")
+    assert Prompts()["refine_by_places"].sha256 == hashlib.sha256(template.encode()).hexdigest()
+    mine = tmp_path / "mine" / "refine_by_places.j2"
+    mine.parent.mkdir()
+    mine.write_text(template.replace("version: 1", "version: 2"), encoding="utf-8")
+    assert Prompts(mine.parent)["refine_by_places"].head.version == 2
+    mine.write_text(template.replace("reply: Keywords", "reply: text"), encoding="utf-8")
+    with pytest.raises(PromptError, match="has to be Keywords or ReasonedKeywords"):
+        Prompts(mine.parent)
+
+
+def test_its_calls_are_counted_beforehand(parts: None) -> None:
+    settings = load_settings(overrides=ASKING, environ={})
+    (calls,) = settings.refine.worst_case(Case(settings, Prompts(), ["lawyer", "judge"], ("gender", "female")))
+    assert calls.calls == 2 * settings.iterations
+
+
+@pytest.mark.parametrize(
+    ("templates", "module"), [(("---\nid: bad\n---\nno head",), "broken"), ((), "broken"), ((), "no_such.module")]
+)
+def test_a_template_that_is_at_fault(install: Install, parts: None, templates: tuple[str, ...], module: str) -> None:
+    install("breaking", "broken", "1 / 0", {"fairagent.prompts": {"bad": module}}, templates)
+    prompts = Prompts()
+    assert prompts["refine_query"].head.id == "refine_query"
+    with pytest.raises(PromptError, match=r"bad\.j2"):
+        _ = prompts["bad"]
+    with pytest.raises(PromptError, match="no prompt template 'worse'"):
+        _ = prompts["worse"]
+    assert "broken" not in sys.modules
+
+
+def test_a_template_that_two_packages_bring(install: Install, parts: None) -> None:
+    install("other", "by_others", PLACES, {"fairagent.prompts": {"refine_by_places": "by_others"}})
+    with pytest.raises(PromptError, match="other"):
+        _ = Prompts()["refine_by_places"]
 
 
 # --- what goes wrong --------------------------------------------------------------------------------------------
@@ -200,10 +242,10 @@ POINTS = "fairagent.rerankers"
 
 
 def test_a_kind_that_there_is_not(parts: None) -> None:
-    said = settings_error(rerank="turn", refine="namr", engine={"kind": "overlaps"})
+    said = settings_error(rerank="turn", refine="place", engine={"kind": "overlaps"})
     assert "3 fault(s)" in said
     assert "rerank: no re-ranker of kind 'turn'; did you mean 'turns'?" in said
-    assert "refine: no refiner of kind 'namr'; did you mean 'namer'?" in said
+    assert "refine: no refiner of kind 'place'; did you mean 'places'?" in said
     assert "engine: no engine of kind 'overlaps'; did you mean 'overlap'?" in said
 
 

@@ -92,6 +92,7 @@ def test_importing_the_settings_loads_no_part() -> None:
     [
         "from fairagent import open_agent, FairAgent, load_collection, build_index, LuceneRetriever, write_demo",
         "from fairagent import settings; settings.Settings()",
+        "import fairagent.settings.parts as p; [p.part_class(s, k) for s in p.BUILT_IN for k in p.BUILT_IN[s]]",
         "import fairagent.pipeline",
         "import fairagent.extend",
         "import fairagent.measures",

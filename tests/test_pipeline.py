@@ -476,6 +476,21 @@ def test_the_check_of_groups_is_for_sites_as_well(made: Path, collection: Collec
         check_groups(open_site(made / "bare.yaml", made / "bare", Settings()))
 
 
+@pytest.mark.parametrize("kind", ["feedback", "grounded"])
+def test_who_reads_the_groups_documents_has_an_index_made_whatever_the_engine(
+    made: Path, collection: Collection, tmp_path: Path, kind: str
+) -> None:
+    run = {"kind": "run-file", "path": str(tmp_path / "run.txt")}
+    site = open_site(collection, tmp_path / "index", Settings(engine=run, refine=kind))
+    told: list[tuple[str, int]] = []
+    for part in parts_of(site.settings):
+        part.prepare(site, lambda what, done: told.append((what, done)))
+    assert told[-1] == ("indexing words", 40)
+    read_part("refine", kind).prepare(site, lambda what, done: pytest.fail("it is there already"))
+    guest = Site(collection, site.settings, tmp_path / "none", site.models, engine=object(), words=object())
+    read_part("refine", kind).prepare(guest, lambda what, done: pytest.fail("a guest has words of its own"))
+
+
 @pytest.mark.parametrize("kind", ["mmr", "dlf"])
 def test_a_part_says_what_is_missing_before_it_is_built(made: Path, collection: Collection, kind: str) -> None:
     part = read_part("rerank", {"kind": kind, **RERANKERS[kind]})

@@ -11,10 +11,10 @@ from dataclasses import replace
 from typing import Any, Protocol
 from weakref import WeakValueDictionary
 
-from fairagent.errors import ReplyInvalid
+from fairagent.errors import BudgetExceeded, ModelError, ReplyInvalid
 from fairagent.llm.base import ModelReply, ModelRequest, read_reply, tell, valid_reply
 from fairagent.llm.cache import ReplyCache
-from fairagent.llm.ledger import Ledger, counted, ledger
+from fairagent.llm.ledger import Ledger, counted
 
 FORMAT = 1
 """Of the keys: what was kept under another format is never found."""
@@ -63,11 +63,13 @@ class Door:
 
     def _counted(self, request: ModelRequest, ask: Callable[[], ModelReply]) -> ModelReply:
         cache = self._cache
-        with ledger() as spent:
-            try:
-                return counted(ask if cache is None else lambda: self._ask_once(request, cache, ask))
-            finally:
-                self._tally.add(spent.usage)
+        try:
+            reply = counted(ask if cache is None else lambda: self._ask_once(request, cache, ask))
+        except (ModelError, BudgetExceeded) as error:
+            self._tally.add(error.usage)
+            raise
+        self._tally.add(reply.usage)
+        return reply
 
     def key(self, request: ModelRequest) -> str:
         """SHA-256 (hex) of everything that the reply depends on."""

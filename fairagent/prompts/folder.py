@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
+from importlib.metadata import entry_points
+from importlib.util import find_spec
 from pathlib import Path
 
 from fairagent.errors import Fault, PromptError, SettingsError
@@ -12,6 +14,9 @@ from fairagent.prompts.prompt import Prompt, read_prompt
 from fairagent.prompts.specimens import SPECIMENS
 
 _PACKAGE = Path(__file__).resolve().parents[1]
+
+BROUGHT = "fairagent.prompts"
+"""Entry points of other packages, one a template: its id, and the module beside which `<id>.j2` lies."""
 
 REASONED = {"Keywords": "ReasonedKeywords"}
 """Replies that a replacement may ask for in place of the shipped template's."""
@@ -24,7 +29,8 @@ class Prompts:
     that name). A file `<id>.j2` in it replaces the default template of that id; it may use the same variables, has to
     use those that the default requires, and asks for the same reply, or for that with the reasoning before it.
 
-    All are read and checked at once, and replacements are filled with examples of what they will be given.
+    All are read and checked at once, and replacements are filled with examples of what they will be given; those that
+    other packages bring are read when they are asked for, or replaced.
     Raises SettingsError where there is no such folder, PromptError naming every fault of every file.
     """
 
@@ -36,7 +42,7 @@ class Prompts:
         self._accepted = {id: prompt.variables for id, prompt in self._prompts.items()}
         self.folder = folder_of(source)
         for path in _own_templates(self.folder) if self.folder else ():
-            if path.stem in shipped:
+            if path.stem in shipped or self._bring(path.stem):
                 self._replace(path, faults)
             else:
                 near = difflib.get_close_matches(path.stem, shipped, n=1)
@@ -46,8 +52,8 @@ class Prompts:
             raise PromptError(f"prompt templates: {len(faults)} fault{'s' * (len(faults) != 1)}", faults)
 
     def __getitem__(self, id: str) -> Prompt:
-        """The template; raises PromptError where there is none of this id."""
-        if id not in self._prompts:
+        """The template; raises PromptError where there is none of this id, or a package that brings it is at fault."""
+        if id not in self._prompts and not self._bring(id):
             raise PromptError(f"no prompt template {id!r}; there are: {', '.join(self._prompts)}")
         return self._prompts[id]
 
@@ -71,6 +77,25 @@ class Prompts:
             raise PromptError(f"{prompt.path}: variables {'; '.join(named)}")
         return prompt.render({**dict.fromkeys(accepted), **variables})
 
+    def _bring(self, id: str) -> bool:
+        """Whether another package brings a template of this id, which is there then."""
+        claims = tuple(entry_points(group=BROUGHT, name=id))
+        if not claims:
+            return False
+        try:
+            spec = find_spec(claims[0].value)
+        except ImportError:
+            spec = None
+        if len(claims) > 1 or spec is None or spec.origin is None:
+            named = " and ".join(f"{one.dist.name if one.dist else 'a package'} ({one.value})" for one in claims)
+            raise PromptError(f"prompt template {id!r} of {named}: expected one module, beside which {id}.j2 lies")
+        faults: list[Fault] = []
+        prompt = read_prompt(Path(spec.origin).with_name(f"{id}.j2"), faults)
+        if prompt is None:
+            raise PromptError(f"prompt templates: {len(faults)} fault{'s' * (len(faults) != 1)}", faults)
+        self._prompts[id], self._accepted[id] = prompt, prompt.variables
+        return True
+
     def _replace(self, path: Path, faults: list[Fault]) -> None:
         prompt = read_prompt(path, faults)
         shipped = self._prompts.get(path.stem)
@@ -86,7 +111,7 @@ class Prompts:
         replies = [shipped.head.reply, *filter(None, [REASONED.get(shipped.head.reply)])]
         if prompt.head.reply not in replies:
             faults.append(Fault(path, None, f"reply is {prompt.head.reply!r}, but has to be {' or '.join(replies)}"))
-        if len(faults) == before:
+        if len(faults) == before and path.stem in SPECIMENS:
             _try_out(prompt, SPECIMENS[path.stem], faults)
         self._prompts[path.stem] = prompt
 

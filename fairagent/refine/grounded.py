@@ -17,8 +17,9 @@ from fairagent.refine.asking import AskingConfig, AskingRefiner, shown
 from fairagent.refine.base import RefineState
 from fairagent.refine.feedback import FeedbackRefiner
 from fairagent.retrieve.base import TextSource
-from fairagent.retrieve.bm25 import words_of
+from fairagent.retrieve.bm25 import prepare_index, words_of
 from fairagent.settings import Settings
+from fairagent.settings.parts import Progress
 from fairagent.site import Site
 
 MOST_TITLES = 10
@@ -86,6 +87,11 @@ class GroundedConfig(AskingConfig):
         words = [{"word": STAND_IN, "of_group": 10, "of_all": 100}] * self.terms
         titles = [f"{STAND_IN} {STAND_IN} {STAND_IN}"] * MOST_TITLES
         return {"words": words, "titles": titles, "of_group": self.documents, "of_list": settings.depth}
+
+    def prepare(self, site: Site, progress: Progress) -> None:
+        """Build the index whose terms it reads, unless the engine is a guest with terms of its own."""
+        if site.words is None:
+            prepare_index(site, progress)
 
     def build(self, site: Site) -> GroundedRefiner:
         """The refiner."""

@@ -13,6 +13,7 @@ from fairagent.retrieve.lucene import LuceneRetriever, Manifest, build_index
 from fairagent.retrieve.lucene.index import MANIFEST
 from fairagent.retrieve.passages import LucenePassages
 from fairagent.retrieve.relevance_model import TermSource
+from fairagent.retrieve.titled import Titled
 from fairagent.settings.parts import Part, Progress
 from fairagent.site import Site
 
@@ -85,6 +86,13 @@ def beside_index(site: Site, suffix: str) -> Path:
 def _expect_index(site: Site) -> None:
     if site.words is not None:
         raise SettingsError("it needs an index of the collection, and there is none: the engine is a guest's")
+
+
+def with_texts(site: Site, engine: Retriever) -> Retriever:
+    """An engine that keeps no texts, with those of the index where there is one; as it is in experiments."""
+    if site.steady or not (site.index / MANIFEST).is_file():
+        return engine
+    return Titled(engine, open_index(site))
 
 
 def engine_of(site: Site) -> Retriever:

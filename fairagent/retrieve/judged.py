@@ -8,6 +8,8 @@ from typing import Literal
 
 import numpy as np
 
+from fairagent.retrieve.base import Retriever
+from fairagent.retrieve.bm25 import with_texts
 from fairagent.retrieve.plackett_luce import topic_rng
 from fairagent.settings.parts import Part
 from fairagent.site import Site
@@ -70,9 +72,9 @@ class OracleConfig(Part):
     reading: Reading = "drawn"
     """drawn: those that count, at random; sorted: all, by their grade."""
 
-    def build(self, site: Site) -> Judged:
-        """The engine."""
-        return Judged(site.collection.qrels, self.reading, False, site.seed)
+    def build(self, site: Site) -> Retriever:
+        """The engine, with the texts of the index where there is one."""
+        return with_texts(site, Judged(site.collection.qrels, self.reading, False, site.seed))
 
 
 class AdversarialConfig(Part):
@@ -82,6 +84,6 @@ class AdversarialConfig(Part):
     reading: Reading = "drawn"
     """drawn: those that do not count, at random; sorted: all, by their grade."""
 
-    def build(self, site: Site) -> Judged:
-        """The engine."""
-        return Judged(site.collection.qrels, self.reading, True, site.seed)
+    def build(self, site: Site) -> Retriever:
+        """The engine, with the texts of the index where there is one."""
+        return with_texts(site, Judged(site.collection.qrels, self.reading, True, site.seed))

@@ -15,6 +15,8 @@ from pydantic import Field
 
 from fairagent.collection.faults import Faults, listed, shown
 from fairagent.collection.records import checked_id, lines
+from fairagent.retrieve.base import Retriever
+from fairagent.retrieve.bm25 import with_texts
 from fairagent.settings.parts import Part
 from fairagent.site import Site
 from fairagent.types import FloatArray, Query, Ranking
@@ -137,6 +139,6 @@ class RunFileConfig(Part):
         """Raise DataError with every fault of the file."""
         self.build(site)
 
-    def build(self, site: Site) -> RunFile:
-        """The engine, which knows the collection's topics alone."""
-        return RunFile(read_run(Path(self.path), site.collection.topics, self.tag))
+    def build(self, site: Site) -> Retriever:
+        """The engine, which knows the collection's topics alone, with the texts of the index where there is one."""
+        return with_texts(site, RunFile(read_run(Path(self.path), site.collection.topics, self.tag)))

@@ -27,8 +27,8 @@ class DenseConfig(Part):
 
     def check(self, site: Site) -> None:
         """Raise BackendUnavailable where the model is missing, IndexMismatch for an index of something else."""
-        check_index(site)
         check_vectors(site, self.encoder)
+        check_index(site)
 
     def prepare(self, site: Site, progress: Progress) -> None:
         """Build the index and the embeddings where there are none."""

@@ -162,11 +162,14 @@ class Part(Section):
     @property
     def files(self) -> Mapping[str, Path]:
         """Field -> file that the outcome depends on: runs remember the content and not the place."""
-        return {}
+        inner = enumerate(self.inner)
+        return {f"{number}.{name}": path for number, part in inner for name, path in part.files.items()}
 
     def beside(self, folder: Path) -> Self:
         """With paths that are relative to `folder`, a settings file's, as paths from anywhere."""
-        return self
+        held = {name: getattr(self, name) for name in type(self).model_fields} if self.inner else {}
+        moved = {name: _beside(value, folder) for name, value in held.items() if isinstance(value, Part | tuple)}
+        return self.model_copy(update=moved) if moved else self
 
     def settled(self, site: Any, preparing: bool = False) -> Part:
         """The part itself, or what it comes to with this collection; `preparing`: once its indexes are made."""
@@ -190,6 +193,13 @@ class Part(Section):
         """The most calls of a language model (`fairagent.prompts.calls.Calls`) that it makes in `case`."""
         for part in self.inner:
             yield from part.worst_case(case)
+
+
+def _beside(value: Any, folder: Path) -> Any:
+    """A part, or each part among several values, with its paths from anywhere."""
+    if isinstance(value, tuple):
+        return tuple(_beside(one, folder) for one in value)
+    return value.beside(folder) if isinstance(value, Part) else value
 
 
 class Without(Part):

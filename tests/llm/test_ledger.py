@@ -111,6 +111,11 @@ def test_of_models_that_ask_each_other_the_outer_one_counts() -> None:
         counted(lambda: RED)
     assert tally.usage == Usage(2, 30, 3, 0.75, 3.0)
     assert spent.usage == Usage(3, 40, 4, 1.25, 5.0)
+    # A door behind another model still knows what went through it.
+    door = Door(Scripted([RED]), None, tally)
+    with ledger() as spent:
+        counted(lambda: door.complete(ASKED))
+    assert (tally.usage.calls, spent.usage) == (3, TOOK)
 
 
 # --- threads ----------------------------------------------------------------------------------------------------

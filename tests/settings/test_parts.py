@@ -286,3 +286,9 @@ def test_files_are_taken_from_beside_the_settings() -> None:
     assert rag.files["library"] == Path("/data/avoid.jsonl")
     assert DebiasRAGConfig(library="/else/avoid.jsonl").beside(Path("/data")).library == "/else/avoid.jsonl"
     assert FAStarIRConfig().beside(Path("/data")) == FAStarIRConfig()
+    # Of the parts that a part holds as well.
+    rm3 = RM3Config(engine=RunFileConfig(path="run.txt")).beside(Path("/data"))
+    assert rm3 == RM3Config(engine=RunFileConfig(path="/data/run.txt"))
+    assert rm3.files == {"0.path": Path("/data/run.txt")}
+    chain = ChainConfig(parts=(MMRConfig(), ChainConfig(parts=())))
+    assert (chain.beside(Path("/data")), chain.files) == (chain, {})

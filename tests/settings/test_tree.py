@@ -173,6 +173,8 @@ def test_a_section_and_its_parts_as_variables() -> None:
     environ = {"FAIRAGENT_RERANK": "{kind: fused, refined: 0.2}", "FAIRAGENT_RERANK__REFINED": "0.3"}
     assert load_settings(environ=environ).rerank == FusedConfig(refined=0.3)
     assert load_settings(environ={"FAIRAGENT_RERANK": "mmr"}).rerank == MMRConfig()
+    environ = {"FAIRAGENT_RERANK": "mmr", "FAIRAGENT_RERANK__RELEVANCE": "0.1"}
+    assert load_settings(environ=environ).rerank == MMRConfig(relevance=0.1)
     environ = {"FAIRAGENT_RERANK__KIND": "mmr", "FAIRAGENT_RERANK__RELEVANCE": "0.1"}
     assert load_settings(environ=environ).rerank == MMRConfig(relevance=0.1)
 

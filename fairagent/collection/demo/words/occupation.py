@@ -6,15 +6,6 @@ import string
 from dataclasses import dataclass
 
 
-def phrases(text: str) -> tuple[str, ...]:
-    """Split a list written with semicolons.
-
-    >>> phrases("argued cases; drew up wills")
-    ('argued cases', 'drew up wills')
-    """
-    return tuple(" ".join(phrase.split()) for phrase in text.split(";"))
-
-
 @dataclass(frozen=True, slots=True)
 class Occupation:
     """One occupation, the topic that asks for it, and the two ways of writing about it.

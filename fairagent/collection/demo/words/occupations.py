@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from fairagent.collection.demo.words.arts import ARTS
-from fairagent.collection.demo.words.crafts import CRAFTS
-from fairagent.collection.demo.words.occupation import Occupation
-from fairagent.collection.demo.words.science import SCIENCE
-from fairagent.collection.demo.words.society import SOCIETY
+from pathlib import Path
 
-OCCUPATIONS: tuple[Occupation, ...] = (*SOCIETY, *SCIENCE, *CRAFTS, *ARTS)
+import yaml
+
+from fairagent.collection.demo.words.occupation import Occupation
+
+
+def _read(row: dict[str, object]) -> Occupation:
+    values = {name: tuple(value) if isinstance(value, list) else value for name, value in row.items()}
+    return Occupation(**values)  # type: ignore[arg-type]
+
+
+_TEXT = Path(__file__).with_name("occupations.yaml").read_text(encoding="utf-8")
+OCCUPATIONS: tuple[Occupation, ...] = tuple(map(_read, yaml.safe_load(_TEXT)))
 """In the order of the topics."""
