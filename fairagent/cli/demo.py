@@ -9,12 +9,15 @@ import typer
 
 from fairagent.cli.options import AsJson
 from fairagent.cli.terminal import console
-from fairagent.settings import Settings
+from fairagent.settings import Settings, load_settings
 
 
 def demo(
     folder: Annotated[Path, typer.Option("--folder", metavar="DIR", help="Where to put it.")] = Path("fairagent-demo"),
     people: Annotated[int, typer.Option("--people", metavar="N", help="How many people to make up.")] = 3000,
+    vectors: Annotated[
+        bool, typer.Option("--vectors", help="Search by vectors as well (embedding takes minutes).")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Compare BM25 with the agent on a made-up collection.
@@ -31,7 +34,7 @@ def demo(
     from fairagent.report.record import to_json
     from fairagent.report.story import story
 
-    settings = Settings()
+    settings = Settings() if vectors else load_settings(overrides={"engine": "bm25"}, environ={})
     n = settings.n
     file = write_demo(folder, people=people)
     site = open_site(file, folder / "index", settings)

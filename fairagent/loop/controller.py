@@ -22,7 +22,7 @@ from fairagent.loop.actions.refine import Refine
 from fairagent.loop.base import Looped, Search
 from fairagent.loop.channels import Mixer
 from fairagent.loop.ground import Ground
-from fairagent.loop.kinds import KindSource
+from fairagent.loop.kinds import KindSource, labeled_share
 from fairagent.loop.policy import Decision, Policy, Rules
 from fairagent.loop.prior import importance
 from fairagent.loop.sources import Sources
@@ -108,8 +108,9 @@ def weighed(meter: ExposureMeter, first: Ranking) -> ExposureMeter:
         if target.dimension in groups.oracle:
             weights.append(1.0)
             continue
-        labeled = float((rows[:, 1:].sum(axis=1) > 0).mean())
-        weights.append(importance(labeled, 1 - float(groups.shares(target.dimension)[0])))
+        everywhere = labeled_share(groups, target.dimension)
+        here = float((rows[:, 1:].sum(axis=1) > 0).mean())
+        weights.append(1.0 if everywhere is None else importance(here, everywhere))
     return replace(meter, importance=tuple(weights))
 
 

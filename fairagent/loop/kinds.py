@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fairagent.collection import Collection
+from fairagent.collection import Collection, Groups
+from fairagent.errors import UsageError
 from fairagent.loop.prior import Kind, kinds_of
 from fairagent.memo import Memo
 from fairagent.retrieve.graph import Graph
@@ -33,7 +34,7 @@ class KindSource:
         """With the graph's neighbours, or by labels alone."""
         groups = collection.groups
         told = [name for name in groups.dimensions if name not in groups.oracle]
-        labeled = {name: 1 - float(groups.shares(name)[0]) for name in told}
+        labeled = {name: share for name in told if (share := labeled_share(groups, name)) is not None}
         # Where every document has a label, or none has, its kind says nothing.
         labeled = {name: share for name, share in labeled.items() if 0 < share < 1}
         if graph is None:
@@ -58,3 +59,11 @@ class KindSource:
             Kind(name, (groups.memberships(name, ids, topic)[:, 1:].sum(axis=1) > 0).astype(np.float64), chance)
             for name, chance in self.chances.items()
         ]
+
+
+def labeled_share(groups: Groups, dimension: str) -> float | None:
+    """The share of all documents that have a label; None where the groups of what is not found are not known."""
+    try:
+        return 1 - float(groups.shares(dimension)[0])
+    except UsageError:
+        return None

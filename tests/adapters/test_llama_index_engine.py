@@ -160,7 +160,8 @@ def test_what_it_can_and_cannot() -> None:
 
 def test_the_whole_loop_over_a_vector_index() -> None:
     retriever = vector_index(people()).as_retriever(similarity_top_k=13)
-    agent = fair_agent(retriever, BY_KEY, target=HALF, n=6, refine={"terms": 1}, rerank={"fairness": 4})
+    told = {"loop": "fair-qr", "refine": {"terms": 1}, "rerank": {"fairness": 4, "unlabeled": 1}}
+    agent = fair_agent(retriever, BY_KEY, target=HALF, n=6, **told)
     result = agent.search("trial lawyer")
     assert [step.source for step in result.trace.steps][:2] == ["query", "feedback"]
     assert [term.text for term in result.trace.steps[1].added] == ["barrister"]
