@@ -12,8 +12,8 @@ from fairagent.collection import Collection
 from fairagent.errors import UsageError
 from fairagent.exposure import ExposureMeter
 from fairagent.found import Found, engine_notes
-from fairagent.loop.base import Loop, Looped, Search, within
-from fairagent.loop.controller import first_of
+from fairagent.loop.base import Loop, Looped, Search
+from fairagent.loop.controller import first_of, without
 from fairagent.loop.fair_qr import measured
 from fairagent.loop.state import finite_gap
 from fairagent.query import as_query
@@ -103,7 +103,7 @@ class FairAgent:
         ranking, meter = self._serve(pool), looped.meter
         if looped.worse is None or not len(ranking):
             return ranking, ()
-        own = within(first_of(looped.steps), looped.candidates).top(pool.n)
+        own = without(first_of(looped.steps), looped.removed).top(pool.n)
         most = finite_gap(meter.measure(own)) + looped.worse
         if finite_gap(meter.measure(ranking)) <= most:
             return ranking, ()

@@ -179,7 +179,7 @@ def test_the_installed_reranker_in_an_experiment(parts: None, tmp_path: Path) ->
     assert not any(outcome.failed for outcome in run.outcomes)
 
 
-ASKING = {"refine": {"kind": "places", "drift": 3}, "target": "uniform", "expansion": {"documents": 0}, "cache": ""}
+ASKING = {"refine": {"kind": "places", "drift": 3}, "target": "uniform", "loop": "fair-qr", "cache": ""}
 
 
 def test_the_refiner_asks_and_the_loop_goes_on(parts: None, collection: Collection) -> None:

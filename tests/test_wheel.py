@@ -51,7 +51,7 @@ def test_prompts_are_the_checkouts(wheel, tmp_path):
 
 def test_main_job_runs_from_an_empty_folder(wheel, tmp_path):
     code = "import sys; sys.argv[1:] = ['demo', '--people', '200']; from fairagent.cli import main; main()"
-    assert "agent, exposure" in run_installed(wheel, tmp_path, code)
+    assert "FAIR-QR, no model" in run_installed(wheel, tmp_path, code)
 
 
 def test_holds_no_tests_and_is_typed(wheel):

@@ -39,7 +39,7 @@ class Looped:
 
     `meter` measures as the loop did; `unit` is what a difference of 1 in relevance is on the scale of the candidates'
     scores (0: their range). `worse` is by how much the served list may be less fair than the engine's own before that
-    is done something about; None: it is served whatever it is.
+    is done something about; None: it is served whatever it is. `removed` are the documents that a filter has taken out.
     """
 
     candidates: Ranking
@@ -48,6 +48,7 @@ class Looped:
     meter: ExposureMeter
     unit: float = 0.0
     worse: float | None = None
+    removed: frozenset[str] = frozenset()
 
 
 class Loop(Protocol):
@@ -56,10 +57,3 @@ class Loop(Protocol):
     def run(self, search: Search) -> Looped:
         """Refine the search, or leave it as it is and say why."""
         ...
-
-
-def within(ranking: Ranking, candidates: Ranking) -> Ranking:
-    """The ranking without the documents that are no candidates any more, such as a filter has taken out."""
-    there = set(candidates.ids)
-    places = [place for place, id in enumerate(ranking.ids) if id in there]
-    return Ranking(tuple(ranking.ids[place] for place in places), ranking.scores[places])

@@ -70,7 +70,9 @@ class Controller:
             state, step, stopped = self._next(ground, state, taken)
             taken += [step] if step else []
         steps = (*search.steps[:-1], own, *taken)
-        return Looped(sorted_by(state.found, state.scores), steps, stopped, ground.meter, ground.unit, self.worse)
+        removed = frozenset(first.ids) - frozenset(state.found.ids)
+        candidates = sorted_by(state.found, state.scores)
+        return Looped(candidates, steps, stopped, ground.meter, ground.unit, self.worse, removed)
 
     def _next(self, ground: Ground, state: State, taken: Sequence[Step]) -> tuple[State, Step | None, str]:
         """The state after one more action, the action as a step, and why the loop ends; "" where it does not."""
@@ -117,6 +119,12 @@ def weighed(meter: ExposureMeter, first: Ranking) -> ExposureMeter:
 def first_of(steps: tuple[Step, ...]) -> Ranking:
     """The engine's own list: the last one that no action has made."""
     return next(step.ranking for step in reversed(steps) if not step.why)
+
+
+def without(ranking: Ranking, removed: frozenset[str]) -> Ranking:
+    """The ranking without these documents."""
+    places = [place for place, id in enumerate(ranking.ids) if id not in removed]
+    return Ranking(tuple(ranking.ids[place] for place in places), ranking.scores[places])
 
 
 def _step(ground: Ground, before: State, decision: Decision, attempt: Attempt, reason: str, usage: Usage) -> Step:

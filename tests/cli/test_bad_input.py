@@ -29,7 +29,7 @@ SEARCH = [
     (["--set", "rerank=3"], 2, "rerank: expected a kind of re-ranker"),
     (["--set", "rerank={kind: fa-star-ir, group: {gender: femal}}"], 2, "group: 'femal' is no group of 'gender'"),
     (["--set", "profile=fair-q"], 2, "no profile 'fair-q'; did you mean 'fair-qr'?"),
-    (["--set", "profile=xyzzy"], 2, "no profile 'xyzzy'; there are: debias-rag, engine, "),
+    (["--set", "profile=xyzzy"], 2, "no profile 'xyzzy'; there are: agent, debias-rag, engine, "),
     (["--set", "debias.library=x"], 2, "debias.library: unknown key of debiasing 'none'; debias-rag, "),
     (["--set", "depth"], 2, "--set depth: expected KEY=VALUE"),
     (["--set", "=3"], 2, "expected KEY=VALUE"),

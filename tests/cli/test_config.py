@@ -175,7 +175,9 @@ def test_a_value_that_is_none_has_a_source(call: Call) -> None:
     assert (found["sampling.alpha"], found["sampling.pool"]) == ("--set", "profile fair-rag")
 
 
-@pytest.mark.parametrize(("name", "hint"), [("fair-q", "did you mean 'fair-qr'?"), ("xyz", "there are: debias-rag, ")])
+@pytest.mark.parametrize(
+    ("name", "hint"), [("fair-q", "did you mean 'fair-qr'?"), ("xyz", "there are: agent, debias-rag, ")]
+)
 def test_a_profile_that_is_not_there(call: Call, name: str, hint: str) -> None:
     result = call("config", "--profile", name)
     assert (result.exit_code, result.stdout) == (2, "")

@@ -20,7 +20,16 @@ COUNTS = {
     "reuters21578": (41, 7_710, 7_710, 11_320, ("region", "oecd1987")),
     "perspectrum": (680, 9_033, 9_033, 11_112, ("stance",)),
     "grepbiasir": (117, 702, 351, 702, ("gender",)),
+    "trec22_biographies": (25, 10_782, 10_782, 19_488, ("gender",)),
+    "allsides": (49, 15_247, 15_247, 37_554, ("leaning",)),
+    "args_sigir19": (20, 252, 176, 373, ("stance",)),
     "cranfield": (225, 1_837, 1_837 - 225, 1_400, ()),
+}
+
+
+NOTES = {
+    "reuters21578": ("2 judgments are repeated (with the same grade)",),
+    "trec22_biographies": ("no document is in these groups of 'gender': nonbinary",),
 }
 
 
@@ -43,8 +52,7 @@ def test_counts(shared, name):
     ids = {document.id for document in collection.documents()}
     assert len(ids) == documents
     assert {id for judged in collection.qrels.values() for id in judged} <= ids
-    expected = ("2 judgments are repeated (with the same grade)",) if name == "reuters21578" else ()
-    assert collection.notes == expected
+    assert collection.notes == NOTES.get(name, ())
 
 
 def test_wikilead_labels(shared):

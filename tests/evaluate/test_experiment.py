@@ -19,8 +19,8 @@ from fairagent.evaluate.run import load_run
 
 from . import words
 
-DELAYED = words.EXPERIMENT.replace("system: words}", "system: words, options: {delay: 0.02}}").replace(
-    "{order:", "{delay: 0.02, order:"
+DELAYED = words.EXPERIMENT.replace("engine: words}", "engine: {kind: words, delay: 0.02}}").replace(
+    "{kind: words, order:", "{kind: words, delay: 0.02, order:"
 )
 
 

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 
 from fairagent.collection.demo import write_demo
 from fairagent.evaluate.check import check_experiment
@@ -75,12 +76,10 @@ def test_the_cost_of_a_model_is_known_before(shared: Path) -> None:
 def run_anew(name: str, collection: Path, folder: Path) -> list[str]:
     """The table that the command gives now, on an index of its own."""
     file = folder / f"{name}.yaml"
-    text = (FOLDER / f"{name}.yaml").read_text(encoding="utf-8")
-    file.write_text(
-        re.sub(r"^collection: .*$", f"collection: {collection}", text, flags=re.MULTILINE)
-        + f"settings: {{index: '{folder / 'index'}'}}\n",
-        encoding="utf-8",
-    )
+    described = read_yaml(FOLDER / f"{name}.yaml")
+    described["collection"] = str(collection)
+    described["settings"] = {**described.get("settings", {}), "index": str(folder / "index")}
+    file.write_text(yaml.safe_dump(described, sort_keys=False), encoding="utf-8")
     checked = check_experiment(file, environ={})
     build_indexes(checked)
     with threads(2) as crew:

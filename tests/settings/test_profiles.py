@@ -24,7 +24,7 @@ from fairagent.settings.profiles import profiles, read_profile
 
 pytestmark = pytest.mark.usefixtures("no_variables")
 
-NAMES = ("debias-rag", "engine", "fair-filter", "fair-qr", "fair-rag", "fairft", "offline")
+NAMES = ("agent", "debias-rag", "engine", "fair-filter", "fair-qr", "fair-rag", "fairft", "offline")
 
 
 def loaded(name: str, **overrides: Any) -> Settings:
@@ -81,7 +81,7 @@ def test_offline_is_the_default_but_for_its_name() -> None:
 def test_a_profile_that_is_not_there() -> None:
     with pytest.raises(SettingsError, match="no profile 'fairqr'; did you mean 'fair-qr'\\?"):
         loaded("fairqr")
-    with pytest.raises(SettingsError, match="no profile 'zzz'; there are: debias-rag, engine"):
+    with pytest.raises(SettingsError, match="no profile 'zzz'; there are: agent, debias-rag, engine"):
         lay({"profile": "zzz"})
     with pytest.raises(SettingsError, match=r"no profile '\.\./x'"):
         loaded("../x")
