@@ -42,6 +42,8 @@ collection: demo/collection.yaml
 cache: ''
 settings:
   index: '{index}'
+  engine: bm25
+  loop: fair-qr
   refine: {{kind: llm, drift: 3}}
   iterations: 12
   expansion: {{documents: 0}}

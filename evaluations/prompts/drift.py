@@ -19,6 +19,7 @@ import numpy as np
 from fairagent.agent import FairAgent
 from fairagent.evaluate.topics import evaluate_topic, judged_topics, standard_measures
 from fairagent.llm import ModelRequest
+from fairagent.loop.fair_qr import FairQR
 from fairagent.pipeline import build, open_site, with_settings
 from fairagent.refine.base import Refiner
 from fairagent.refine.grounded import GroundedConfig
@@ -29,9 +30,11 @@ from fairagent.testing import ScriptedModel
 
 COLLECTION = Path(__file__).parents[1] / "collections" / "wikilead.yaml"
 DRIFTS = (5.0, 2.0, 1.0, 0.5, 0.3, 0.15)
+BM25 = {"engine": "bm25", "loop": "fair-qr"}
 LOOPS = {
-    "default": {},
-    "loop alone": {"expansion": {"documents": 0}, "rerank": {"kind": "fused", "refined": 1}},
+    "topic words and exposure": BM25
+    | {"expansion": {"documents": 50}, "rerank": {"kind": "exposure", "fairness": 0.5, "unlabeled": 1}},
+    "loop alone": BM25 | {"expansion": {"documents": 0}, "rerank": {"kind": "fused", "refined": 1}},
 }
 OBVIOUS = {
     "female": ["she", "her", "woman", "women", "female"],
@@ -91,7 +94,7 @@ def main() -> None:
         site = with_settings(opened, settings)
         agent = build(site)
         for name, refiner in refiners(replace(site, engine=agent.retriever)):
-            table.setdefault(name, []).append(row(replace(agent, refiner=refiner), dimension))
+            table.setdefault(name, []).append(row(replace(agent, loop=FairQR(refiner)), dimension))
     print("| refiner |", " | ".join(f"{loop}, {dimension}" for loop, dimension in columns), "|")
     print("|---" * (len(columns) + 1), "|", sep="")
     for name, cells in table.items():

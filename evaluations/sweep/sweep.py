@@ -1,4 +1,4 @@
-"""The sweep behind the default settings: every choice of the loop varied around the defaults.
+"""FAIR-QR's loop varied: every choice around the settings that were the defaults before the controller.
 
     python evaluations/sweep/sweep.py            # all rows, about ten minutes
     python evaluations/sweep/sweep.py depth      # the rows whose name begins so
@@ -20,11 +20,18 @@ import numpy as np
 
 from fairagent.evaluate.topics import evaluate_topic, judged_topics, standard_measures
 from fairagent.pipeline import build, open_site, with_settings
-from fairagent.settings import Settings, load_settings
+from fairagent.settings import Settings, lay, load_settings
 from fairagent.site import Site
 
 HERE = Path(__file__).resolve().parent
 PLAIN = {"profile": "engine"}
+BASE = {
+    "engine": "bm25",
+    "expansion": {"documents": 50},
+    "loop": "fair-qr",
+    "rerank": {"kind": "exposure", "fairness": 0.5, "unlabeled": 1.0},
+}
+"""What every row is laid over."""
 LOOP = {"expansion": {"documents": 0}, "refine": {"weight": 1.0}}
 LIST = {"kind": "fused", "refined": 1.0}
 
@@ -48,7 +55,7 @@ CASES = (
 
 ROWS: dict[str, Mapping[str, Any]] = {
     "BM25": PLAIN,
-    "default": {},
+    "base": {},
     "paper: loop alone, best list, as it is": LOOP | {"rerank": LIST},
     "paper: loop alone, best list, original BM25": LOOP | {"rerank": "original"},
     "paper: loop alone, union, original BM25": LOOP | {"rerank": "original", "candidates": "union"},
@@ -100,7 +107,7 @@ def _open(name: str) -> Site:
 
 def _evaluate(site: Site, case: Case, row: Mapping[str, Any]) -> tuple[tuple[float, ...], float]:
     """The means over the case's topics, and the seconds a topic."""
-    settings = load_settings(overrides={"dimensions": [case.dimension], **row}, environ={})
+    settings = load_settings(overrides=lay(BASE, {"dimensions": [case.dimension], **row}), environ={})
     agent, collection = build(with_settings(site, settings)), site.collection
     topics = judged_topics(collection, case.dimension, case.per_group).counted
     results = {topic: agent.search(collection.topics[topic]) for topic in topics}
