@@ -20,8 +20,7 @@ from fairagent.loop.policy import CHOOSE, ActionName, ModelPolicy, Rules, longes
 from fairagent.loop.sources import Asked, Sources, templates_of, worst_case
 from fairagent.prompts.calls import Calls, Case
 from fairagent.retrieve.bm25 import prepare_index, words_of
-from fairagent.retrieve.graph import Graph, find_graph, prepare_graph
-from fairagent.retrieve.vectors import DenseConfig
+from fairagent.retrieve.graph import Graph, graph_of, prepare_graphs
 from fairagent.settings.parts import Part, Progress
 from fairagent.site import Site
 
@@ -128,8 +127,7 @@ class ControllerConfig(Part):
         """Build the index whose terms it reads, and the graph of the engine's embeddings."""
         if site.words is None:
             prepare_index(site, progress)
-        for encoder in encoders(site.settings.engine):
-            prepare_graph(site, encoder, progress)
+        prepare_graphs(site, progress)
 
     def build(self, site: Site) -> Controller:
         """The loop."""
@@ -162,15 +160,3 @@ class ControllerConfig(Part):
         if "filter" in self.actions and (filter := site.settings.filter.build(site)):
             made["filter"] = FilterAction(filter, self.worse)
         return tuple(made[name] for name in ORDER if name in made and name in self.actions)
-
-
-def graph_of(site: Site) -> Graph | None:
-    """The corpus graph of the site's engine, if it has embeddings and a graph of them."""
-    found = (find_graph(site, encoder) for encoder in encoders(site.settings.engine))
-    return None if site.collection.chunks else next(filter(None, found), None)
-
-
-def encoders(part: Part) -> tuple[str, ...]:
-    """The encoders whose embeddings an engine searches by."""
-    own = (part.encoder,) if isinstance(part, DenseConfig) else ()
-    return own + tuple(name for inner in part.inner for name in encoders(inner))
