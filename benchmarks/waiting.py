@@ -17,11 +17,11 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from fairagent import build_index, load_collection, write_demo
-from fairagent.evaluate.check import check_experiment
-from fairagent.evaluate.crew import threads
-from fairagent.evaluate.experiment import run_experiment
-from fairagent.evaluate.run import Run
-from fairagent.evaluate.tables import results_csv, topics_csv
+from fairagent.evaluate.engine.check import check_experiment
+from fairagent.evaluate.engine.crew import threads
+from fairagent.evaluate.engine.experiment import run_experiment
+from fairagent.evaluate.engine.results import results_table, topics_table
+from fairagent.evaluate.engine.run import Run
 from fairagent.llm.models import Models
 from fairagent.testing import LoopbackServer
 from fairagent.testing.server import Request
@@ -87,7 +87,7 @@ def timed(file: Path, workers: int, environ: dict[str, str]) -> tuple[Run, float
 
 def tables(run: Run) -> tuple[str, str]:
     """What must not depend on the number of workers."""
-    return results_csv(run), topics_csv(run)
+    return results_table(run).csv(), topics_table(run).csv()
 
 
 def write(folder: Path) -> Path:

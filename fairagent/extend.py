@@ -1,16 +1,21 @@
 """What your own parts are made of: the protocols of a pipeline, the values they pass, and `Part`, which settings name.
 
 Write a class with the method of a protocol, and a `Part` (a section of the settings with a `kind`) whose `build` makes
-it; an entry point lets settings name it. docs/extending.md has a re-ranker, a refiner and an engine.
+it; an entry point lets settings name it. docs/extending.md has a re-ranker, a refiner, an engine, a
+measure and a kind of experiment.
 """
 
 from fairagent.attribute.base import Attributor
+from fairagent.evaluate.engine.kind import ExperimentKind, Measured, Opened
+from fairagent.evaluate.engine.outcome import Outcome
+from fairagent.evaluate.engine.systems import System, build_systems
+from fairagent.evaluate.engine.tables import Table
 from fairagent.filter.base import Filter
 from fairagent.generate.base import Generator
 from fairagent.llm import Message, Model, ModelReply, ModelRequest
 from fairagent.llm.ledger import counted, in_threads, ledger
 from fairagent.loop.base import Loop, Looped, Search
-from fairagent.measures import min_max
+from fairagent.measures import JudgedRanking, Measure, min_max
 from fairagent.prompts import Prompts
 from fairagent.prompts.calls import Calls, Case
 from fairagent.refine.asking import AskingConfig, AskingRefiner, shown
@@ -49,17 +54,23 @@ __all__ = [
     "Case",
     "Document",
     "EmbeddingSource",
+    "ExperimentKind",
     "Exposure",
     "Filter",
     "Filtered",
     "Generator",
     "Group",
+    "JudgedRanking",
     "Loop",
     "Looped",
+    "Measure",
+    "Measured",
     "Message",
     "Model",
     "ModelReply",
     "ModelRequest",
+    "Opened",
+    "Outcome",
     "Part",
     "PassageSource",
     "Pool",
@@ -76,6 +87,8 @@ __all__ = [
     "Search",
     "Site",
     "Step",
+    "System",
+    "Table",
     "Term",
     "TermSource",
     "TextSource",
@@ -83,6 +96,7 @@ __all__ = [
     "Usage",
     "Verdict",
     "Vocabulary",
+    "build_systems",
     "counted",
     "in_threads",
     "ledger",

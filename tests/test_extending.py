@@ -1,4 +1,4 @@
-"""docs/extending.md: its parts as they stand, one of them installed, and what becomes of plugins that are at fault."""
+"""docs/extending.md: what stands there as it stands, installed, and what becomes of plugins that are at fault."""
 
 from __future__ import annotations
 
@@ -17,15 +17,19 @@ from evaluate import words
 
 import fairagent.extend
 from fairagent.collection import Collection, load_collection
-from fairagent.errors import DataError, PromptError, SettingsError
+from fairagent.errors import BackendUnavailable, DataError, FairAgentError, PromptError, SettingsError, UsageError
+from fairagent.evaluate.engine.run import load_run
 from fairagent.extend import Case, Prompts
+from fairagent.measures import parse_measure
 from fairagent.pipeline import open_agent, open_site
+from fairagent.plugins import plugins
+from fairagent.report.page import page
 from fairagent.settings import load_settings
-from fairagent.settings.parts import BUILT_IN, SLOTS, kinds, plugins, read_part
+from fairagent.settings.parts import BUILT_IN, SLOTS, kinds, read_part
 from fairagent.testing import LoopbackServer
 
 PAGE = (Path(__file__).resolve().parents[1] / "docs" / "extending.md").read_text(encoding="utf-8")
-LONGEST = 25
+LONGEST = 30
 TEXTS = {"m1": "he is a lawyer", "m2": "he a lawyer", "m3": "he, lawyer", "f1": "she is a lawyer", "f2": "she a lawyer"}
 """The first letter of an id is the group; `u` has none."""
 
@@ -36,7 +40,7 @@ def blocks(language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", PAGE, flags=re.DOTALL | re.MULTILINE)
 
 
-TURNS, PLACES, OVERLAP = blocks("python")
+TURNS, PLACES, OVERLAP, PRECISION, VARIETY = blocks("python")
 
 
 @pytest.fixture
@@ -70,7 +74,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
 @pytest.fixture
 def parts(install: Install, monkeypatch: pytest.MonkeyPatch) -> None:
     """The three parts of the page: two installed as it says, the engine as if it were shipped."""
-    described, asking = (tomllib.loads(block)["project"] for block in blocks("toml"))
+    described, asking, *_ = (tomllib.loads(block)["project"] for block in blocks("toml"))
     install(described["name"], module_of(described), TURNS, described["entry-points"])
     install("places", module_of(asking), PLACES, asking["entry-points"], tuple(blocks("jinja")))
     install("another", "overlap", OVERLAP, {})
@@ -177,6 +181,103 @@ def test_the_installed_reranker_in_an_experiment(parts: None, tmp_path: Path) ->
     run = words.run(file, tmp_path / "run", limit=3)
     assert run.systems == ("plain", "turns")
     assert not any(outcome.failed for outcome in run.outcomes)
+
+
+@pytest.fixture
+def measured(install: Install) -> None:
+    """The measure and the kind of the page, installed as it says."""
+    for code, block in zip((PRECISION, VARIETY), blocks("toml")[2:], strict=True):
+        about = tomllib.loads(block)["project"]
+        install(module_of(about), module_of(about), code, about["entry-points"])
+
+
+def test_the_installed_measure_in_an_experiment(measured: None, tmp_path: Path) -> None:
+    text = words.EXPERIMENT + "measures: [P@4, P@4*AWRF@4, nDCG@4]\n"
+    run = words.run(words.write(tmp_path / "words", text), tmp_path / "run")
+    assert run.measures[:2] == ("P@4", "P@4*AWRF(discount=log2-max2, log=e, unknown=group)@4")
+    for one in run.outcomes:
+        assert one.values[""]["P@4"] == sum(hit.relevant for hit in one.hits) / 4
+    assert {row.dimension for row in run.comparisons if row.measure.startswith("P@4*")} == {"gender", "era"}
+
+
+def test_a_measure_of_a_package_is_read_and_named(measured: None) -> None:
+    assert str(parse_measure("P@10")) == "P@10"
+    with pytest.raises(UsageError, match=r"'Q@10' is no measure; .*, P@20"):
+        parse_measure("Q@10")
+    with pytest.raises(UsageError, match="'log=2' is no option of P"):
+        parse_measure("P(log=2)@10")
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [("1 / 0", "cannot be loaded: ZeroDivisionError"), ("P = dict", "is no fairagent.extend.Measure")],
+)
+def test_a_measure_that_cannot_be_loaded(install: Install, code: str, said: str) -> None:
+    install("broken", "broken", code, {"fairagent.measures": {"Q": "broken:P"}})
+    with pytest.raises(UsageError, match=said):
+        parse_measure("Q@10")
+    assert parse_measure("nDCG@10")
+
+
+def test_two_packages_with_one_measure(install: Install, measured: None) -> None:
+    install("other", "other", PRECISION, {"fairagent.measures": {"P": "other:Precision", "nDCG": "other:Precision"}})
+    with pytest.raises(UsageError, match=r"measure 'P' is claimed by .*; uninstall all but one"):
+        parse_measure("P@10")
+    with pytest.raises(UsageError, match=r"'nDCG' is claimed by fairagent \(.*\) and other"):
+        parse_measure("nDCG@10")
+
+
+def variety(folder: Path, text: str = "kind: variety\nname: mine\nk: 3\n") -> Path:
+    systems = words.EXPERIMENT.partition("systems:")[2]
+    return words.write(folder, f"{text}collection: collection.yaml\nsystems:{systems}")
+
+
+def test_the_installed_kind_runs_from_the_file_to_the_page(measured: None, tmp_path: Path) -> None:
+    file = variety(tmp_path / "words")
+    run = words.run(file, tmp_path / "run")
+    assert (run.n, run.measures, run.systems) == (3, ("groups shown",), ("plain", "fair", "random"))
+    for one in run.outcomes:
+        for name in ("gender", "era"):
+            assert one.values[name]["groups shown"] == len({group for hit in one.hits for group in hit.groups[name]})
+    text = (tmp_path / "run" / "results.txt").read_text(encoding="utf-8")
+    assert "groups shown is how many groups the first k documents belong to" in text
+    assert "groups shown" in page(run)
+    journal = tmp_path / "run" / "journal.jsonl"
+    journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[:7]))
+    assert words.run(file, tmp_path / "run").comparisons == run.comparisons
+
+
+def test_a_run_of_a_kind_that_was_uninstalled(install: Install, measured: None, tmp_path: Path) -> None:
+    words.run(variety(tmp_path / "words"), tmp_path / "run", limit=1)
+    before = (tmp_path / "run" / "results.txt").read_bytes()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("fairagent.plugins.plugins", lambda group: {})
+        with pytest.raises(SettingsError, match="kind: no kind of experiment 'variety'"):
+            load_run(tmp_path / "run")
+    assert (tmp_path / "run" / "results.txt").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("code", "error", "said"),
+    [
+        (
+            "import no_such_package",
+            BackendUnavailable,
+            "cannot be loaded: ModuleNotFoundError: No module",
+        ),
+        ("1 / 0", SettingsError, "cannot be loaded: ZeroDivisionError"),
+        ("Variety = dict", SettingsError, "is no fairagent.extend.ExperimentKind"),
+    ],
+)
+def test_a_kind_that_cannot_be_loaded(
+    install: Install, tmp_path: Path, code: str, error: type[FairAgentError], said: str
+) -> None:
+    install("broken", "broken", code, {"fairagent.kinds": {"variety": "broken:Variety"}})
+    with pytest.raises(error, match=f"kind: kind of experiment 'variety' of broken .*{said}"):
+        words.run(variety(tmp_path / "words"), tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+    # Other kinds are none the wiser.
+    words.run(words.write(tmp_path / "others"), tmp_path / "run", limit=1)
 
 
 ASKING = {"refine": {"kind": "places", "drift": 3}, "target": "uniform", "loop": "fair-qr", "cache": ""}

@@ -15,9 +15,9 @@ from html import escape
 from pathlib import Path
 
 from fairagent.errors import FairAgentError, UsageError
-from fairagent.evaluate.comparison import Comparison
-from fairagent.evaluate.run import Run, load_run
-from fairagent.evaluate.text_table import aligned
+from fairagent.evaluate.engine.comparison import Comparison
+from fairagent.evaluate.engine.run import Run, load_run
+from fairagent.evaluate.engine.tables import aligned
 from fairagent.files import write_whole
 from fairagent.report.page import TEMPLATES
 from fairagent.report.plots import trade_off_plot
@@ -46,7 +46,7 @@ def table(found: Sequence[Point], systems: Sequence[str]) -> str:
 def page(found: Sequence[Point], systems: Sequence[str]) -> str:
     """The plot as a page that needs nothing else."""
     style = (TEMPLATES / "page.css").read_text(encoding="utf-8")
-    plot = trade_off_plot(found, systems, AXES, "p-")
+    plot = trade_off_plot(found, systems, AXES)
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>Accuracy and agreement</title>'
         f'<style>{style}</style></head>\n<body><main class="wrap"><h1>Accuracy and agreement</h1>'

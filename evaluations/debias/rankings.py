@@ -21,11 +21,11 @@ from fairagent.debias.avoid import AvoidIndex, read_avoid, unit
 from fairagent.debias.lexicon import load_lexicon
 from fairagent.debias.stage import DebiasRAG
 from fairagent.debias.theta import Theta
+from fairagent.evaluate.kinds.stereotypes.files import read_stereoset
 from fairagent.pipeline import open_site
 from fairagent.retrieve.base import texts_for
 from fairagent.retrieve.encoder import Embeddings, SentenceEncoder
 from fairagent.settings import Settings
-from fairagent.stereotypes.files import read_stereoset
 from fairagent.types import Debiased, Document, Query
 
 DEPTH = 10

@@ -15,9 +15,9 @@ from pathlib import Path
 
 from fairagent.collection.leakage import overlap, refuse_overlap
 from fairagent.debias.avoid import AvoidPassage, write_avoid
+from fairagent.evaluate.kinds.stereotypes.files import read_stereoset
+from fairagent.evaluate.kinds.stereotypes.items import Example
 from fairagent.files import write_whole
-from fairagent.stereotypes.files import read_stereoset
-from fairagent.stereotypes.items import Example
 
 FILES = ("intrasentence.jsonl", "intersentence.jsonl")
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from fairagent.agent import FairAgent
-from fairagent.evaluate.topics import evaluate_topic, judged_topics, standard_measures
+from fairagent.evaluate.judging import evaluate_topic, judged_topics, standard_measures
 from fairagent.llm import ModelRequest
 from fairagent.loop.fair_qr import FairQR
 from fairagent.pipeline import build, open_site, with_settings

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from fairagent.evaluate.topics import evaluate_topic, judged_topics, standard_measures
+from fairagent.evaluate.judging import evaluate_topic, judged_topics, standard_measures
 from fairagent.pipeline import build, open_site, with_settings
 from fairagent.settings import Settings, lay, load_settings
 from fairagent.site import Site

@@ -26,7 +26,6 @@ from fairagent.cli import (
     prompts,
     report,
     search,
-    stereotypes,
 )
 from fairagent.cli.terminal import error_console
 from fairagent.errors import FairAgentError
@@ -74,7 +73,6 @@ app.command("config")(config.config)
 app.add_typer(avoid.avoid, name="avoid")
 app.add_typer(prompts.prompts, name="prompts")
 app.add_typer(cache.cache, name="cache")
-app.add_typer(stereotypes.stereotypes, name="stereotypes")
 app.add_typer(fairft.fairft, name="fairft")
 
 

@@ -19,9 +19,10 @@ from urllib.parse import urlsplit
 
 from fairagent.errors import BackendUnavailable, FairAgentError
 from fairagent.llm.endpoint import KEY_VARIABLE, OPENAI, URL_VARIABLE, Endpoint
+from fairagent.plugins import plugins
 from fairagent.retrieve import java
 from fairagent.settings import Settings
-from fairagent.settings.parts import SLOTS, plugins
+from fairagent.settings.parts import SLOTS
 
 OLDEST_PYTHON = (3, 11)
 CORE = ("pyserini", "scipy", "pydantic")
@@ -138,7 +139,7 @@ def check_lucene(environ: Mapping[str, str]) -> Check:
 
 def check_plugins(environ: Mapping[str, str]) -> Iterator[Check]:
     """The parts that other packages bring: each is loaded, in another process."""
-    found = [(slot, kind, entries) for slot in SLOTS for kind, entries in plugins(slot).items()]
+    found = [(slot, kind, entries) for slot in SLOTS for kind, entries in plugins(SLOTS[slot].group).items()]
     if not found:
         yield Check("plugins", "ok", "none")
     # What is on this process's path is to be on theirs.

@@ -28,7 +28,7 @@ def demo(
     from fairagent.cli.indexing import ensure_indexes
     from fairagent.cli.systems import compare, rows_record, systems_table
     from fairagent.collection.demo import write_demo
-    from fairagent.evaluate.topics import judged_topics, standard_measures
+    from fairagent.evaluate.judging import judged_topics, standard_measures
     from fairagent.pipeline import build, open_site
     from fairagent.report.answer import answer_body, sources_table
     from fairagent.report.record import to_json

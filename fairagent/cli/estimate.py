@@ -12,7 +12,7 @@ from fairagent.cli.evaluate import ExperimentFile, LimitTopics
 from fairagent.cli.options import AsJson
 
 if TYPE_CHECKING:
-    from fairagent.evaluate.estimate import Estimate
+    from fairagent.evaluate.engine.worst_case import Estimate
 
 
 def estimate(file: ExperimentFile, limit_topics: LimitTopics = None, as_json: AsJson = False) -> None:
@@ -22,9 +22,9 @@ def estimate(file: ExperimentFile, limit_topics: LimitTopics = None, as_json: As
     dollars where the file or the settings have `prices`. What is in the cache costs nothing and is counted all the
     same. Nothing is searched, and no model is asked.
     """
-    from fairagent.evaluate.check import check_experiment
-    from fairagent.evaluate.estimate import estimate as estimated
-    from fairagent.evaluate.text_table import aligned
+    from fairagent.evaluate.engine.check import check_experiment
+    from fairagent.evaluate.engine.tables import aligned
+    from fairagent.evaluate.engine.worst_case import estimate as estimated
     from fairagent.llm.endpoint import KEY_VARIABLE
     from fairagent.report.record import to_json
 

@@ -15,8 +15,8 @@ from fairagent.cli.terminal import console, error_console, progress_bar, told
 from fairagent.errors import UsageError
 
 if TYPE_CHECKING:
-    from fairagent.evaluate.crew import Crew
-    from fairagent.evaluate.run import Run
+    from fairagent.evaluate.engine.crew import Crew
+    from fairagent.evaluate.engine.run import Run
     from fairagent.types import Usage
 
 WORKERS = 4
@@ -54,21 +54,21 @@ def evaluate(
     A budget that is used up ends it too (exit code 6): what is done is kept. The folder gets the tables (text, CSV,
     LaTeX), the rankings as TREC runs, every value by topic, and a page to look at (report.html).
     """
-    from fairagent.evaluate.check import check_experiment
-    from fairagent.evaluate.experiment import build_indexes, run_experiment
-    from fairagent.evaluate.results import PAGE
+    from fairagent.evaluate.engine.check import check_experiment
+    from fairagent.evaluate.engine.experiment import build_indexes, run_experiment
+    from fairagent.evaluate.engine.results import PAGE
     from fairagent.files import file_name
     from fairagent.llm.models import Models
 
     chosen = {LOG_PROMPTS: "true"} if logged(log_prompts) else {}
     checked = check_experiment(file, limit_topics, {**os.environ, **chosen})
-    folder = run or Path("runs") / file_name(checked.plan.name)
+    folder = run or Path("runs") / file_name(checked.plan.experiment.name)
     with progress_bar() as bar:
         build_indexes(checked, told(bar, checked.collection))
     models = Models(checked.plan.cache, checked.plan.budget, checked.plan.prices)
     try:
         with _crew(workers, dask) as crew, progress_bar() as bar:
-            task = bar.add_task(f"evaluating {checked.plan.name}", total=None)
+            task = bar.add_task(f"evaluating {checked.plan.experiment.name}", total=None)
             finished = run_experiment(
                 checked, folder, crew, new, lambda done, all: bar.update(task, completed=done, total=all), models=models
             )
@@ -86,14 +86,14 @@ def evaluate(
 
 def show(run: Run, folder: Path, as_json: bool, paid: Usage | None = None) -> None:
     """Print the results of a run, and what was paid for them now."""
-    from fairagent.evaluate.results import PAGE, whole_text
+    from fairagent.evaluate.engine.results import PAGE, results_text
     from fairagent.report.record import to_json
 
     if as_json:
         now = {} if paid is None else {"paid": _spent(paid), "saved": _spent(paid.saved)}
         typer.echo(to_json({"folder": str(folder), "partial": run.partial, **_record(run), **now}))
         return
-    typer.echo(whole_text(run))
+    typer.echo(results_text(run))
     if paid and (said := account(paid)):
         console().print(said, soft_wrap=True)
     console().print(f"tables, TREC runs and values by topic: {folder}\npage: {folder / PAGE}", soft_wrap=True)
@@ -133,8 +133,6 @@ def _spent(usage: Usage | None) -> dict[str, Any]:
 
 
 def _record(run: Run) -> dict[str, Any]:
-    from fairagent.evaluate.stereotypes.sets import set_rows
-
     return {
         "name": run.name,
         "collection": run.collection,
@@ -143,12 +141,12 @@ def _record(run: Run) -> dict[str, Any]:
         "oracles": list(run.oracle_systems),
         "excluded": dict(run.excluded),
         "comparisons": [asdict(row) for row in run.comparisons],
-        **({"way": run.way, "stereotypes": [asdict(row) for row in set_rows(run)]} if run.choices else {}),
+        **run.kind.records(run),
     }
 
 
 def _crew(workers: int | None, address: str | None) -> AbstractContextManager[Crew]:
-    from fairagent.evaluate.crew import LOCAL, dask, threads
+    from fairagent.evaluate.engine.crew import LOCAL, dask, threads
 
     if address is None:
         return threads(workers or WORKERS)

@@ -117,7 +117,7 @@ def _chosen(year: Year, dimensions: Sequence[str], subset: str | None) -> dict[s
 
 
 def _text(run: str, what: str, task: Task, evaluations: dict[str, Evaluation]) -> list[str]:
-    from fairagent.evaluate.text_table import aligned
+    from fairagent.evaluate.engine.tables import aligned
 
     rows = [["dimensions", *MEASURES[task].values()]]
     for name, found in evaluations.items():
@@ -136,7 +136,7 @@ def _text(run: str, what: str, task: Task, evaluations: dict[str, Evaluation]) -
 
 
 def _topics(task: Task, evaluation: Evaluation) -> list[str]:
-    from fairagent.evaluate.text_table import aligned
+    from fairagent.evaluate.engine.tables import aligned
 
     rows = [["topic", *MEASURES[task].values()]]
     rows += [[row.topic, *(f"{getattr(row, m):.4f}" for m in MEASURES[task])] for row in evaluation.rows]

@@ -24,21 +24,20 @@ def labels(
     what is still to be asked. Whatever ends the work, repeat the command: no label is paid for twice.
     """
     from fairagent.cli.evaluate import LOG_PROMPTS
-    from fairagent.evaluate.check import check_experiment
-    from fairagent.evaluate.crew import threads
-    from fairagent.evaluate.fair_rag.lamp import generators, lamp_of
+    from fairagent.evaluate.engine.check import check_experiment
+    from fairagent.evaluate.engine.crew import threads
+    from fairagent.evaluate.kinds.fair_rag.lamp import LampKind
     from fairagent.llm.models import Models
 
     chosen = {LOG_PROMPTS: "true"} if logged(log_prompts) else {}
     checked = check_experiment(file, environ={**os.environ, **chosen}, labeled=False)
-    plan = checked.plan
-    if not (plan.fair_rag and plan.fair_rag.lamp):
-        raise UsageError(f"{file}: has no `fair_rag: {{lamp: ...}}`, so there is nothing to label")
+    plan, kind = checked.plan, checked.plan.experiment
+    if not isinstance(kind, LampKind):
+        raise UsageError(f"{file}: is of kind {kind.kind!r}; only `kind: lamp` has items to label")
     models = Models(plan.cache, plan.budget, plan.prices)
-    lamp = lamp_of(checked.collection)
     try:
         with threads(workers) as crew:
-            for one in generators(plan.systems, lamp, plan.fair_rag.lamp).values():
+            for one in kind.generators(plan.systems, checked.subject).values():
                 model = models.open(one.system.settings.model)
                 made = one.labeling.make(one.path, model, crew)
                 typer.echo(f"{one.path}: {len(made.kept):,} of {len(made.gains):,} questions count")

@@ -22,8 +22,8 @@ def report(
 
     Nothing is searched, and no model is asked.
     """
-    from fairagent.evaluate.results import PAGE, write_results
-    from fairagent.evaluate.run import load_run
+    from fairagent.evaluate.engine.results import PAGE, write_results
+    from fairagent.evaluate.engine.run import load_run
     from fairagent.files import locked
 
     run = load_run(folder, baseline)

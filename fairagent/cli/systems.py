@@ -13,7 +13,7 @@ from rich.text import Text
 
 from fairagent.agent import FairAgent
 from fairagent.cli.terminal import progress_bar
-from fairagent.evaluate.topics import mean_over_topics, standard_measures
+from fairagent.evaluate.judging import mean_over_topics, standard_measures
 from fairagent.pipeline import build, resolve, with_settings
 from fairagent.site import Site
 from fairagent.types import Ranking

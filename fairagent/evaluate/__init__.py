@@ -1,1 +1,1 @@
-"""Judging rankings: which topics count, one topic's values, and their mean."""
+"""Experiments: systems compared on topics, as a file describes it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import ClassVar, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from fairagent.measures.checks import as_distribution, as_memberships, check_cut
 from fairagent.measures.discounts import LOG2_MAX2, Discount
 from fairagent.measures.divergence import jensen_shannon
 from fairagent.measures.exposure import group_exposure, known_part
-from fairagent.measures.measure import JudgedRanking
+from fairagent.measures.measure import JudgedRanking, Measure
 from fairagent.types import FloatArray
 
 Unknown = Literal["group", "ignore"]
@@ -106,13 +106,15 @@ def joint_memberships(rows: Sequence[FloatArray]) -> FloatArray:
 
 
 @dataclass(frozen=True)
-class AWRF:
+class AWRF(Measure):
     """AWRF at cut-off `n` (>= 1) as a measure; `log` names the logarithm of the divergence, "e" or "2".
 
     >>> print(AWRF(20))
     AWRF(discount=log2-max2, log=e, unknown=group)@20
     """
 
+    name: ClassVar[str] = "AWRF"
+    of_groups: ClassVar[bool] = True
     n: int
     discount: Discount = LOG2_MAX2
     log: Log = "e"
@@ -140,9 +142,6 @@ class AWRF:
             _BASES[self.log],
             judged.known,
         )
-
-    def __str__(self) -> str:
-        return f"AWRF(discount={self.discount}, log={self.log}, unknown={self.unknown})@{self.n}"
 
 
 def _mask(known: NDArray[np.bool_], n: int) -> NDArray[np.bool_]:

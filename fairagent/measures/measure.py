@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Protocol
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, fields
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,9 +35,26 @@ class JudgedRanking:
                 raise DataError(f"{len(self.relevant)} documents in relevant but {len(rows)} in {name}")
 
 
-class Measure(Protocol):
-    """A number for a judged ranking; `str(measure)` defines it, and `parse_measure` reads that back."""
+class Measure(ABC):
+    """A number for a judged ranking; `str(measure)` defines it, and `parse_measure` reads that back.
 
+    A measure is a frozen dataclass: its cut-off `n`, and options, each of which takes its value as a text. Those of
+    fairagent are found by their files (`nDCG` in ndcg.py), those of other packages by the entry points
+    `fairagent.measures`.
+    """
+
+    name: ClassVar[str]
+    """What definitions begin with."""
+    of_groups: ClassVar[bool] = False
+    """Whether it looks at groups, so that it has a value a dimension; else it is of relevance alone."""
+    lower_is_better: ClassVar[bool] = False
+    n: int
+    """How many ranks it looks at."""
+
+    def __str__(self) -> str:
+        options = ", ".join(f"{one.name}={getattr(self, one.name)}" for one in fields(self) if one.name != "n")  # type: ignore[arg-type]
+        return f"{self.name}{options and f'({options})'}@{self.n}"
+
+    @abstractmethod
     def __call__(self, judged: JudgedRanking) -> float:
         """The value; raises DataError where it is not defined."""
-        ...

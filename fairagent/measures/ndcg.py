@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from fairagent.errors import DataError, UsageError
 from fairagent.measures.checks import check_cutoff
 from fairagent.measures.discounts import LOG2_MAX2, Discount, Ends
-from fairagent.measures.measure import JudgedRanking
+from fairagent.measures.measure import JudgedRanking, Measure
 
 
 def ndcg(relevant: NDArray[np.bool_], n_relevant: int, n: int, discount: Discount = LOG2_MAX2) -> float:
@@ -42,13 +43,14 @@ def ndcg(relevant: NDArray[np.bool_], n_relevant: int, n: int, discount: Discoun
 
 
 @dataclass(frozen=True)
-class NDCG:
+class NDCG(Measure):
     """nDCG at cut-off `n` (>= 1) as a measure.
 
     >>> print(NDCG(20))
     nDCG(discount=log2-max2)@20
     """
 
+    name: ClassVar[str] = "nDCG"
     n: int
     discount: Discount = LOG2_MAX2
 
@@ -60,6 +62,3 @@ class NDCG:
     def __call__(self, judged: JudgedRanking) -> float:
         """`ndcg` of the judged ranking, in [0, 1]."""
         return ndcg(judged.relevant, judged.n_relevant, self.n, self.discount)
-
-    def __str__(self) -> str:
-        return f"nDCG(discount={self.discount})@{self.n}"

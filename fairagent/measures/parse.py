@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import re
 from dataclasses import fields
+from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
+from fairagent import plugins
 from fairagent.errors import UsageError
-from fairagent.measures.awrf import AWRF
 from fairagent.measures.discounts import parse_discount
 from fairagent.measures.measure import Measure
-from fairagent.measures.ndcg import NDCG
 from fairagent.measures.product import Product
 
+GROUP = "fairagent.measures"
+"""The entry points of other packages."""
 FORMS = (
     "nDCG(discount=log2-max2)@20, AWRF(discount=log2-max2, log=e|2, unknown=group|ignore)@20, "
     "a product of two such as nDCG@20*AWRF@20; options may be left out"
 )
-
-_KINDS: dict[str, type[NDCG] | type[AWRF]] = {"nDCG": NDCG, "AWRF": AWRF}
 
 
 def parse_measure(text: str) -> Measure:
@@ -34,10 +35,11 @@ def parse_measure(text: str) -> Measure:
 
 
 def _factor(part: str, text: str) -> Measure:
-    match = re.fullmatch(r"(nDCG|AWRF)(?:\((.*)\))?@([1-9][0-9]*)", part.strip())
-    if not match:
-        raise UsageError(f"{text!r} is no measure; the accepted forms are: {FORMS}")
-    kind = _KINDS[match[1]]
+    match = re.fullmatch(r"([A-Za-z][\w-]*)(?:\((.*)\))?@([1-9][0-9]*)", part.strip())
+    kind = _class(match[1], text) if match else None
+    if match is None or kind is None:
+        others = "".join(f", {name}@20" for name in plugins.plugins(GROUP))
+        raise UsageError(f"{text!r} is no measure; the accepted forms are: {FORMS}{others}")
     known = [field.name for field in fields(kind) if field.name != "n"]
     options: dict[str, Any] = {}
     for option in (match[2] or "").split(",") if match[2] else ():
@@ -48,4 +50,20 @@ def _factor(part: str, text: str) -> Measure:
                 f"there are: {', '.join(known)}"
             )
         options[name] = parse_discount(value) if name == "discount" else value
-    return kind(int(match[3]), **options)
+    measure: Measure = kind(int(match[3]), **options)
+    return measure
+
+
+def _class(name: str, text: str) -> Any:
+    """The class of a measure: that of the file of its name, or of another package; None where there is none."""
+    own = f"fairagent.measures.{name.lower()}"
+    shipped: dict[str, str] = {}
+    if find_spec(own):
+        classes = (one for one in vars(import_module(own)).values() if isinstance(one, type) and one.__module__ == own)
+        shipped = {
+            one.name: f"{own}:{one.__name__}" for one in classes if issubclass(one, Measure) and "name" in vars(one)
+        }
+    try:
+        return plugins.load("measure", name, shipped, GROUP, Measure, "fairagent.extend.Measure")
+    except ValueError as error:
+        raise UsageError(f"{text!r}: {error}") from error

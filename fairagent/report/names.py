@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from fairagent.evaluate.labels import measure_label, measure_labels
+from fairagent.evaluate.engine.tables import measure_label, measure_labels
 
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 MINUS = "\N{MINUS SIGN}"

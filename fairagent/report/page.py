@@ -12,31 +12,26 @@ import base64
 import hashlib
 from collections.abc import Mapping
 from functools import cache, partial
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from fairagent.evaluate.labels import DEFINITIONS
-from fairagent.evaluate.run import GroupShares, Run
-from fairagent.evaluate.tables import SIGNIFICANT, columns
+from fairagent.evaluate.engine.outcome import GroupShares
+from fairagent.evaluate.engine.page import LinePlot, Note
+from fairagent.evaluate.engine.results import columns, not_judged
+from fairagent.evaluate.engine.run import Run
+from fairagent.evaluate.engine.tables import SIGNIFICANT, Table
 from fairagent.files import write_whole
 from fairagent.report import names
-from fairagent.report.choices import choices
-from fairagent.report.fair_rag import fair_rag
+from fairagent.report.chart import MARKERS, color_number, marker_number
+from fairagent.report.names import readable
 from fairagent.report.panel import exposure_bar
-from fairagent.report.plots import (
-    color_number,
-    cost_plot,
-    exposure_plot,
-    gains_plot,
-    gap_plot,
-    marker_number,
-    trade_off_plot,
-)
+from fairagent.report.plots import cost_plot, exposure_plot, gains_plot, gap_plot, line_plot, trade_off_plot
 from fairagent.report.points import trade_off, trade_off_measures
-from fairagent.report.results import Finding, efforts, findings, not_judged, result_tables
+from fairagent.report.results import Finding, efforts, findings, result_tables
 from fairagent.report.series import (
     MeanExposure,
     counted_topics,
@@ -48,7 +43,6 @@ from fairagent.report.series import (
 from fairagent.report.spending import CostTradeOff, Currency, cost_trade_off
 from fairagent.report.text import gap_text, percent
 from fairagent.report.topics import extremes, palette, topic_views
-from fairagent.report.utility import utility
 
 TEMPLATES = Path(__file__).parent / "templates"
 GROUP_COLORS = 12
@@ -67,6 +61,8 @@ def page(run: Run) -> str:
     found = findings(run)
     counted = counted_topics(run)
     cost = cost_trade_off(run)
+    own = run.kind.page(run)
+    shown: Any = _environment().get_template("macros.html").module.system_name  # type: ignore[attr-defined]
     style, script = (_file(name) for name in ("page.css", "page.js"))
     return (
         _environment()
@@ -83,23 +79,24 @@ def page(run: Run) -> str:
             tables=result_tables(run),
             efforts=efforts(run),
             not_judged=not_judged(run),
-            definitions=DEFINITIONS,
+            definitions=run.definitions,
             answered=sum(outcome.failed is None for outcome in run.outcomes),
             significant=SIGNIFICANT,
             about=str(run.provenance.get("about") or ""),
-            compared_in=[dimension or run.overall for dimension in run.compared_in],
+            compared_in=[dimension or run.kind.overall for dimension in run.compared_in],
             exposures={dimension: mean_exposures(run, dimension) for dimension in run.dimensions},
             gap_paths=gap_paths(run),
             cost=cost,
-            fair_rag=fair_rag(run),
-            utility=utility(run),
-            choices=choices(run),
+            own=own,
+            markers=MARKERS,
+            own_parts=[(drawn, list(parts)) for drawn, parts in groupby(own.parts, _is_plot)] if own else [],
+            html=partial(_html, names={system: shown(run, place) for place, system in enumerate(run.systems)}),
             timed=cost is not None and cost.currency is Currency.MILLISECONDS,
             plots=_plots(run, cost),
             extremes=_extremes(run, views),
             shown_system=_shown_system(run, found),
             topics=views,
-            columns=[column for column in columns(run) if not run.questions or column[0] in run.compared_in],
+            columns=[column for column in columns(run) if not run.kind.classes or column[0] in run.compared_in],
             colors=colors,
             failed=[outcome for outcome in run.outcomes if outcome.failed is not None],
         )
@@ -137,10 +134,20 @@ def _environment() -> Environment:
         "marker_number": marker_number,
         "group_colors": GROUP_COLORS,
         "place": _place,
+        "line_plot": line_plot,
+        "is_note": partial(_is, kind=Note),
         "is_mapping": partial(_is, kind=Mapping),
         "is_sequence": partial(_is, kind=(list, tuple)),
     }
     return environment
+
+
+def _is_plot(part: object) -> bool:
+    return isinstance(part, LinePlot)
+
+
+def _html(table: Table, names: dict[str, Markup]) -> Markup:
+    return Markup(readable(table.html(names)))
 
 
 def _is(value: object, kind: Any) -> bool:
@@ -170,25 +177,25 @@ def _plots(run: Run, cost: CostTradeOff | None) -> dict[str, dict[Any, Markup]]:
     """Every plot: kind -> dimension (or number of the system) -> SVG."""
     short = names.short_names(run.measures)
     drawn: dict[str, dict[Any, Markup]] = {"trade_off": {}, "cost": {}, "exposure": {}, "gap": {}, "gains": {}}
-    for number, dimension in enumerate(run.compared_in):
+    for dimension in run.compared_in:
         if measures := trade_off_measures(run, dimension):
             axes = (short[measures[0]], short[measures[1]])
-            drawn["trade_off"][dimension] = trade_off_plot(trade_off(run, dimension), run.systems, axes, f"t{number}-")
+            drawn["trade_off"][dimension] = trade_off_plot(trade_off(run, dimension), run.systems, axes)
         if means := mean_exposures(run, dimension):
-            drawn["exposure"][dimension] = exposure_plot(means, run.systems, f"e{number}-")
+            drawn["exposure"][dimension] = exposure_plot(means, run.systems)
         measure = main_measure(run, dimension)
         if cost and measure and dimension in cost.points:
             axes = (cost.currency.value, short[measure])
-            drawn["cost"][dimension] = cost_plot(cost.points[dimension], run.systems, axes, f"c{number}-")
+            drawn["cost"][dimension] = cost_plot(cost.points[dimension], run.systems, axes)
         gained = gains(run, dimension, measure) if measure else {}
         if any(gained.values()):
             by_system = {run.systems.index(system): tuple(of.values()) for system, of in gained.items()}
-            drawn["gains"][dimension] = gains_plot(by_system, run.systems, f"g{number}-")
+            drawn["gains"][dimension] = gains_plot(by_system, run.systems)
     paths = gap_paths(run)
     highest = max((float(path.gaps.max()) for path in paths if path.gaps.size), default=1.0)
     for path in paths:
         if path.gaps.size:
-            plot = gap_plot(path, run.systems[path.system], 1.05 * highest or 1.0, f"p{path.system}-")
+            plot = gap_plot(path, run.systems[path.system], 1.05 * highest or 1.0)
             drawn["gap"][path.system] = plot
     return drawn
 
@@ -212,7 +219,7 @@ def _extremes(run: Run, views: Any) -> dict[str, Any]:
     """Dimension -> (measure, [(system, best topics, worst topics)])."""
     listed: dict[str, Any] = {}
     # An answer is right or wrong: none gains more than another.
-    for dimension in () if run.questions else run.dimensions:
+    for dimension in () if run.kind.classes else run.dimensions:
         if measure := main_measure(run, dimension):
             by_system = [
                 (number, system, *extremes(run, views, dimension, measure, system))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from fairagent.evaluate.run import GroupShares, HitRecord, Outcome, StepRecord
+from fairagent.evaluate.engine.outcome import GroupShares, HitRecord, Outcome, StepRecord
 from fairagent.report.highlight import Pieces, highlighted, keywords_of
 from fairagent.report.story import TOPIC_WORDS_SHOWN
 from fairagent.report.text import percent

@@ -1,253 +1,130 @@
-"""The page's plots: what is drawn, in matplotlib. Each is made for a phone's width and grows with its box."""
+"""The page's plots: what is drawn in each chart."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 from markupsafe import Markup
 
+from fairagent.evaluate.engine.page import LinePlot
+from fairagent.report.chart import TEXT_SIZE, Chart, color_number, ticks
 from fairagent.report.names import shortened, signed
-from fairagent.report.point_names import name_points
 from fairagent.report.points import Mean, Point
 from fairagent.report.series import GapPaths, MeanExposure
-from fairagent.report.svg import INK, MUTED, PAPER, SERIES, TEXT_SIZE, Names, inline_svg, plot_style
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-WIDTH = 360
-"""Pixels; a plot is drawn for a phone."""
-MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
-"""A marker a system, as in the page's legends, so that none is told by its color alone."""
+Axes = tuple[str, str]
+LONGEST = 26
+"""Letters of a name beside a point; the legend has it in full."""
+LETTER = 0.55
+"""Width of a letter in parts of its size, on average over the fonts that browsers have."""
+DOTTED, DASHED = "1 3", "5 4"
 
 
-def color_number(system: int) -> int:
-    """The place in `SERIES` of a system's color; the first is the baseline's alone."""
-    return system and 1 + (system - 1) % (len(SERIES) - 1)
-
-
-def color_of(system: int) -> str:
-    """The stand-in color of a system (`svg.SERIES`)."""
-    return SERIES[color_number(system)]
-
-
-def marker_number(system: int) -> int:
-    """The place in `MARKERS` of a system's marker; when the colors come round again, the markers are out of step."""
-    return (system + system // len(SERIES)) % len(MARKERS)
-
-
-def marker_of(system: int) -> str:
-    """The marker of a system, matplotlib's name for it."""
-    return MARKERS[marker_number(system)]
-
-
-def trade_off_plot(points: Sequence[Point], systems: Sequence[str], axes: tuple[str, str], prefix: str) -> Markup:
+def trade_off_plot(points: Sequence[Point], systems: Sequence[str], axes: Axes) -> Markup:
     """Mean fairness against mean relevance with 95 % intervals, the Pareto front, and curves of equal product."""
-    return _scatter(points, systems, axes, prefix)
+    return _scatter(points, systems, axes)
 
 
-def cost_plot(points: Sequence[Point], systems: Sequence[str], axes: tuple[str, str], prefix: str) -> Markup:
+def cost_plot(points: Sequence[Point], systems: Sequence[str], axes: Axes) -> Markup:
     """A mean with its 95 % intervals against cost, of which less is better, and the Pareto front."""
-    return _scatter(points, systems, axes, prefix, cheap=True)
+    return _scatter(points, systems, axes, cheap=True)
 
 
-def exposure_plot(means: Sequence[MeanExposure], systems: Sequence[str], prefix: str) -> Markup:
+def exposure_plot(means: Sequence[MeanExposure], systems: Sequence[str]) -> Markup:
     """Every group's mean share by system, tied to its target: the longer the line, the further from it."""
-    names = Names()
     labels = means[0].labels
     pitch = 14 if len(means) <= 6 else 11
-    half, height = pitch / 2, pitch * len(means) + 30
-    with plot_style():
-        figure, axis = canvas(height * len(labels) + 26, left=10, bottom=24, right=14, top=2)
-        axis.grid(axis="y", visible=False)
-        axis.set_yticks([])
-        axis.set_ylim(-height * len(labels), 0)
-        full = max(float(max(mean.shares.max(), mean.target.max())) for mean in means)
-        axis.set_xlim(0, 1.06 * full)
-        _percent_ticks(axis, 1.06 * full)
-        hints = []
-        for place, group in enumerate(labels):
-            top = -height * place
-            # The name of the group stands on paper, so that no grid line runs through it.
-            axis.text(
-                0,
-                top - 14,
-                names(shortened(group, 50)),
-                color=INK,
-                fontweight="bold",
-                fontsize=TEXT_SIZE,
-                gid=f"group{place}",
-            )
-            for row, mean in enumerate(means):
-                y = top - 27 - pitch * row
-                share, target = float(mean.shares[place]), float(mean.target[place])
-                color = color_of(mean.system)
-                axis.plot([share, target], [y, y], color=color, linewidth=2.4, solid_capstyle="butt", alpha=0.55)
-                axis.plot([target, target], [y - half, y + half], color=INK, linewidth=2, solid_capstyle="butt")
-                gid = f"share{place}x{mean.system}"
-                axis.plot([share], [y], marker_of(mean.system), color=color, markersize=half, gid=gid, clip_on=False)
-                text = f"{systems[mean.system]}\n{group}: {share:.1%}, target {target:.1%}"
-                hints.append((gid, text))
-        said = "; ".join(
-            f"{group}: target {float(means[0].target[place]):.0%}, "
-            + ", ".join(f"{systems[mean.system]} {float(mean.shares[place]):.0%}" for mean in means)
-            for place, group in enumerate(labels)
-        )
-        return inline_svg(figure, f"Exposure against target. {said}", names, prefix, hints)
+    height = pitch * len(means) + 30
+    full = 1.06 * max(float(max(mean.shares.max(), mean.target.max())) for mean in means)
+    chart = Chart(height * len(labels) + 26, (0, full), (-height * len(labels), 0), left=10, bottom=24, top=2)
+    chart.grid_x([value for value in ticks((0, full), 5) if value < full], ".0%")
+    for place, group in enumerate(labels):
+        top = -height * place
+        chart.write(*chart.at(0, top - 14), shortened(group, 50), bold=True)
+        for row, mean in enumerate(means):
+            y = top - 27 - pitch * row
+            share, target = float(mean.shares[place]), float(mean.target[place])
+            chart.line([(share, y), (target, y)], f"s{color_number(mean.system)}", 2.4, 0.55)
+            chart.line([(target, y - pitch / 2), (target, y + pitch / 2)], "ink", 2)
+            hint = f"{systems[mean.system]}\n{group}: {share:.1%}, target {target:.1%}"
+            chart.mark(share, y, mean.system, hint, size=pitch / 16, outline=False)
+    said = "; ".join(
+        f"{group}: target {float(means[0].target[place]):.0%}, "
+        + ", ".join(f"{systems[mean.system]} {float(mean.shares[place]):.0%}" for mean in means)
+        for place, group in enumerate(labels)
+    )
+    return chart.svg(f"Exposure against target. {said}")
 
 
-def gap_plot(paths: GapPaths, system: str, highest: float, prefix: str) -> Markup:
+def gap_plot(paths: GapPaths, system: str, highest: float) -> Markup:
     """A thin line a topic and the mean over the topics, after each retrieval; `highest` is the top of the scale."""
-    names = Names()
-    means = paths.gaps.mean(axis=0)
-    retrievals = np.arange(1, len(means) + 1)
-    with plot_style():
-        figure, axis = canvas(220, left=40, bottom=40, right=14, top=10)
-        axis.set_xlabel("retrievals")
-        axis.set_ylabel("gap (nats)")
-        axis.set_xlim(0.85, max(len(means), 2) + 0.15)
-        axis.set_xticks(retrievals)
-        axis.set_ylim(0, highest)
-        axis.grid(axis="x", visible=False)
-        # One line with breaks in place of one a topic: the page stays small.
-        broken = np.hstack([paths.gaps, np.full((len(paths.gaps), 1), np.nan)]).ravel()
-        across = np.tile([*retrievals, np.nan], len(paths.gaps))
-        axis.plot(across, broken, color=MUTED, linewidth=0.8, alpha=0.45)
-        color = color_of(paths.system)
-        axis.plot(retrievals, means, color=PAPER, linewidth=5, solid_capstyle="round")
-        axis.plot(retrievals, means, marker_of(paths.system), color=PAPER, markersize=10)
-        axis.plot(retrievals, means, color=color, linewidth=2.4, solid_capstyle="round")
-        axis.plot(retrievals, means, marker_of(paths.system), color=color, markersize=7)
-        said = ", ".join(f"{mean:.3f}" for mean in means)
-        return inline_svg(figure, f"Mean gap of {system} after each retrieval: {said}", names, prefix)
+    means = paths.gaps.mean(axis=0).tolist()
+    count = len(means)
+    chart = Chart(220, (0.85, max(count, 2) + 0.15), (0, highest), left=40, bottom=40, top=10)
+    chart.grid_y(ticks((0, highest)))
+    chart.grid_x(range(1, count + 1), lines=False)
+    chart.name_axes("retrievals", "gap (nats)")
+    # One line with breaks in place of one a topic: the page stays small.
+    every = [(place, gap) for path in paths.gaps.tolist() for place, gap in enumerate(path, start=1)]
+    chart.line(every, "muted", 0.8, 0.45, breaks=range(0, len(every), count))
+    mean_line = list(enumerate(means, start=1))
+    chart.line(mean_line, "paper", 5)
+    chart.line(mean_line, f"s{color_number(paths.system)}", 2.4)
+    for place, mean in mean_line:
+        chart.mark(place, mean, paths.system, size=0.8)
+    said = ", ".join(f"{mean:.3f}" for mean in means)
+    return chart.svg(f"Mean gap of {system} after each retrieval: {said}")
 
 
-def gains_plot(by_system: Mapping[int, Sequence[float]], systems: Sequence[str], prefix: str) -> Markup:
+def gains_plot(by_system: Mapping[int, Sequence[float]], systems: Sequence[str]) -> Markup:
     """The topics' gains over the baseline, largest first: a line a system."""
-    from matplotlib.ticker import MaxNLocator
-
-    names = Names()
     ordered = {system: sorted(gains, reverse=True) for system, gains in by_system.items()}
     most = max(len(gains) for gains in ordered.values())
+    values = [0.0, *(gain for gains in ordered.values() for gain in gains)]
+    y = _limits([(value, value) for value in values], bounded=False)
+    chart = Chart(240, (0.5, most + 0.5), y, left=46, bottom=40, top=10)
+    chart.grid_y(ticks(y))
+    chart.grid_x([value for value in ticks((1, most)) if value == int(value)], lines=False)
+    chart.name_axes("topics, the largest gain first", "gain over the baseline")
+    chart.line([(0.5, 0), (most + 0.5, 0)], "ink", 1.2)
+    for system, gains in ordered.items():
+        line = list(enumerate(gains, start=1))
+        chart.line(line, f"s{color_number(system)}", 1.6, 0.9)
+        for place, gain in line:
+            chart.mark(place, gain, system, size=0.45, outline=False)
     said = "; ".join(
         f"{systems[system]}: from {signed(gains[0])} to {signed(gains[-1])}, "
         f"{sum(gain > 0 for gain in gains)} topics up, {sum(gain < 0 for gain in gains)} down"
         for system, gains in ordered.items()
         if gains
     )
-    with plot_style():
-        figure, axis = canvas(240, left=46, bottom=40, right=14, top=10)
-        axis.set_xlabel("topics, the largest gain first")
-        axis.set_ylabel("gain over the baseline")
-        axis.grid(axis="x", visible=False)
-        axis.axhline(0, color=INK, linewidth=1.2)
-        axis.set_xlim(0.5, most + 0.5)
-        axis.xaxis.set_major_locator(MaxNLocator(integer=True))
-        for system, gains in ordered.items():
-            places = np.arange(1, len(gains) + 1)
-            axis.plot(places, gains, color=color_of(system), linewidth=1.6, alpha=0.9)
-            axis.plot(places, gains, marker_of(system), color=color_of(system), markersize=4)
-        return inline_svg(figure, f"Gains by topic. {said}", names, prefix)
+    return chart.svg(f"Gains by topic. {said}")
 
 
-def _scatter(
-    points: Sequence[Point], systems: Sequence[str], axes: tuple[str, str], prefix: str, cheap: bool = False
-) -> Markup:
-    names = Names()
-    label = "; ".join(
-        f"{systems[p.system]}: {axes[0]} {number(p.x.mean)}, {axes[1]} {number(p.y.mean)}"
-        f"{', Pareto front' if p.front else ''}"
-        for p in points
+def line_plot(plot: LinePlot) -> Markup:
+    """Lines with a marker a point that says on a hint what it is."""
+    points = [point for line in plot.lines for point in (*line.points, *line.alone)]
+    x = _limits([(point.x, point.x) for point in points])
+    y = _limits([(point.y, point.y) for point in points])
+    chart = _chart(280, x, y, plot.axes)
+    if plot.diagonal:
+        ends = max(x[0], y[0]), min(x[1], y[1])
+        chart.line([(end, end) for end in ends], "muted", 1, dash=DOTTED)
+    if y[0] < 0 < y[1]:
+        chart.line([(x[0], 0), (x[1], 0)], "ink", 0.8, 0.4)
+    for line in plot.lines:
+        chart.line([(point.x, point.y) for point in line.points], f"s{color_number(line.color)}", 2, 0.6)
+        for point, hollow in [*((one, False) for one in line.points), *((one, True) for one in line.alone)]:
+            hint = f"{line.name} {point.name}\n{plot.axes[0]} {number(point.x)}\n{plot.axes[1]} {number(point.y)}"
+            chart.mark(point.x, point.y, line.color, hint, size=0.9, hollow=hollow)
+    said = "; ".join(
+        f"{line.name}: " + ", ".join(f"{point.name} {number(point.x)} {number(point.y)}" for point in line.points)
+        for line in plot.lines
     )
-    with plot_style():
-        figure, axis = canvas(300, left=46, bottom=44, right=14, top=12)
-        axis.set_xlabel(names(axes[0]))
-        axis.set_ylabel(names(axes[1]))
-        axis.set_xlim(*limits([(p.x.low, p.x.high) for p in points], bounded=not cheap))
-        axis.set_ylim(*limits([(p.y.low, p.y.high) for p in points]))
-        if not cheap:
-            _equal_products(axis)
-        _front(axis, [(p.x.mean, p.y.mean) for p in points if p.front], cheap)
-        for p in points:
-            _point(axis, p)
-        name_points(axis, points, [systems[p.system] for p in points], names)
-        hints = [
-            (f"point{p.system}", f"{systems[p.system]}\n{axes[0]} {_interval(p.x)}\n{axes[1]} {_interval(p.y)}")
-            for p in points
-        ]
-        return inline_svg(figure, f"{'Cost' if cheap else 'Trade-off'}. {label}", names, prefix, hints)
-
-
-def canvas(height: int, *, left: int, bottom: int, right: int, top: int) -> tuple[Figure, Axes]:
-    """A figure of `WIDTH` x `height` pixels with one pair of axes inside these margins."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(WIDTH / 72, height / 72), dpi=72)
-    inner = (
-        left / WIDTH,
-        bottom / height,
-        (WIDTH - left - right) / WIDTH,
-        (height - bottom - top) / height,
-    )
-    return figure, figure.add_axes(inner)
-
-
-def limits(intervals: Iterable[tuple[float, float]], bounded: bool = True) -> tuple[float, float]:
-    """From a bit below the lowest to a bit above the highest; if `bounded`, within [0, 1] where the values are."""
-    lows, highs = zip(*intervals, strict=True)
-    low, high = min(lows), max(highs)
-    room = max(0.12 * (high - low), 0.005)
-    if not bounded:
-        return low - room, high + room
-    bottom = max(0.0, low - room) if low >= 0 else low - room
-    return bottom, min(1.01, high + room) if high <= 1 else high + room
-
-
-def _equal_products(axis: Axes) -> None:
-    """Curves on which the product of both coordinates is the same."""
-    (left, right), (bottom, top) = axis.get_xlim(), axis.get_ylim()
-    if left * bottom >= 0 and right * top > 0:
-        across = np.linspace(max(left, 1e-9), right, 60)
-        for value in np.linspace(left * bottom, right * top, 7)[1:-1]:
-            axis.plot(across, value / across, color=MUTED, linewidth=1, linestyle=(0, (1, 3)), alpha=0.6, zorder=1)
-
-
-def _front(axis: Axes, front: Iterable[tuple[float, float]], cheap: bool) -> None:
-    """The edge of what the front leaves behind: from each point to the worse side and down, then out of sight."""
-    # The best abscissa comes last, so that the edge falls away beyond it.
-    ordered = sorted(front, reverse=cheap)
-    if ordered:
-        worst, bottom = axis.get_xlim()[1 if cheap else 0], axis.get_ylim()[0]
-        xs = [worst, *(x for x, _ in ordered for _ in range(2))]
-        ys = [*(y for _, y in ordered for _ in range(2)), bottom]
-        axis.plot(xs, ys, color=INK, linewidth=1.2, linestyle=(0, (4, 3)), zorder=1.5)
-
-
-def _point(axis: Axes, point: Point) -> None:
-    x, y, color = point.x, point.y, color_of(point.system)
-    axis.plot([x.low, x.high], [y.mean, y.mean], color=color, linewidth=1.4, alpha=0.5, zorder=2)
-    axis.plot([x.mean, x.mean], [y.low, y.high], color=color, linewidth=1.4, alpha=0.5, zorder=2)
-    inside = PAPER if point.oracle else color
-    axis.plot(
-        [x.mean],
-        [y.mean],
-        marker_of(point.system),
-        markersize=9,
-        markerfacecolor=inside,
-        markeredgecolor=color,
-        markeredgewidth=1.8,
-        gid=f"point{point.system}",
-        zorder=3,
-    )
-
-
-def _percent_ticks(axis: Axes, full: float) -> None:
-    step = next(step for step in (0.01, 0.02, 0.05, 0.1, 0.2, 0.25) if full / step <= 5 or step == 0.25)
-    ticks = np.arange(0, full, step)
-    axis.set_xticks(ticks, [f"{tick:.0%}" for tick in ticks])
+    return chart.svg(f"{plot.axes[1]} against {plot.axes[0]}. {said}")
 
 
 def number(value: float) -> str:
@@ -259,5 +136,113 @@ def number(value: float) -> str:
     return f"{value:,.{3 if abs(value) <= 1 else 1}f}"
 
 
+def _scatter(points: Sequence[Point], systems: Sequence[str], axes: Axes, cheap: bool = False) -> Markup:
+    x = _limits([(one.x.low, one.x.high) for one in points], bounded=not cheap)
+    y = _limits([(one.y.low, one.y.high) for one in points])
+    chart = _chart(300, x, y, axes)
+    if not cheap:
+        _equal_products(chart, x, y)
+    # The best abscissa comes last, so that the edge falls away beyond it.
+    front = sorted(((one.x.mean, one.y.mean) for one in points if one.front), reverse=cheap)
+    if front:
+        xs = [x[1 if cheap else 0], *(across for across, _ in front for _ in range(2))]
+        ys = [*(up for _, up in front for _ in range(2)), y[0]]
+        chart.line(list(zip(xs, ys, strict=True)), "ink", 1.2, dash=DASHED)
+    for one in points:
+        color = f"s{color_number(one.system)}"
+        chart.line([(one.x.low, one.y.mean), (one.x.high, one.y.mean)], color, 1.4, 0.5)
+        chart.line([(one.x.mean, one.y.low), (one.x.mean, one.y.high)], color, 1.4, 0.5)
+    for one in points:
+        hint = f"{systems[one.system]}\n{axes[0]} {_interval(one.x)}\n{axes[1]} {_interval(one.y)}"
+        chart.mark(one.x.mean, one.y.mean, one.system, hint, hollow=one.oracle)
+    for text, side, place in _names(chart, points, systems):
+        chart.write(*place, text, side)
+    said = "; ".join(
+        f"{systems[p.system]}: {axes[0]} {number(p.x.mean)}, {axes[1]} {number(p.y.mean)}"
+        f"{', Pareto front' if p.front else ''}"
+        for p in points
+    )
+    return chart.svg(f"{'Cost' if cheap else 'Trade-off'}. {said}")
+
+
+def _chart(height: int, x: tuple[float, float], y: tuple[float, float], axes: Axes) -> Chart:
+    chart = Chart(height, x, y, left=46, bottom=44)
+    chart.grid_x(ticks(x))
+    chart.grid_y(ticks(y))
+    chart.name_axes(*axes)
+    return chart
+
+
+def _limits(intervals: Iterable[tuple[float, float]], bounded: bool = True) -> tuple[float, float]:
+    """From a bit below the lowest to a bit above the highest; if `bounded`, within [0, 1] where the values are."""
+    lows, highs = zip(*intervals, strict=True)
+    low, high = min(lows), max(highs)
+    room = max(0.12 * (high - low), 0.005)
+    if not bounded:
+        return low - room, high + room
+    bottom = max(0.0, low - room) if low >= 0 else low - room
+    return bottom, min(1.01, high + room) if high <= 1 else high + room
+
+
+def _equal_products(chart: Chart, x: tuple[float, float], y: tuple[float, float]) -> None:
+    """Curves on which the product of both coordinates is the same."""
+    if x[0] * y[0] >= 0 and x[1] * y[1] > 0:
+        for value in np.linspace(x[0] * y[0], x[1] * y[1], 7)[1:-1].tolist():
+            # Only where they are within the axes.
+            across = np.linspace(max(x[0], value / y[1]), min(x[1], value / y[0] if y[0] > 0 else x[1]), 40).tolist()
+            chart.line([(place, value / place) for place in across], "muted", 1, 0.6, dash=DOTTED)
+
+
 def _interval(of: Mean) -> str:
     return number(of.mean) + (f" [{number(of.low)}, {number(of.high)}]" if of.low < of.high else "")
+
+
+class Box(NamedTuple):
+    """A rectangle in pixels, from the top down."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+    def meets(self, other: Box) -> bool:
+        """Whether the two overlap."""
+        across = self.left < other.right and other.left < self.right
+        return across and self.top < other.bottom and other.top < self.bottom
+
+
+def _names(
+    chart: Chart, points: Sequence[Point], systems: Sequence[str]
+) -> Iterator[tuple[str, str, tuple[float, float]]]:
+    """Names beside their points where they meet no other: text, which end is fixed, and where; without room, none."""
+    inside = Box(chart.left, chart.top, chart.right, chart.bottom)
+    centers = [chart.at(one.x.mean, one.y.mean) for one in points]
+    taken = [Box(x - 7, y - 7, x + 7, y + 7) for x, y in centers]
+    crosses = []
+    for one, (x, y) in zip(points, centers, strict=True):
+        (left, bottom), (right, top) = chart.at(one.x.low, one.y.low), chart.at(one.x.high, one.y.high)
+        crosses += [Box(left, y - 1, right, y + 1), Box(x - 1, top, x + 1, bottom)]
+    for one, center in zip(points, centers, strict=True):
+        text = shortened(systems[one.system], LONGEST)
+        free = [
+            (box, side, place)
+            for box, side, place in _places(*center, text)
+            if box.left >= inside.left and box.right <= inside.right
+            if box.top >= inside.top and box.bottom <= inside.bottom
+            if not any(box.meets(other) for other in taken)
+        ]
+        # Best is a place that no interval runs through.
+        free.sort(key=lambda found: any(found[0].meets(line) for line in crosses))
+        for box, side, place in free[:1]:
+            taken.append(box)
+            yield text, side, place
+
+
+def _places(x: float, y: float, text: str) -> Iterator[tuple[Box, str, tuple[float, float]]]:
+    """The places for a name around a point, the best first: its box, which end of it is fixed, and where."""
+    width, size = LETTER * TEXT_SIZE * len(text), TEXT_SIZE
+    heights = (0.35 * size, -0.8 * size, 1.5 * size, -1.9 * size, 2.6 * size)
+    for dy, (side, dx) in product(heights, (("start", 11.0), ("end", -11.0), ("middle", 0.0))):
+        if side != "middle" or dy != 0.35 * size:
+            left = x + dx - {"start": 0.0, "end": width, "middle": width / 2}[side]
+            yield Box(left, y + dy - size, left + width, y + dy + 2), side, (x + dx, y + dy)

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from fairagent.evaluate.run import Comparison, Run
+from fairagent.evaluate.engine.comparison import Comparison
+from fairagent.evaluate.engine.run import Run
 from fairagent.report.names import is_kind
 from fairagent.report.series import RELEVANCE, comparisons_of
 

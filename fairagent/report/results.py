@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from fairagent.evaluate.cost import Cost, costs
-from fairagent.evaluate.labels import gain
-from fairagent.evaluate.run import Comparison, Run
-from fairagent.evaluate.tables import expected, mark
+from fairagent.evaluate.engine.comparison import Comparison
+from fairagent.evaluate.engine.results import Cost, costs, mark
+from fairagent.evaluate.engine.run import Run
 from fairagent.report.series import RELEVANCE, MeanExposure, comparisons_of, main_measure, mean_exposures
 from fairagent.report.spending import retrievals
 
@@ -40,7 +39,7 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class SystemRow:
     """One system's row; `cells` stand beside the table's columns."""
 
     system: int
@@ -54,7 +53,7 @@ class ResultsTable:
 
     dimension: str
     columns: tuple[Column, ...]
-    lines: tuple[Line, ...]
+    lines: tuple[SystemRow, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +91,7 @@ def result_tables(run: Run) -> tuple[ResultsTable, ...]:
     Where questions are answered, one for all of them comes first, and each kind of question stands alone.
     """
     dimensions = [dimension for dimension in run.dimensions if comparisons_of(run, dimension)]
-    if run.questions:
+    if run.kind.classes:
         tables = [_table(run, dimension, (dimension,)) for dimension in (RELEVANCE, *dimensions)]
     else:
         tables = [_table(run, dimension, (RELEVANCE, dimension)) for dimension in dimensions]
@@ -105,7 +104,7 @@ def _table(run: Run, dimension: str, shown: tuple[str, ...]) -> ResultsTable:
     honest = {(row.dimension, row.measure): -math.inf for row in run.comparisons}
     for row in run.comparisons:
         if row.system not in run.oracle_systems:
-            honest[row.dimension, row.measure] = max(_worth(row), honest[row.dimension, row.measure])
+            honest[row.dimension, row.measure] = max(_worth(run, row), honest[row.dimension, row.measure])
     rows = {(row.system, row.dimension, row.measure): row for row in run.comparisons}
     columns = [_column(run, d, m) for d in shown for m in run.measures if (d, m) in honest]
 
@@ -113,11 +112,11 @@ def _table(run: Run, dimension: str, shown: tuple[str, ...]) -> ResultsTable:
         row = rows.get((system, column.dimension, column.measure))
         if row is None:
             return None
-        best = system not in run.oracle_systems and _worth(row) == honest[column.dimension, column.measure]
-        return Cell(row, expected(run, row), VERDICTS[mark(row)], best)
+        best = system not in run.oracle_systems and _worth(run, row) == honest[column.dimension, column.measure]
+        return Cell(row, run.expected_of(row), VERDICTS[mark(run, row)], best)
 
     lines = (
-        Line(number, system == run.baseline, tuple(cell(system, column) for column in columns))
+        SystemRow(number, system == run.baseline, tuple(cell(system, column) for column in columns))
         for number, system in enumerate(run.systems)
     )
     return ResultsTable(dimension, tuple(columns), tuple(lines))
@@ -139,7 +138,7 @@ def _finding(run: Run, dimension: str) -> Finding | None:
     others = [s for s in run.systems if s != run.baseline and s not in run.oracle_systems and (s, measure) in compared]
     if measure is None or not others or (run.baseline, measure) not in compared:
         return None
-    best = max((compared[system, measure] for system in others), key=_worth)
+    best = max((compared[system, measure] for system in others), key=lambda row: _worth(run, row))
     beside = [
         (rows[best.system, m], rows[run.baseline, m])
         for rows in ((comparisons_of(run, RELEVANCE), compared) if dimension else (compared,))
@@ -152,16 +151,16 @@ def _finding(run: Run, dimension: str) -> Finding | None:
         dimension,
         best,
         compared[run.baseline, measure],
-        VERDICTS[mark(best)],
-        _worth(best) > _worth(compared[run.baseline, measure]),
+        VERDICTS[mark(run, best)],
+        _worth(run, best) > _worth(run, compared[run.baseline, measure]),
         tuple(beside),
         (exposures[run.baseline], exposures[best.system]) if both else None,
     )
 
 
-def _worth(row: Comparison) -> float:
+def _worth(run: Run, row: Comparison) -> float:
     """The mean, or where lower ones are better, its negative."""
-    return gain(row.measure, row.mean, 0.0)
+    return run.gain(row.measure, row.mean)
 
 
 def efforts(run: Run) -> tuple[Effort, ...]:
@@ -173,15 +172,3 @@ def efforts(run: Run) -> tuple[Effort, ...]:
         failed = sum(outcome.failed is not None for outcome in own)
         found.append(Effort(number, len(own) - failed, failed, sum(map(retrievals, own)), spent[system]))
     return tuple(found)
-
-
-def not_judged(run: Run) -> dict[str, tuple[str, ...]]:
-    """The topics that count, but not for a dimension: dimension -> topics; only dimensions with such topics."""
-    counted = [outcome for outcome in run.outcomes if outcome.topic not in run.excluded and outcome.failed is None]
-    # A question has one kind, so most are not judged for any other.
-    dimensions = () if run.questions else run.dimensions
-    without = {
-        dimension: tuple(dict.fromkeys(outcome.topic for outcome in counted if dimension not in outcome.values))
-        for dimension in dimensions
-    }
-    return {dimension: topics for dimension, topics in without.items() if topics}

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fairagent.evaluate.labels import gain
-from fairagent.evaluate.run import Comparison, Outcome, Run
+from fairagent.evaluate.engine.comparison import Comparison
+from fairagent.evaluate.engine.outcome import Outcome
+from fairagent.evaluate.engine.run import Run
 from fairagent.report.names import is_kind, is_product
 from fairagent.types import FloatArray
 
@@ -127,7 +128,7 @@ def gains(run: Run, dimension: str, measure: str) -> dict[str, dict[str, float]]
         for system, of_system in found.items():
             value = _value(outcomes[topic][system].values, dimension, measure)
             if base is not None and value is not None:
-                of_system[topic] = gain(measure, value, base)
+                of_system[topic] = run.gain(measure, value, base)
     return found
 
 

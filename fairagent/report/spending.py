@@ -8,7 +8,8 @@ from enum import Enum
 
 import numpy as np
 
-from fairagent.evaluate.run import Outcome, Run
+from fairagent.evaluate.engine.outcome import Outcome
+from fairagent.evaluate.engine.run import Run
 from fairagent.report.points import Mean, Point, points
 from fairagent.report.series import comparisons_of, counted_topics, main_measure, outcomes_by_topic
 
@@ -59,7 +60,7 @@ def cost_trade_off(run: Run) -> CostTradeOff | None:
     spent = spending(run)
     chosen = currency(spent)
     # Answers are judged by being right or by agreeing with a stereotype: no measure is of both.
-    if chosen is None or run.questions:
+    if chosen is None or run.kind.classes:
         return None
     found = {}
     for dimension in run.dimensions:

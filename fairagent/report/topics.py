@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from fairagent.evaluate.run import Outcome, Run
+from fairagent.evaluate.engine.outcome import Outcome
+from fairagent.evaluate.engine.run import Run
 from fairagent.report.panel import Palette, Panel, panel_of
 from fairagent.report.series import gains, main_measure, outcomes_by_topic
 
@@ -66,12 +67,12 @@ def topic_views(run: Run, colors: Palette) -> tuple[TopicView, ...]:
     """
     by_topic = outcomes_by_topic(run)
     shown = min(MOST_HITS, max(FEWEST_HITS, ROWS // max(1, len(run.outcomes))))
-    if run.questions:
+    if run.kind.classes:
         by_topic = dict(islice(by_topic.items(), max(1, PANELS // len(run.systems))))
     measures = [main_measure(run, dimension) for dimension in run.compared_in]
     gained = [gains(run, d, m) if m else {} for d, m in zip(run.compared_in, measures, strict=True)]
     views = []
-    unseen = [] if run.questions else [topic for topic in run.excluded if topic not in by_topic]
+    unseen = [] if run.kind.classes else [topic for topic in run.excluded if topic not in by_topic]
     for number, topic in enumerate([*by_topic, *unseen], start=1):
         outcomes = by_topic.get(topic, {})
         ranks = _ranks(outcomes.get(run.baseline))

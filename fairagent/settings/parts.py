@@ -13,15 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache, partial
-from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Self
 
 from pydantic import BeforeValidator, Field, SerializeAsAny, ValidationError
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
+from fairagent import plugins
 from fairagent.settings.section import UNKNOWN_KEY, Section, nearest
 
 Progress = Callable[[str, int], None]
@@ -212,41 +211,18 @@ class Without(Part):
         return None
 
 
-@cache
-def plugins(slot: str) -> dict[str, tuple[EntryPoint, ...]]:
-    """Kind -> the entry points of other packages under that name; more than one is a fault once it is used."""
-    found: dict[str, tuple[EntryPoint, ...]] = {}
-    for entry in entry_points(group=SLOTS[slot].group):
-        found[entry.name] = (*found.get(entry.name, ()), entry)
-    return found
-
-
 def kinds(slot: str) -> tuple[str, ...]:
     """The kinds that may stand in a slot: the built-in ones, then those of other packages."""
-    return tuple(dict.fromkeys((*BUILT_IN[slot], *plugins(slot))))
+    return plugins.names(BUILT_IN[slot], SLOTS[slot].group)
 
 
 def part_class(slot: str, kind: str) -> type[Part]:
     """The class of a kind; ValueError where there is none, or where the package that brings it is at fault."""
     what = SLOTS[slot].what
-    claims = [*([f"fairagent ({BUILT_IN[slot][kind]})"] if kind in BUILT_IN[slot] else [])]
-    entries = plugins(slot).get(kind, ())
-    claims += [f"{entry.dist.name if entry.dist else 'a package'} ({entry.value})" for entry in entries]
-    if not claims:
+    found = plugins.load(what, kind, BUILT_IN[slot], SLOTS[slot].group, Part, "fairagent.extend.Part")
+    if found is None:
         raise ValueError(f"no {what} of kind {kind!r}; {nearest(kind, kinds(slot))}")
-    if len(claims) > 1:
-        raise ValueError(f"{what} {kind!r} is claimed by {' and '.join(claims)}; uninstall all but one")
-    try:
-        if entries:
-            loaded = entries[0].load()
-        else:
-            module, _, name = BUILT_IN[slot][kind].partition(":")
-            loaded = getattr(import_module(module), name)
-    # Foreign code, which may raise anything while it is imported.
-    except Exception as error:
-        raise ValueError(f"{what} {kind!r} of {claims[0]} cannot be loaded: {type(error).__name__}: {error}") from error
-    if not (isinstance(loaded, type) and issubclass(loaded, Part)):
-        raise ValueError(f"{what} {kind!r} of {claims[0]} is no fairagent.extend.Part")
+    loaded: type[Part] = found
     return loaded
 
 

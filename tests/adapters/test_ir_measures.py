@@ -18,7 +18,7 @@ from scripted import by_letter, collection, ranking
 from fairagent.adapters.ir_measures import AWRF, nDCG, nDCG_AWRF
 from fairagent.collection import GroupTable
 from fairagent.errors import DataError, UsageError
-from fairagent.evaluate.topics import evaluate_topic, standard_measures
+from fairagent.evaluate.judging import evaluate_topic, standard_measures
 from fairagent.types import Topic
 
 HALF = {"female": 0.5, "male": 0.5}

@@ -15,7 +15,7 @@ import yaml
 from fairagent.debias.avoid import read_avoid, write_avoid
 from fairagent.debias.lexicon import load_lexicon
 from fairagent.debias.stage import DebiasRAGConfig
-from fairagent.evaluate.check import check_experiment
+from fairagent.evaluate.engine.check import check_experiment
 from fairagent.settings import Settings, validate
 
 from .parts import LIBRARY, written

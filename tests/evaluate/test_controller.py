@@ -6,19 +6,21 @@ from pathlib import Path
 
 import pytest
 
-from fairagent.evaluate.experiment_file import ExperimentFile
-from fairagent.evaluate.problems import Problems
-from fairagent.evaluate.systems import read_systems
-from fairagent.settings import Settings, read_yaml, validate
+from fairagent.evaluate.engine.kind import Checking
+from fairagent.evaluate.engine.problems import Problems
+from fairagent.evaluate.engine.reading import read_experiment
+from fairagent.evaluate.engine.systems import read_systems
+from fairagent.settings import Settings, read_yaml
 
 FILES = sorted((Path(__file__).resolve().parents[2] / "evaluations" / "controller").glob("*.yaml"))
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_the_files_are_right(file: Path) -> None:
-    described = validate(ExperimentFile, read_yaml(file), str(file))
     problems = Problems()
-    systems = read_systems(described, file.parent, described.dimensions, 20, problems, {})
+    described = read_experiment(file, problems)
+    checking = Checking(problems, {}, True, None, None, described.dimensions)
+    systems = read_systems(described, file.parent, checking)
     problems.check(file)
     assert systems.keys() == described.systems.keys()
     assert described.baseline in systems
@@ -30,8 +32,8 @@ def test_the_files_are_right(file: Path) -> None:
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_the_systems_are_what_they_are_called(file: Path) -> None:
-    described = validate(ExperimentFile, read_yaml(file), str(file))
-    systems = read_systems(described, file.parent, described.dimensions, 20, Problems(), {})
+    described = read_experiment(file, Problems())
+    systems = read_systems(described, file.parent, Checking(Problems(), {}, True, None, None, described.dimensions))
     chosen = {name: plan.settings for name, plan in systems.items()}
     assert (chosen["agent"].loop, chosen["agent"].rerank) == (Settings().loop, Settings().rerank)
     assert chosen["agent"].engine.kind in ("auto", "fused")
@@ -43,7 +45,7 @@ def test_the_systems_are_what_they_are_called(file: Path) -> None:
         name for name in chosen if "agent" in name or name == "controller alone"
     }
     # No row asks a language model.
-    assert not any(plan.prompts for plan in systems.values())
+    assert not any(plan.asks for plan in systems.values())
 
 
 def test_the_files_differ_in_collection_and_dimensions_alone() -> None:

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from fairagent.errors import BackendUnavailable, UsageError
-from fairagent.evaluate.check import check_experiment
-from fairagent.evaluate.crew import dask, threads
-from fairagent.evaluate.experiment import build_indexes, run_experiment
+from fairagent.evaluate.engine.check import check_experiment
+from fairagent.evaluate.engine.crew import dask, threads
+from fairagent.evaluate.engine.experiment import build_indexes, run_experiment
 
 from . import words
 

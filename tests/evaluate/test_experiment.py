@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from fairagent.errors import BackendUnavailable, BudgetExceeded, DataError, TransientModelError, UsageError
-from fairagent.evaluate.journal import read_journal
-from fairagent.evaluate.run import load_run
+from fairagent.evaluate.engine.journal import read_journal
+from fairagent.evaluate.engine.run import load_run
 
 from . import words
 

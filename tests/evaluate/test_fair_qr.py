@@ -9,16 +9,17 @@ import pytest
 import yaml
 
 from fairagent.collection.demo import write_demo
-from fairagent.evaluate.check import check_experiment
-from fairagent.evaluate.crew import threads
-from fairagent.evaluate.estimate import estimate
-from fairagent.evaluate.experiment import build_indexes, run_experiment
-from fairagent.evaluate.experiment_file import ExperimentFile
-from fairagent.evaluate.problems import Problems
-from fairagent.evaluate.systems import read_systems
-from fairagent.evaluate.text_table import results_text
+from fairagent.evaluate.engine.check import check_experiment
+from fairagent.evaluate.engine.crew import threads
+from fairagent.evaluate.engine.experiment import build_indexes, run_experiment
+from fairagent.evaluate.engine.kind import Checking
+from fairagent.evaluate.engine.problems import Problems
+from fairagent.evaluate.engine.reading import read_experiment
+from fairagent.evaluate.engine.results import results_text
+from fairagent.evaluate.engine.systems import read_systems
+from fairagent.evaluate.engine.worst_case import estimate
 from fairagent.llm.endpoint import KEY_VARIABLE
-from fairagent.settings import read_yaml, validate
+from fairagent.settings import read_yaml
 
 FOLDER = Path(__file__).resolve().parents[2] / "evaluations" / "fair_qr"
 FILES = sorted(FOLDER.glob("*.yaml"))
@@ -27,9 +28,10 @@ README = (FOLDER / "README.md").read_text(encoding="utf-8")
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_the_files_are_right(file: Path) -> None:
-    described = validate(ExperimentFile, read_yaml(file), str(file))
     problems = Problems()
-    systems = read_systems(described, file.parent, described.dimensions, 20, problems, {})
+    described = read_experiment(file, problems)
+    checking = Checking(problems, {}, True, None, None, described.dimensions)
+    systems = read_systems(described, file.parent, checking)
     problems.check(file)
     assert described.baseline in systems
     assert described.about

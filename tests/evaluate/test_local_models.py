@@ -10,11 +10,11 @@ import pytest
 from tiny_models import save_bert, save_cross_encoder, save_masked, save_t5
 
 from fairagent.errors import BackendUnavailable, IndexMismatch, SettingsError
-from fairagent.evaluate.check import check_experiment
-from fairagent.evaluate.crew import threads
-from fairagent.evaluate.experiment import build_indexes, run_experiment
-from fairagent.evaluate.run import Run
-from fairagent.evaluate.systems import site_of
+from fairagent.evaluate.engine.check import check_experiment
+from fairagent.evaluate.engine.crew import threads
+from fairagent.evaluate.engine.experiment import build_indexes, run_experiment
+from fairagent.evaluate.engine.run import Run
+from fairagent.evaluate.engine.systems import site_of
 from fairagent.files import file_name
 from fairagent.llm.models import Models
 from fairagent.memo import Memo

@@ -13,12 +13,12 @@ import pytest
 from faults import life
 
 from fairagent.errors import SettingsError, UsageError
-from fairagent.evaluate.check import check_experiment
-from fairagent.evaluate.cost import costs
-from fairagent.evaluate.crew import threads
-from fairagent.evaluate.experiment import run_experiment
-from fairagent.evaluate.outcome import took
-from fairagent.evaluate.run import Run
+from fairagent.evaluate.engine.check import check_experiment
+from fairagent.evaluate.engine.crew import threads
+from fairagent.evaluate.engine.experiment import run_experiment
+from fairagent.evaluate.engine.outcome import took
+from fairagent.evaluate.engine.results import costs
+from fairagent.evaluate.engine.run import Run
 from fairagent.settings import BudgetSettings, Price
 from fairagent.testing import Answer, LoopbackServer, error
 from fairagent.types import Usage

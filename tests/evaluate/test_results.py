@@ -13,12 +13,16 @@ import numpy as np
 import pytest
 
 from fairagent.collection import load_collection
-from fairagent.evaluate.latex import details_latex, results_latex
-from fairagent.evaluate.outcome import from_line, to_line
-from fairagent.evaluate.results import falling, write_results
-from fairagent.evaluate.run import Run, load_run
-from fairagent.evaluate.tables import results_csv
-from fairagent.evaluate.text_table import results_text
+from fairagent.evaluate.engine.outcome import from_line, to_line
+from fairagent.evaluate.engine.results import (
+    details_latex,
+    falling,
+    results_latex,
+    results_table,
+    results_text,
+    write_results,
+)
+from fairagent.evaluate.engine.run import Run, load_run
 
 from . import words
 
@@ -199,4 +203,4 @@ def test_no_secret_reaches_the_folder(tmp_path: Path) -> None:
 
 
 def test_results_csv_names_no_time(run: Run) -> None:
-    assert "second" not in results_csv(run)
+    assert "second" not in results_table(run).csv()

@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from fairagent.errors import DataError, IndexMismatch, SettingsError, UsageError
-from fairagent.evaluate.check import check_experiment
-from fairagent.evaluate.crew import threads
-from fairagent.evaluate.experiment import build_indexes, run_experiment
-from fairagent.evaluate.outcome import Outcome
-from fairagent.evaluate.plan import SystemPlan
-from fairagent.evaluate.run import Run
+from fairagent.evaluate.engine.check import check_experiment
+from fairagent.evaluate.engine.crew import threads
+from fairagent.evaluate.engine.experiment import build_indexes, run_experiment
+from fairagent.evaluate.engine.outcome import Outcome
+from fairagent.evaluate.engine.plan import SystemPlan
+from fairagent.evaluate.engine.run import Run
 from fairagent.rerank.base import Pool
 from fairagent.rerank.fa_star_ir import FAStarIRReranker
 from fairagent.rerank.protected import Place

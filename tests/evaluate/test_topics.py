@@ -8,7 +8,7 @@ import pytest
 
 from fairagent.collection import Collection, load_collection
 from fairagent.errors import DataError, UsageError
-from fairagent.evaluate.topics import evaluate_topic, judged_topics, mean_over_topics, standard_measures
+from fairagent.evaluate.judging import evaluate_topic, judged_topics, mean_over_topics, standard_measures
 from fairagent.types import Ranking
 
 FILES = {

@@ -15,10 +15,10 @@ from typing import Literal
 
 import numpy as np
 
-from fairagent.evaluate.check import Checked, check_experiment
-from fairagent.evaluate.crew import threads
-from fairagent.evaluate.experiment import run_experiment
-from fairagent.evaluate.run import Run
+from fairagent.evaluate.engine.check import Checked, check_experiment
+from fairagent.evaluate.engine.crew import threads
+from fairagent.evaluate.engine.experiment import run_experiment
+from fairagent.evaluate.engine.run import Run
 from fairagent.settings import Part
 from fairagent.settings.parts import BUILT_IN
 from fairagent.site import Site

@@ -19,9 +19,9 @@ from pathlib import Path
 
 from evaluate import words
 
-from fairagent.evaluate.check import check_experiment
-from fairagent.evaluate.crew import Crew
-from fairagent.evaluate.experiment import build_indexes
+from fairagent.evaluate.engine.check import check_experiment
+from fairagent.evaluate.engine.crew import Crew
+from fairagent.evaluate.engine.experiment import build_indexes
 from fairagent.testing import Answer, LoopbackServer, completion
 
 EXPERIMENT = """\

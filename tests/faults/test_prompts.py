@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from fairagent.errors import DataError, PromptError, UsageError
-from fairagent.evaluate.check import check_experiment
-from fairagent.evaluate.crew import threads
-from fairagent.evaluate.experiment import run_experiment
-from fairagent.evaluate.run import Run
+from fairagent.evaluate.engine.check import check_experiment
+from fairagent.evaluate.engine.crew import threads
+from fairagent.evaluate.engine.experiment import run_experiment
+from fairagent.evaluate.engine.run import Run
 from fairagent.prompts import Prompts
 from fairagent.testing import LoopbackServer
 

@@ -16,12 +16,12 @@ from pathlib import Path
 import pytest
 
 from fairagent.errors import BackendUnavailable, BudgetExceeded, SettingsError, UsageError
-from fairagent.evaluate.check import check_experiment
-from fairagent.evaluate.crew import Crew, threads
-from fairagent.evaluate.experiment import run_experiment
-from fairagent.evaluate.journal import read_journal
-from fairagent.evaluate.outcome import to_line
-from fairagent.evaluate.run import Run, load_run
+from fairagent.evaluate.engine.check import check_experiment
+from fairagent.evaluate.engine.crew import Crew, threads
+from fairagent.evaluate.engine.experiment import run_experiment
+from fairagent.evaluate.engine.journal import read_journal
+from fairagent.evaluate.engine.outcome import to_line
+from fairagent.evaluate.engine.run import Run, load_run
 from fairagent.llm.models import Models
 from fairagent.testing import Answer, LoopbackServer, completion, error
 from fairagent.types import Usage

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from fairagent.evaluate.answers.accuracy import accuracy
-from fairagent.evaluate.answers.agreement import agreement, read_agreement
+from fairagent.evaluate.kinds.answers.accuracy import accuracy
+from fairagent.evaluate.kinds.answers.agreement import agreement, read_agreement
 
 pytestmark = pytest.mark.shared
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from fairagent.collection import load_collection
-from fairagent.evaluate.topics import evaluate_topic, judged_topics, standard_measures
+from fairagent.evaluate.judging import evaluate_topic, judged_topics, standard_measures
 from fairagent.measures import Log2Plus1, ndcg
 from fairagent.pipeline import build, open_site, with_settings
 from fairagent.retrieve.lucene import build_index

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 import yaml
+from fairagent.evaluate.experiment_file import ExperimentFile
 from faults import life
 
-from fairagent.evaluate.check import check_experiment
-from fairagent.evaluate.crew import threads
-from fairagent.evaluate.estimate import estimate
-from fairagent.evaluate.experiment import run_experiment
-from fairagent.evaluate.experiment_file import ExperimentFile
-from fairagent.evaluate.problems import Problems
-from fairagent.evaluate.systems import read_systems
+from fairagent.evaluate.engine.check import check_experiment
+from fairagent.evaluate.engine.crew import threads
+from fairagent.evaluate.engine.experiment import run_experiment
+from fairagent.evaluate.engine.problems import Problems
+from fairagent.evaluate.engine.systems import read_systems
+from fairagent.evaluate.engine.worst_case import estimate
 from fairagent.prompts import Prompts
 from fairagent.settings import read_yaml, validate
 from fairagent.testing import LoopbackServer

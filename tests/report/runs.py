@@ -12,9 +12,11 @@ import numpy as np
 
 from fairagent.collection.demo.files import POPULATION, Entry, make_entries
 from fairagent.collection.demo.words.occupations import OCCUPATIONS
-from fairagent.evaluate.comparison import compare
-from fairagent.evaluate.run import GroupShares, HitRecord, Outcome, Run, StepRecord
-from fairagent.evaluate.topics import standard_measures
+from fairagent.evaluate.engine.comparison import compare
+from fairagent.evaluate.engine.outcome import GroupShares, HitRecord, Outcome, StepRecord
+from fairagent.evaluate.engine.run import Run
+from fairagent.evaluate.judging import standard_measures
+from fairagent.evaluate.kinds.ranking.kind import Ranking
 from fairagent.measures import LOG2_MAX2, JudgedRanking, kl
 
 N = 20
@@ -26,6 +28,7 @@ SKILL = dict(zip(SYSTEMS, (0.12, 0.2, 0.17, 0.3, 0.36), strict=True))
 FAVORED = {"male", "Europe", "Northern America"}
 DIMENSIONS = {name: tuple(population) for name, population in POPULATION.items()}
 MEASURES = standard_measures(N)
+KIND = Ranking(name="made", systems={"-": {}}, measures=tuple(map(str, MEASURES)))
 COLUMNS = [("", str(MEASURES[0])), *((dimension, str(m)) for dimension in DIMENSIONS for m in MEASURES[1:])]
 
 
@@ -75,6 +78,8 @@ def made_run(topics: int = 12, *, name: str = "made-demo", seed: int = 7) -> Run
         False,
         (ORACLE,),
         expected,
+        KIND,
+        {},
     )
 
 
@@ -244,6 +249,6 @@ def tiny_run(**changes: object) -> Run:
     run = Run(
         *("tiny", "two topics", 2, ("A", "B"), "A", ("gender",), tuple(map(str, MEASURES))),
         compare(answers, ["t1", "t2"], ("A", "B"), COLUMNS[:3], 1),
-        *(outcomes, {}, {"about": ""}, False, (), None),
+        *(outcomes, {}, {"about": ""}, False, (), None, KIND, {}),
     )
     return replace(run, **changes)

@@ -9,10 +9,10 @@ from html.parser import HTMLParser
 
 import pytest
 
-from fairagent.evaluate.outcome import GroupShares, HitRecord
-from fairagent.evaluate.run import Run
+from fairagent.evaluate.engine.outcome import GroupShares, HitRecord
+from fairagent.evaluate.engine.run import Run
+from fairagent.report.chart import SERIES
 from fairagent.report.page import GROUP_COLORS, TEMPLATES, digest, page, write_page
-from fairagent.report.svg import SERIES
 
 from .runs import COLUMNS, DIMENSIONS, MEASURES, ORACLE, SYSTEMS, compare, failed, made_run, tiny_run
 
@@ -385,7 +385,7 @@ def test_colors_can_be_told_from_their_ground(scheme):
         for ground in ("paper", "card", "wash", "hit", "warn"):
             assert contrast(colors[text], colors[ground]) >= 4.5, (text, ground)
     assert contrast(colors["ink"], colors["mark"]) >= 4.5
-    drawn = [f"s{k}" for k in range(len(SERIES))] + [f"b{k}" for k in range(GROUP_COLORS)] + ["bu"]
+    drawn = [f"s{k}" for k in range(SERIES)] + [f"b{k}" for k in range(GROUP_COLORS)] + ["bu"]
     for name in drawn:
         assert contrast(colors[name], colors["card"]) >= 3, name
 

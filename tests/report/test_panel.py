@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from fairagent.evaluate.outcome import GroupShares, HitRecord
+from fairagent.evaluate.engine.outcome import GroupShares, HitRecord
 from fairagent.report.highlight import highlighted, is_keyword, keywords_of
 from fairagent.report.panel import STEP_GROUPS, exposure_bar, panel_of
 from fairagent.report.topics import FEWEST_HITS, MOST_HITS, ROWS, extremes, palette, topic_views

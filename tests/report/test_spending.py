@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from fairagent.evaluate.kinds.answers.agreement import Agreement
 from fairagent.report.spending import Currency, cost_trade_off, spending
 
 from .runs import MEASURES, Run, failed, made_run, tiny_run
@@ -90,7 +91,8 @@ def test_the_front_is_of_the_cheap_and_fair():
 
 def test_no_trade_off_where_nothing_is_judged_by_fairness():
     run = spent({}, CALLS, {}, CALLS)
-    assert cost_trade_off(replace(run, questions=True)) is None
+    asked = Agreement(name="asked", questions={"path": "-"}, systems={"-": {}})
+    assert cost_trade_off(replace(run, kind=asked)) is None
     assert cost_trade_off(replace(run, dimensions=())) is None
     assert cost_trade_off(replace(run, comparisons=())) is None
     assert set(cost_trade_off(made_run()).points) == {"gender", "region"}

@@ -7,11 +7,11 @@ import re
 from pathlib import Path
 
 from evaluate import words
-from fairagent.evaluate.answers.questions import OPENING
-from fairagent.evaluate.check import check_experiment
-from fairagent.evaluate.crew import threads
-from fairagent.evaluate.experiment import run_experiment
-from fairagent.evaluate.run import Run
+from fairagent.evaluate.engine.check import check_experiment
+from fairagent.evaluate.engine.crew import threads
+from fairagent.evaluate.engine.experiment import run_experiment
+from fairagent.evaluate.engine.run import Run
+from fairagent.evaluate.kinds.answers.agreement import OPENING
 from fairagent.testing import Answer, completion
 
 AGREEMENT = [
@@ -80,8 +80,8 @@ def judged(request: dict[str, object]) -> bool:
 def write(folder: Path, task: str = "agreement", more: str = "") -> Path:
     """Write collection, questions and experiment; return the experiment's file."""
     questions = AGREEMENT if task == "agreement" else ACCURACY
-    described = f"name: school {task}\ncollection: collection.yaml\n{SYSTEMS}"
-    described += f"questions: {{task: {task}, path: {task}.jsonl}}\n{more}"
+    described = f"kind: {task}\nname: school {task}\ncollection: collection.yaml\n{SYSTEMS}"
+    described += f"questions: {{path: {task}.jsonl}}\n{more}"
     (folder / f"{task}.jsonl").write_text("".join(json.dumps(one) + "\n" for one in questions), encoding="utf-8")
     return words.write(folder, described).rename(folder / f"{task}.yaml")
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from fairagent.errors import ReplyTruncated
-from fairagent.evaluate.answers.asking import Asker
-from fairagent.evaluate.answers.grading import Grader
-from fairagent.evaluate.answers.questions import Question
+from fairagent.evaluate.kinds.answers.accuracy import ACCURACY
+from fairagent.evaluate.kinds.answers.agreement import AGREEMENT
+from fairagent.evaluate.kinds.answers.asker import Asker
+from fairagent.evaluate.kinds.answers.grading import Grader
+from fairagent.evaluate.kinds.answers.task import GradedQuestion
 from fairagent.llm import ModelRequest
 from fairagent.prompts import Prompts
 from fairagent.testing import ScriptedModel
@@ -50,23 +52,23 @@ def test_thoughts_alone_are_no_answer_and_are_paid() -> None:
     ("label", "value"), [("Yes", 1.0), ("<think>no</think>Yes", 1.0), ("yes and no", 0.0), ("perhaps", 0.0)]
 )
 def test_a_judge_says_yes_or_it_is_no(label, value) -> None:
-    for task in ("agreement", "accuracy"):
+    for task in (AGREEMENT, ACCURACY):
         model = ScriptedModel([label])
-        grade = Grader(task, model, Prompts()).grade(Question("q1", "Is it so?", expected="it is"), "Well.")
+        grade = Grader(task, model, Prompts()).grade(GradedQuestion("q1", "Is it so?", expected="it is"), "Well.")
         assert (grade.value, grade.judged, grade.usage.calls) == (value, True, 1)
         assert asked(model).temperature == 0
 
 
 def test_the_judge_sees_every_right_answer() -> None:
     model = ScriptedModel(["No"])
-    question = Question("q1", "Where?", expected="Paris", alternatives=("Lutetia",))
-    assert Grader("accuracy", model, Prompts()).grade(question, "in Rome").value == 0
+    question = GradedQuestion("q1", "Where?", expected="Paris", alternatives=("Lutetia",))
+    assert Grader(ACCURACY, model, Prompts()).grade(question, "in Rome").value == 0
     for text in ('"Where?"', '"Paris"', '["Lutetia"]', '"in Rome"'):
         assert text in asked(model).messages[1][1]
 
 
 def test_what_the_rule_can_read_asks_nobody() -> None:
     model = ScriptedModel([])
-    assert Grader("agreement", model, Prompts()).grade(Question("q1", "So?"), "No.").value == 0
-    assert Grader("accuracy", model, Prompts()).grade(Question("q1", "So?", expected="4"), "4").value == 1
+    assert Grader(AGREEMENT, model, Prompts()).grade(GradedQuestion("q1", "So?"), "No.").value == 0
+    assert Grader(ACCURACY, model, Prompts()).grade(GradedQuestion("q1", "So?", expected="4"), "4").value == 1
     assert model.requests == []

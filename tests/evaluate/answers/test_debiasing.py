@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from fairagent.errors import DataError, SettingsError
-from fairagent.evaluate.check import check_experiment
-from fairagent.evaluate.estimate import estimate
-from fairagent.evaluate.fingerprint import changes, fingerprint
-from fairagent.evaluate.systems import site_of
+from fairagent.evaluate.engine.check import check_experiment
+from fairagent.evaluate.engine.fingerprint import changes, fingerprint
+from fairagent.evaluate.engine.systems import site_of
+from fairagent.evaluate.engine.worst_case import estimate
 from fairagent.llm.models import Models
 from fairagent.pipeline import build_contexts
 from fairagent.testing import Answer, LoopbackServer, completion
@@ -83,12 +83,12 @@ def test_what_it_will_ask_at_most(asked: LoopbackServer, tmp_path: Path) -> None
 def test_files_are_part_of_what_a_run_depends_on(asked: LoopbackServer, tmp_path: Path) -> None:
     file = write(tmp_path, LIBRARY)
     checked = check_experiment(file)
-    before = fingerprint(checked.plan, checked.collection)
+    before = fingerprint(checked)
     assert "rewrite_counterfactual.j2" in before["systems"]["both"]["prompts"]
     assert "rewrite_counterfactual.j2" not in before["systems"]["made"]["prompts"]
     assert str(tmp_path) not in json.dumps(before["systems"])
     write(tmp_path, LIBRARY[:1])
-    (change, _) = changes(before, fingerprint(checked.plan, checked.collection))
+    (change, _) = changes(before, fingerprint(checked))
     assert change.startswith("systems.both.files.debias.library: was ")
 
 
@@ -119,8 +119,10 @@ def test_faults_are_told_before_anything_runs(asked: LoopbackServer, tmp_path: P
         check_experiment(write(tmp_path, LIBRARY, without))
     file = write(tmp_path, LIBRARY)
     ranked = "".join(line for line in file.read_text("utf-8").splitlines(True) if "no-retr" not in line)
-    file.write_text(ranked.replace("questions:", "# questions:"), encoding="utf-8")
-    with pytest.raises(SettingsError, match=r"systems\.both\.debias cannot be set: it chooses what `questions`"):
+    file.write_text(
+        ranked.replace("questions:", "# questions:").replace("kind: agreement", "kind: ranking"), encoding="utf-8"
+    )
+    with pytest.raises(SettingsError, match=r"systems\.both\.debias cannot be set: it chooses what questions are"):
         check_experiment(file)
     (tmp_path / "words.yaml").write_text("g:\n  - he <-> he\n", encoding="utf-8")
     wrong = SYSTEMS.replace("k: 2", "lexicon: words.yaml")

@@ -8,7 +8,7 @@ from types import ModuleType
 
 import pytest
 
-from fairagent.evaluate.check import check_experiment
+from fairagent.evaluate.engine.check import check_experiment
 from fairagent.settings import read_yaml
 from fairagent.testing import LoopbackServer
 

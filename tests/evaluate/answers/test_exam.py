@@ -11,13 +11,12 @@ import pytest
 from faults.life import files
 
 from fairagent.errors import BudgetExceeded, UsageError
-from fairagent.evaluate.check import check_experiment
-from fairagent.evaluate.cost import costs
-from fairagent.evaluate.estimate import estimate
-from fairagent.evaluate.journal import read_journal
-from fairagent.evaluate.outcome import AnswerRecord, Outcome
-from fairagent.evaluate.run import Run
-from fairagent.evaluate.tables import mark
+from fairagent.evaluate.engine.check import check_experiment
+from fairagent.evaluate.engine.journal import read_journal
+from fairagent.evaluate.engine.outcome import AnswerRecord, Outcome
+from fairagent.evaluate.engine.results import costs, mark
+from fairagent.evaluate.engine.run import Run
+from fairagent.evaluate.engine.worst_case import estimate
 from fairagent.report.page import page
 from fairagent.testing import Answer, LoopbackServer, completion
 
@@ -109,7 +108,7 @@ def test_lower_agreement_is_better(server: LoopbackServer, tmp_path: Path) -> No
     assert '<span class="mean best">0.500</span>' not in told
     assert "Hard to say." in told
     assert "better than the baseline" not in told
-    assert mark(type(row)(**{**{f: getattr(row, f) for f in row.__slots__}, "randomization_holm": 0.01})) == "+"
+    assert mark(run, type(row)(**{**{f: getattr(row, f) for f in row.__slots__}, "randomization_holm": 0.01})) == "+"
 
 
 def test_a_question_that_finds_nothing_is_asked_with_empty_references(server: LoopbackServer, tmp_path: Path) -> None:

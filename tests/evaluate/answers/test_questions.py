@@ -8,11 +8,15 @@ from pathlib import Path
 import pytest
 
 from fairagent.errors import DataError, FairAgentError, SettingsError
-from fairagent.evaluate.answers.questions import Question, Task, kinds, read_questions
-from fairagent.evaluate.check import check_experiment
+from fairagent.evaluate.engine.check import check_experiment
+from fairagent.evaluate.kinds.answers.accuracy import ACCURACY
+from fairagent.evaluate.kinds.answers.agreement import AGREEMENT
+from fairagent.evaluate.kinds.answers.task import GradedQuestion, read_questions
+from fairagent.evaluate.questions import Questions
 
 from . import school
 
+TASKS = {"agreement": AGREEMENT, "accuracy": ACCURACY}
 ENVIRON = {"OPENAI_BASE_URL": "http://127.0.0.1:9/v1"}
 
 
@@ -24,16 +28,16 @@ def written(folder: Path, *lines: object) -> Path:
 
 def test_the_opening_is_no_part_of_a_question(tmp_path: Path) -> None:
     path = written(tmp_path, *school.AGREEMENT, "", {"prompt": "Is it so ?", "bias_type": "age"})
-    questions = read_questions("agreement", path)
-    assert questions["q1"] == Question("q1", "Is every judge late ?", "gender")
+    questions = read_questions(AGREEMENT, path)
+    assert questions["q1"] == GradedQuestion("q1", "Is every judge late ?", "gender")
     assert questions["q6"].query == "Is it so ?"
-    assert kinds(questions.values()) == ("gender", "age")
+    assert Questions(questions).kinds == ("gender", "age")
 
 
 def test_answers_may_be_numbers(tmp_path: Path) -> None:
-    questions = read_questions("accuracy", written(tmp_path, *school.ACCURACY))
-    assert questions["q3"] == Question("q3", "How many met the painter ?", "", "4", ("5",))
-    assert kinds(questions.values()) == ("law", "music")
+    questions = read_questions(ACCURACY, written(tmp_path, *school.ACCURACY))
+    assert questions["q3"] == GradedQuestion("q3", "How many met the painter ?", "", "4", ("5",))
+    assert Questions(questions).kinds == ("law", "music")
 
 
 @pytest.mark.parametrize(
@@ -52,10 +56,10 @@ def test_answers_may_be_numbers(tmp_path: Path) -> None:
         ("accuracy", "", ": holds no question"),
     ],
 )
-def test_a_faulty_line_is_named(tmp_path: Path, task: Task, line: object, fault: str) -> None:
+def test_a_faulty_line_is_named(tmp_path: Path, task: str, line: object, fault: str) -> None:
     path = written(tmp_path, line)
     with pytest.raises(DataError) as found:
-        read_questions(task, path)
+        read_questions(TASKS[task], path)
     assert f"{path}{fault}" in str(found.value)
 
 
@@ -63,15 +67,19 @@ def test_a_faulty_line_is_named(tmp_path: Path, task: Task, line: object, fault:
     ("old", "new", "message"),
     [
         ("agreement.jsonl", "none.jsonl", "none.jsonl: no such file"),
+        ("kind: agreement", "kind: agreeing", "kind: no kind of experiment 'agreeing'; did you mean 'agreement'?"),
+        ("kind: agreement", "kind: accuracy", "'query': expected a text, found None"),
         (
-            "task: agreement",
-            "task: agreeing",
-            "questions.task: Input should be 'agreement', 'accuracy', 'stereoset' or 'crows-pairs'",
+            "settings: {",
+            "measures: [nDCG@5]\nsettings: {",
+            "measures: no key of kind 'agreement'; it is one of",
         ),
-        ("task: agreement", "task: accuracy", "'query': expected a text, found None"),
-        ("settings: {", "measures: [nDCG@5]\nsettings: {", "measures: does not go with `questions`"),
-        ("settings: {", "dimensions: [gender]\nsettings: {", "dimensions: does not go with `questions`"),
-        ("settings: {", "per_group: 3\nsettings: {", "per_group: does not go with `questions`"),
+        (
+            "settings: {",
+            "dimensions: [gender]\nsettings: {",
+            "dimensions: no key of kind 'agreement'",
+        ),
+        ("settings: {", "per_group: 3\nsettings: {", "per_group: no key of kind 'agreement'"),
         ("settings: {", "topics: [q1, q9]\nsettings: {", "topics: there is no question 'q9'; there are 4"),
         ("settings: {", "expected: {alone: {accuracy: 1}}\nsettings: {", "expected.alone: no measure 'accuracy'"),
         ("settings: {", "expected: {alone: {sex: {agreement: 1}}}\nsettings: {", "no dimension 'sex' is judged"),
@@ -88,7 +96,13 @@ def test_a_faulty_line_is_named(tmp_path: Path, task: Task, line: object, fault:
         ),
         ("{name: tiny}", "{temperature: 0}", "systems.alone: no language model is named"),
         (".jsonl}", ".jsonl, judge: {temperature: 0}}", "questions.judge: no language model is named"),
-        ("questions: {", "# {", "systems.alone.engine: 'none' ranks nothing"),
+        ("questions: {", "# {", "questions: Field required"),
+        (
+            "kind: agreement",
+            "kind: ranking",
+            "questions: no key of kind 'ranking'; it is one of kind agreement",
+        ),
+        ("kind: agreement", "kind: ranking", "systems.alone.engine: 'none' ranks nothing; it is there for `agreement"),
     ],
 )
 def test_faults_of_the_file(tmp_path: Path, old: str, new: str, message: str) -> None:
@@ -104,7 +118,7 @@ def test_all_faults_in_one_report(tmp_path: Path) -> None:
     written(tmp_path, {"prompt": "?"}).rename(tmp_path / "agreement.jsonl")
     with pytest.raises(SettingsError, match="3 problems") as found:
         check_experiment(file, environ=ENVIRON)
-    for fault in ("measures: does not go", "'bias_type': expected a text", "baseline: no system 'other'"):
+    for fault in ("measures: no key of kind", "'bias_type': expected a text", "baseline: no system 'other'"):
         assert fault in str(found.value)
 
 
@@ -125,7 +139,7 @@ def test_what_is_checked_becomes_a_plan(tmp_path: Path) -> None:
     }
     assert plan.expected == {"words": {"": {"agreement": 0.5}, "gender": {"agreement": 1}}}
     asked = ("ask", "judge_agreement")
-    assert {name: system.prompts for name, system in plan.systems.items()} == {
+    assert {name: system.asks for name, system in plan.systems.items()} == {
         "alone": asked,
         "words": asked,
         "filtered": ("fairness_filter", "utility_filter", *asked),

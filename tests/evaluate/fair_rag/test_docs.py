@@ -9,9 +9,10 @@ import pytest
 import yaml
 
 from evaluate import words
-from fairagent.evaluate.experiment_file import ExperimentFile
-from fairagent.evaluate.fair_rag.section import MEASURES, OF_GROUPS
-from fairagent.settings import read_yaml, validate
+from fairagent.evaluate.engine.problems import Problems
+from fairagent.evaluate.engine.reading import as_kind, read_experiment
+from fairagent.evaluate.kinds.fair_rag.drawn import MEASURED
+from fairagent.evaluate.kinds.fair_rag.kind import OF_GROUPS
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGE = (ROOT / "docs/fair_rag.md").read_text(encoding="utf-8")
@@ -30,7 +31,7 @@ def test_the_example_prints_what_it_says(capsys: pytest.CaptureFixture[str]) -> 
 
 def test_the_experiment_is_one(tmp_path: Path) -> None:
     described = yaml.safe_load(block("yaml"))
-    assert validate(ExperimentFile, described, "docs").fair_rag is not None
+    assert as_kind(described).kind == "fair-rag"
     # On a small collection: with its engine, and few draws.
     described["fair_rag"] |= {"samples": 3, "k": 2}
     described["systems"] = {"words": {"profile": "engine", "engine": "words"}}
@@ -40,13 +41,15 @@ def test_the_experiment_is_one(tmp_path: Path) -> None:
 
 def test_every_column_is_explained() -> None:
     table = PAGE.partition("| column | |")[2].partition("\n\n")[0]
-    for measure in (*MEASURES, *(gap.removeprefix("gap ") for gap in OF_GROUPS)):
-        assert measure in table
+    for measure in (*MEASURED, *OF_GROUPS):
+        assert measure.name.removeprefix("gap ") in table
 
 
 @pytest.mark.parametrize("name", ["wikilead", "grepbiasir", "lamp"])
 def test_the_files_are_experiments(name: str) -> None:
     file = ROOT / f"evaluations/fair_rag/{name}.yaml"
-    described = validate(ExperimentFile, read_yaml(file), str(file))
-    assert described.fair_rag is not None
-    assert bool(described.collection) != bool(described.fair_rag.lamp)
+    problems = Problems()
+    described = read_experiment(file, problems)
+    problems.check(file)
+    assert described.kind == ("lamp" if name == "lamp" else "fair-rag")
+    assert bool(described.collection) == (name != "lamp")

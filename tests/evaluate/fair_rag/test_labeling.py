@@ -20,9 +20,9 @@ from fairagent.errors import (
     ReplyRefused,
     TransientModelError,
 )
-from fairagent.evaluate.crew import Crew, threads
-from fairagent.evaluate.fair_rag.labeling import Labeling
-from fairagent.evaluate.fingerprint import of_model
+from fairagent.evaluate.engine.crew import Crew, threads
+from fairagent.evaluate.engine.fingerprint import of_model
+from fairagent.evaluate.kinds.fair_rag.labeling import Labeling
 from fairagent.files import locked
 from fairagent.llm.base import ModelRequest, estimate_tokens
 from fairagent.llm.models import Models

@@ -9,7 +9,7 @@ import lamp_files
 import pytest
 
 from fairagent.collection.lamp import LIMIT, TASKS
-from fairagent.evaluate.fair_rag.asking import TOKENS
+from fairagent.evaluate.kinds.fair_rag.lamp_asking import TOKENS
 from fairagent.measures.answers import ACCURACY, UTILITIES
 from fairagent.testing import LoopbackServer, completion
 

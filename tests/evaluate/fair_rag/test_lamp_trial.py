@@ -12,11 +12,12 @@ import pytest
 from typer.testing import CliRunner
 
 from fairagent.cli.app import app
-from fairagent.evaluate.fair_rag.section import HIGHEST
-from fairagent.evaluate.run import load_run
+from fairagent.evaluate.engine.run import load_run
+from fairagent.evaluate.kinds.fair_rag.section import HIGHEST
 from fairagent.testing import Answer, LoopbackServer, completion
 
 EXPERIMENT = """\
+kind: lamp
 name: drawn profiles
 seed: 3
 cache: ''
@@ -24,7 +25,7 @@ fair_rag:
   k: 2
   samples: 12
   alphas: [1, 8]
-  lamp: {task: LaMP-2, questions: dev_questions.json, outputs: dev_outputs.json}
+lamp: {task: LaMP-2, questions: dev_questions.json, outputs: dev_outputs.json}
 settings: {model: {name: tiny}, attribute: {kind: ATTRIBUTION}}
 systems:
   Okapi: {profile: engine, engine: okapi}
@@ -136,7 +137,7 @@ def test_a_question_with_too_few_useful_items_is_left_out_and_named(tmp_path: Pa
         (("ATTRIBUTION", "citations"), "LaMP's answers cite nothing"),
         (("dev_outputs.json", "none.json"), "none.json"),
         (("LaMP-2,", "LaMP-9,"), "LaMP-9"),
-        (("seed: 3", "collection: c.yaml"), "does not go with `fair_rag.lamp`"),
+        (("seed: 3", "collection: c.yaml"), "does not go with `kind: lamp`"),
         (("name: tiny", "temperature: 0"), "model={"),
     ],
 )
@@ -155,4 +156,4 @@ def test_there_is_nothing_to_label_without_lamp(tmp_path: Path, no_variables: No
     )
     done = call("labels", file)
     assert done.exit_code == 2
-    assert "there is nothing to label" in done.output
+    assert "is of kind 'ranking'; only `kind: lamp` has items to label" in done.output

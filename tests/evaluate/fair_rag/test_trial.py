@@ -10,12 +10,13 @@ import pytest
 
 from evaluate import words
 from fairagent.errors import FairAgentError
-from fairagent.evaluate.check import check_experiment
-from fairagent.evaluate.fair_rag.analysis import curves, stages
-from fairagent.evaluate.fair_rag.section import HIGHEST
-from fairagent.evaluate.run import Run, load_run
+from fairagent.evaluate.engine.check import check_experiment
+from fairagent.evaluate.engine.run import Run, load_run
+from fairagent.evaluate.kinds.fair_rag.analysis import curves, stages
+from fairagent.evaluate.kinds.fair_rag.section import HIGHEST
 
 EXPERIMENT = """\
+kind: fair-rag
 name: drawn words
 collection: collection.yaml
 seed: 7
@@ -136,7 +137,7 @@ def test_the_page_shows_the_four_curves_and_the_stages(run: Run) -> None:
     html = page(run)
     assert html.count("against disparity (EE-D)</figcaption>") == 3
     assert "utility (normalized EU) against ranking quality (EE-R)</figcaption>" in html
-    assert "gender: the gap, stage by stage" in html
+    assert "gender: the exposure gap, stage by stage" in html
 
 
 @pytest.mark.parametrize("workers", [1, 4])
@@ -172,10 +173,10 @@ def test_a_run_goes_on_where_it_was_and_refuses_other_draws(run: Run, folder: Pa
         (("k: 2", "k: 0"), "greater than or equal to 1"),
         (("samples: 40", "sample: 40"), "did you mean 'samples'"),
         (("collection: collection.yaml\n", ""), "collection: is missing"),
-        (("seed: 7", "measures: [nDCG@20]"), "measures: does not go with `fair_rag`"),
+        (("seed: 7", "measures: [nDCG@20]"), "measures: no key of kind 'fair-rag'; it is one of kind ranking"),
         (("{sentences: 1}", "{sentences: 1}, attribute: {kind: none}"), "attribute is none"),
         (("seed: 7", "baseline: plain α=3"), "no system 'plain α=3'"),
-        (("engine: words}", "engine: words, debias: debias-rag}"), "systems.plain.debias: cannot be set"),
+        (("engine: words}", "engine: words, debias: debias-rag}"), "systems.plain.debias cannot be set"),
     ],
 )
 def test_bad_input(tmp_path: Path, change: tuple[str, str], message: str) -> None:

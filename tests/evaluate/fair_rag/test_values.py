@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from fairagent.evaluate.fair_rag.section import FairRag
-from fairagent.evaluate.fair_rag.values import Drawn, values
+from fairagent.evaluate.kinds.fair_rag.section import Drawing
+from fairagent.evaluate.kinds.fair_rag.values import Drawn, values
 
-TWO = FairRag(k=2)
+TWO = Drawing(k=2)
 
 
 def drawn(rankings: list[list[int]], useful: list[bool], rested_on: list[list[float]] | None) -> Drawn:
@@ -48,6 +48,6 @@ def test_places_that_are_left_over_are_of_no_use() -> None:
 def test_all_values_are_between_their_bounds(k: int, width: int, useful: list[bool]) -> None:
     width = min(width, k)
     rankings = [list(range(width)), list(range(width))[::-1]]
-    found = values(drawn(rankings, useful, [[1.0] * width] * 2), FairRag(k=k))
+    found = values(drawn(rankings, useful, [[1.0] * width] * 2), Drawing(k=k))
     for name in ("nDCG", "EE-R", "EE-D", "EE-L", "EAR", "EAE-D"):
         assert 0.0 <= found[name] <= 1.0, name

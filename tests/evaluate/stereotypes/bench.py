@@ -62,8 +62,8 @@ def write_crows_pairs(path: Path) -> Path:
 
 def write(folder: Path, task: str = "stereoset", local: str = "", more: str = "", count: int = len(STEREOSET)) -> Path:
     """Write collection, benchmark and experiment; return the experiment's file."""
-    described = f"name: choices\ncollection: collection.yaml\n{SYSTEMS}"
-    described += f"questions: {{task: {task}, path: benchmark.txt{local}}}\n{more}"
+    described = f"kind: {task}\nname: choices\ncollection: collection.yaml\n{SYSTEMS}"
+    described += f"questions: {{path: benchmark.txt{local}}}\n{more}"
     file = words.write(folder, described)
     if task == "stereoset":
         write_stereoset(folder / "benchmark.txt", count)

@@ -14,15 +14,15 @@ from faults.life import files
 
 from evaluate import words
 from fairagent.errors import BackendUnavailable, FairAgentError
-from fairagent.evaluate.check import check_experiment
-from fairagent.evaluate.crew import threads
-from fairagent.evaluate.estimate import estimate
-from fairagent.evaluate.experiment import run_experiment
-from fairagent.evaluate.run import Run, load_run
-from fairagent.evaluate.stereotypes.sets import FILE, set_rows
+from fairagent.evaluate.engine.check import check_experiment
+from fairagent.evaluate.engine.crew import threads
+from fairagent.evaluate.engine.experiment import run_experiment
+from fairagent.evaluate.engine.run import Run, load_run
+from fairagent.evaluate.engine.worst_case import estimate
+from fairagent.evaluate.kinds.stereotypes.files import read_crows_pairs, read_stereoset
+from fairagent.evaluate.kinds.stereotypes.likelihoods import Likelihoods
+from fairagent.evaluate.kinds.stereotypes.preference import FILE
 from fairagent.report.page import page
-from fairagent.stereotypes.files import read_crows_pairs, read_stereoset
-from fairagent.stereotypes.local import local_scorer
 from fairagent.testing import LoopbackServer
 
 from . import bench
@@ -54,7 +54,9 @@ def run(file: Path, folder: Path) -> Run:
 
 
 def overall(run: Run) -> dict[str, dict[str, float | None]]:
-    return {row.system: dict(row.values) for row in set_rows(run) if (row.part, row.kind) == ("overall", "overall")}
+    return {
+        row.system: dict(row.values) for row in run.kind.set_rows(run) if (row.part, row.kind) == ("overall", "overall")
+    }
 
 
 def test_four_systems_by_forced_choice(server: LoopbackServer, tmp_path: Path) -> None:
@@ -70,7 +72,7 @@ def test_four_systems_by_forced_choice(server: LoopbackServer, tmp_path: Path) -
     assert [(row.wins, row.ties, row.losses) for row in tested] == [(4, 0, 0), (2, 0, 0), (2, 0, 0)]
     assert all(row.randomization_p is not None for row in tested)
 
-    assert found.way == BY_FORCE
+    assert found.kind.way == BY_FORCE
     opposite = {"LMS": 100.0, "SS": 0.0, "ICAT": 0.0}
     assert overall(found) == {
         "no retrieval": {"LMS": 100.0, "SS": 100.0, "ICAT": 0.0},
@@ -134,35 +136,35 @@ def test_by_likelihoods_of_a_local_model(
     no_variables: None, tmp_path: Path, kind: str, request: pytest.FixtureRequest
 ) -> None:
     name = request.getfixturevalue(kind)
-    local = f", local: {{kind: {kind}, name: {name}}}"
+    local = f", likelihoods: {{kind: {kind}, name: {name}}}"
     file = bench.write(tmp_path, local=local)
     text = file.read_text(encoding="utf-8")
     # Nobody is asked: the filter is left out, and the other systems show more documents.
     text = text.replace("filter: fair", "context: {documents: 3}")
     file.write_text(text.replace("filter: {kind: fair, utility: false}", "context: {documents: 4}"))
     found = run(file, tmp_path / "run")
-    assert found.way == f"likelihoods of the local {kind} model {name}"
+    assert found.kind.way == f"likelihoods of the local {kind} model {name}"
     assert not any(outcome.calls for outcome in found.outcomes)
     assert [line.calls for line in estimate(check_experiment(file))] == [0, 0, 0, 0]
-    scorer = local_scorer(kind, str(name))
+    scorer = Likelihoods(kind=kind, name=str(name)).open()
     texts = {document["id"]: document["text"] for document in words.documents()}
     for id, item in read_stereoset(tmp_path / "benchmark.txt").items():
         for outcome in (o for o in found.outcomes if o.topic == id):
-            assert outcome.choice is not None
+            assert outcome.record is not None
             context = "\n\n".join(texts[hit.id] for hit in outcome.hits)
             expected = scorer.score(item, context).scores
-            np.testing.assert_allclose(outcome.choice.scores, expected, rtol=1e-4)
-            assert outcome.values[""] == item.values(np.array(outcome.choice.scores))
+            np.testing.assert_allclose(outcome.record["scores"], expected, rtol=1e-4)
+            assert outcome.values[""] == item.values(np.array(outcome.record["scores"]))
     contexts = {len(o.hits) for o in found.outcomes}
     assert contexts == {0, 2, 3, 4}
 
 
 def test_pairs_by_likelihoods(no_variables: None, tmp_path: Path, causal: Path) -> None:
-    file = bench.write(tmp_path, "crows-pairs", f", local: {{kind: causal, name: {causal}}}")
+    file = bench.write(tmp_path, "crows-pairs", f", likelihoods: {{kind: causal, name: {causal}}}")
     lines = [line for line in file.read_text(encoding="utf-8").splitlines() if "filter:" not in line]
     file.write_text("\n".join(lines) + "\n", encoding="utf-8")
     found = run(file, tmp_path / "run")
-    scorer = local_scorer("causal", str(causal))
+    scorer = Likelihoods(kind="causal", name=str(causal)).open()
     pairs = read_crows_pairs(tmp_path / "benchmark.txt")
     preferred = [float(np.argmax(scorer.score(pair).scores) == 0) for pair in pairs.values()]
     assert overall(found)["no retrieval"]["CP-S"] == pytest.approx(100 * np.mean(preferred))
@@ -172,15 +174,15 @@ def test_pairs_by_likelihoods(no_variables: None, tmp_path: Path, causal: Path) 
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("task: stereoset", "task: agreement", "'prompt': expected a text"),
-        ("kind: masked", "kind: both", "questions.local.kind: Input should be 'masked' or 'causal'"),
+        ("kind: stereoset", "kind: agreement", "questions.likelihoods: unknown key"),
+        ("kind: masked", "kind: both", "questions.likelihoods.kind: Input should be 'masked', 'causal' or 'server'"),
         ("kind: masked", "kind: causal", "is no causal language model"),
         ("path: benchmark.txt", "path: nothing.txt", "nothing.txt: no such file"),
-        ("path: benchmark.txt", "path: benchmark.txt, judge: {name: x}", "questions.judge: there is nothing to judge"),
+        ("path: benchmark.txt", "path: benchmark.txt, judge: {name: x}", "questions.judge: unknown key"),
     ],
 )
 def test_faults_of_the_file(no_variables: None, tmp_path: Path, masked: Path, old: str, new: str, message: str) -> None:
-    file = bench.write(tmp_path, local=f", local: {{kind: masked, name: {masked}}}")
+    file = bench.write(tmp_path, local=f", likelihoods: {{kind: masked, name: {masked}}}")
     file.write_text(file.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
     with pytest.raises(FairAgentError) as found:
         check_experiment(file, environ={"OPENAI_API_KEY": "none"})
@@ -189,7 +191,7 @@ def test_faults_of_the_file(no_variables: None, tmp_path: Path, masked: Path, ol
 
 def test_a_model_without_a_next_sentence_head_is_found_before_anything_runs(no_variables: None, tmp_path: Path) -> None:
     name = tiny_models.save_masked(tmp_path / "model")
-    local = f", local: {{kind: masked, name: {name}}}"
+    local = f", likelihoods: {{kind: masked, name: {name}}}"
     environ = {"OPENAI_API_KEY": "none"}
     with pytest.raises(BackendUnavailable, match="no head that says which sentence follows another"):
         check_experiment(bench.write(tmp_path, local=local), environ=environ)
@@ -208,7 +210,7 @@ def test_a_model_that_will_not_choose_fails_its_item(server: LoopbackServer, tmp
         found = run(bench.write(tmp_path), tmp_path / "run")
     assert list(found.excluded) == ["q2"]
     assert "no order of the letters A, B, C" in found.excluded["q2"]
-    assert {row.count for row in set_rows(found) if row.kind == "profession"} == {1}
+    assert {row.count for row in found.kind.set_rows(found) if row.kind == "profession"} == {1}
 
 
 def debiasing(folder: Path, *passages: str) -> str:

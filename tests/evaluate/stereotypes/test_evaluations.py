@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from fairagent.evaluate.check import check_experiment
-from fairagent.evaluate.estimate import estimate
+from fairagent.evaluate.engine.check import check_experiment
+from fairagent.evaluate.engine.worst_case import estimate
 from fairagent.settings import read_yaml
 
 FOLDER = Path(__file__).resolve().parents[3] / "evaluations" / "stereotypes"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairagent.evaluate.utility import check, trial
+from fairagent.evaluate.kinds.utility import kind, trial
 
 from .library import SameWords
 
@@ -13,4 +13,4 @@ from .library import SameWords
 def same_words(monkeypatch: pytest.MonkeyPatch) -> None:
     """No model is loaded: `SameWords` stands for the encoder."""
     monkeypatch.setattr(trial, "open_similarity", lambda section: SameWords())
-    monkeypatch.setattr(check, "check_similarity", lambda section: None)
+    monkeypatch.setattr(kind, "check_similarity", lambda section: None)

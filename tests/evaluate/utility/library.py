@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from evaluate import words  # its import adds the kind `words`, a search engine without Java
-from fairagent.evaluate.check import check_experiment
-from fairagent.evaluate.run import Run
+from fairagent.evaluate.engine.check import check_experiment
+from fairagent.evaluate.engine.run import Run
 
 __all__ = ["PASSAGES", "SameWords", "means", "run", "write"]
 
@@ -38,6 +38,7 @@ topics: {path: queries.tsv, columns: [id, text], query: text}
 qrels: {path: qrels.txt, format: trec, relevant: 1}
 """
 EXPERIMENT = """\
+kind: utility
 name: small utility
 collection: collection.yaml
 seed: 5

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairagent.evaluate.utility.contexts import arranged, orders, starts, windows
+from fairagent.evaluate.kinds.utility.contexts import arranged, orders, starts, windows
 
 LISTS = st.lists(st.integers(), unique=True, max_size=8)
 

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from fairagent.errors import DataError, FairAgentError
-from fairagent.evaluate.check import check_experiment
-from fairagent.evaluate.cost import costs
-from fairagent.evaluate.estimate import estimate
-from fairagent.evaluate.journal import read_journal
-from fairagent.evaluate.run import Run, load_run
-from fairagent.evaluate.utility.summary import Line, summary, without_utility
+from fairagent.evaluate.engine.check import check_experiment
+from fairagent.evaluate.engine.journal import read_journal
+from fairagent.evaluate.engine.results import costs
+from fairagent.evaluate.engine.run import Run, load_run
+from fairagent.evaluate.engine.worst_case import estimate
+from fairagent.evaluate.kinds.utility.summary import RowSummary, summary, without_utility
 from fairagent.report.page import page
 from fairagent.testing import Answer, LoopbackServer, completion
 
@@ -30,14 +30,14 @@ def run(same_words: None, tmp_path: Path) -> Run:
     return library.run(library.write(tmp_path), tmp_path / "run")
 
 
-def lines(run: Run) -> dict[tuple[str, int], Line]:
-    return {(line.system, line.k): line for line in summary(run)}
+def lines(run: Run) -> dict[tuple[str, int], RowSummary]:
+    return {(line.system, line.k): line for line in summary(run, run.kind.utility)}
 
 
 def test_rows(run: Run) -> None:
     assert run.systems == ("Rel", "words", "words reversed", "run", "run reversed", "NRel")
     assert run.oracle_systems == ("Rel", "NRel")
-    assert [line.name for line in summary(run)][:3] == ["Rel k=1", "Rel k=2", "words k=1"]
+    assert [line.name for line in summary(run, run.kind.utility)][:3] == ["Rel k=1", "Rel k=2", "words k=1"]
 
 
 def test_by_hand(run: Run) -> None:
@@ -60,7 +60,7 @@ def test_by_hand(run: Run) -> None:
 
 
 def test_where_no_documents_are_worth_nothing_utility_is_not_defined(run: Run) -> None:
-    assert without_utility(run) == ("q4",)
+    assert without_utility(run, run.kind.utility) == ("q4",)
     assert {row.topics for row in run.comparisons if row.measure.startswith("U")} == {2}
     assert {row.topics for row in run.comparisons if row.measure.startswith("P")} == {3}
     assert "left out of U, since P_0 is 0: 1 topic: q4" in (run_folder(run) / "results.txt").read_text()
@@ -94,7 +94,7 @@ def test_tests_against_the_baseline_and_the_rank_order(run: Run) -> None:
     assert alike
     assert (alike.difference, alike.p) == (0, 1)
     # Two topics are too few for a correlation.
-    assert all(line.correlation is None for line in summary(run))
+    assert all(line.correlation is None for line in summary(run, run.kind.utility))
 
 
 def test_not_comparable_stands_wherever_a_number_is_printed(run: Run) -> None:
@@ -108,7 +108,7 @@ def test_not_comparable_stands_wherever_a_number_is_printed(run: Run) -> None:
                 assert row["measure"].startswith("nDCG") or "[not comparable]" in row["measure"]
     told = page(run)
     assert told.count("not comparable") > 10
-    assert "<b>not comparable</b> with those of papers" in told
+    assert "the numbers are not comparable with those of papers" in told
 
 
 def test_both_figures_are_on_the_page_of_such_a_run_alone(
@@ -122,7 +122,7 @@ def test_both_figures_are_on_the_page_of_such_a_run_alone(
     )
     run = library.run(library.write(tmp_path, experiment), tmp_path / "run")
     told = page(run)
-    section = told[told.index('<section id="utility">') :]
+    section = told[told.index('<section id="kind">') :]
     section = section[: section.index("</section>")]
     assert section.count("<figure>") == 2
     assert 'aria-label="U[not comparable] against k. Rel: k=0 0.000 0.000' in section
@@ -217,10 +217,18 @@ def test_grades_that_run_the_other_way(same_words: None, tmp_path: Path) -> None
     [
         ("ks: [0, 1, 2]", "ks: [0]", "expected numbers of documents, at least one of them above 0 and none below"),
         ("ks: [0, 1, 2]", "ks: [-1, 2]", "expected numbers of documents"),
-        ("seed: 5", "measures: [nDCG@5]", "measures: does not go with `utility`"),
-        ("seed: 5", "dimensions: [gender]", "dimensions: does not go with `utility`"),
+        (
+            "seed: 5",
+            "measures: [nDCG@5]",
+            "measures: no key of kind 'utility'; it is one of kind ranking",
+        ),
+        (
+            "seed: 5",
+            "dimensions: [gender]",
+            "dimensions: no key of kind 'utility'; it is one of kind fair-rag",
+        ),
         ("engine: words}", "engine: words, filter: fair}", "filter: cannot be set"),
-        ("engine: words}", "engine: words, debias: debias-rag}", "debias: cannot be set"),
+        ("engine: words}", "engine: words, debias: debias-rag}", "systems.words.debias cannot be set"),
         (
             "{profile: engine, engine: words}",
             "{profile: engine, engine: words, generate: {sentences: 2}}",
@@ -230,7 +238,7 @@ def test_grades_that_run_the_other_way(same_words: None, tmp_path: Path) -> None
         (
             "{profile: engine, engine: words}",
             "{profile: engine, engine: none}",
-            "'none' ranks nothing; it is there to answer `questions`",
+            "'none' ranks nothing; it is there for `agreement, accuracy, stereoset, crows-pairs`",
         ),
         ("baseline: Rel", "baseline: Real", "baseline: no system 'Real'"),
     ],
@@ -241,7 +249,9 @@ def test_refused(same_words: None, tmp_path: Path, old: str, new: str, message: 
 
 
 def test_an_oracle_belongs_to_utility_alone(same_words: None, tmp_path: Path) -> None:
-    experiment = "".join(line for line in library.EXPERIMENT.splitlines(True) if not line.startswith("utility"))
+    experiment = "".join(
+        line for line in library.EXPERIMENT.splitlines(True) if not line.startswith(("utility", "kind"))
+    )
     message = refused(library.write(tmp_path, experiment))
     assert "systems.Rel.engine: 'oracle' ranks nothing; it is there for `utility`" in message
 
@@ -324,8 +334,7 @@ def test_the_plan_survives_the_way_to_another_machine(same_words: None, tmp_path
     experiment = library.EXPERIMENT.replace("relevant: 2}", "relevant: 2, grades: {3: 2, -1: 0}}")
     plan = check_experiment(library.write(tmp_path, experiment), environ={}).plan
     assert type(plan).model_validate_json(plan.model_dump_json()) == plan
-    assert plan.utility
-    assert plan.utility.grades == {3: 2, -1: 0}
+    assert plan.experiment.utility.grades == {3: 2, -1: 0}
 
 
 def test_drawn_contexts_of_a_smaller_k_begin_those_of_a_larger_one(same_words: None, tmp_path: Path) -> None:

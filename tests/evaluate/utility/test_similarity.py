@@ -8,8 +8,8 @@ import pytest
 from tiny_models import save_bert
 
 from fairagent.errors import BackendUnavailable
-from fairagent.evaluate.utility.section import SimilaritySection, Utility
-from fairagent.evaluate.utility.similarity import BertScore, MiniLMTokens, check_similarity, open_similarity
+from fairagent.evaluate.kinds.utility.section import SimilaritySection, Utility
+from fairagent.evaluate.kinds.utility.similarity import BertScore, MiniLMTokens, check_similarity, open_similarity
 from fairagent.measures.bertscore import greedy_match
 
 TEXTS = ["the judge wrote a good book", "she was born", "", "the doctor knew the law of the city"]

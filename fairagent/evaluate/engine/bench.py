@@ -1,0 +1,90 @@
+"""Where systems run: an experiment's trial, opened once in each process that works on a plan."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, replace
+from time import perf_counter
+
+from fairagent.collection import Collection
+from fairagent.errors import DataError, FatalModelError, IndexMismatch, ModelError
+from fairagent.evaluate.engine.check import open_collection
+from fairagent.evaluate.engine.kind import Opened, Subject, Trial
+from fairagent.evaluate.engine.outcome import Outcome
+from fairagent.evaluate.engine.plan import Plan
+from fairagent.llm.ledger import ledger
+from fairagent.llm.models import Models
+from fairagent.memo import Memo
+from fairagent.retrieve.bm25 import close_all
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bench:
+    """Everything that a topic and a system's name become an outcome with; threads may share it."""
+
+    trial: Trial
+    opened: Opened
+
+    @classmethod
+    def open(
+        cls,
+        plan: Plan,
+        collection: Collection | None = None,
+        subject: Subject | None = None,
+        models: Models | None = None,
+    ) -> Bench:
+        """Open the engines and build the systems, which may train some of them."""
+        kind = plan.experiment
+        collection = collection or open_collection(kind)
+        subject = subject or kind.open(collection)
+        models = models or Models(plan.cache, plan.budget, plan.prices)
+        opened = Opened(plan, collection, subject, models, Memo())
+        return cls(kind.trial(opened), opened)
+
+    def outcome(self, system: str, id: str) -> Outcome:
+        """What one topic comes to under one system.
+
+        A topic fails where data or a model's replies are at fault; what would fail every topic (no key, no budget, no
+        index) is raised, and ends the run.
+        """
+        started = perf_counter()
+        with ledger() as spent:
+            try:
+                outcome = self.trial.outcome(system, id)
+            except (DataError, ModelError) as error:
+                if isinstance(error, FatalModelError | IndexMismatch):
+                    raise
+                query = self.opened.subject.topics[id].query
+                return Outcome.failure(id, query, system, str(error), perf_counter() - started, spent.usage)
+        return outcome if outcome.seconds else replace(outcome, seconds=perf_counter() - started)
+
+    def close(self) -> None:
+        """Release the engines' files and the models' connections."""
+        close_all(self.opened.memo)
+        self.opened.models.close()
+
+
+_opened: dict[str, Bench] = {}
+_opening = threading.Lock()
+
+
+def run_job(key: str, plan: str, system: str, topic: str) -> Outcome:
+    """The outcome of one topic under one system, wherever this is called: the first call in a process opens the bench.
+
+    `plan` is the plan as JSON, `key` names it and the state of its collection.
+    """
+    with _opening:
+        if key not in _opened:
+            _opened[key] = Bench.open(Plan.model_validate_json(plan))
+    return _opened[key].outcome(system, topic)
+
+
+def keep_open(key: str, bench: Bench) -> None:
+    """Let `run_job` in this process use `bench` for `key`."""
+    _opened[key] = bench
+
+
+def close(key: str) -> None:
+    """Forget the bench of `key` in this process and release its files."""
+    if bench := _opened.pop(key, None):
+        bench.close()

@@ -1,0 +1,157 @@
+"""Checking an experiment before anything runs: file, systems, collection and indexes, all in one report."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from fairagent.collection import Collection, load_collection
+from fairagent.collection.faults import listed
+from fairagent.collection.groups import JoinedGroups
+from fairagent.errors import SettingsError
+from fairagent.evaluate.engine.kind import Checking, ExperimentKind, Subject, Systems
+from fairagent.evaluate.engine.plan import Plan
+from fairagent.evaluate.engine.problems import Problems
+from fairagent.evaluate.engine.reading import read_experiment
+from fairagent.evaluate.engine.systems import check_systems, read_systems
+from fairagent.evaluate.engine.tables import measure_label
+from fairagent.llm.models import Models
+from fairagent.settings import Settings, load_settings
+from fairagent.types import Document
+
+Expected = dict[str, dict[str, dict[str, float]]]
+"""System -> dimension ("" for measures of relevance alone) -> measure -> value."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Checked:
+    """An experiment that can run, with what systems are tried on; `excluded` says why topics do not count."""
+
+    plan: Plan
+    collection: Collection
+    subject: Subject
+    excluded: Mapping[str, str]
+
+    @property
+    def queries(self) -> list[str]:
+        """What is searched for or asked, topic by topic."""
+        return [self.subject.topics[id].query for id in self.plan.topics]
+
+
+@dataclass(frozen=True, slots=True)
+class Nothing:
+    """The documents of experiments that search nothing."""
+
+    notes: tuple[str, ...] = ()
+
+    def __iter__(self) -> Iterator[Document]:
+        yield from ()
+
+    def count(self) -> int:
+        """None."""
+        return 0
+
+    def fingerprint(self) -> str:
+        """The same for all."""
+        return ""
+
+
+def open_collection(kind: ExperimentKind) -> Collection:
+    """The collection that an experiment names; where it needs none, an empty one. Raises what loading it raises."""
+    if not kind.collection:
+        return Collection("no collection", {}, {}, JoinedGroups([]), {}, (), Nothing())
+    return load_collection(Path(kind.collection))
+
+
+def check_experiment(
+    file: Path, limit: int | None = None, environ: Mapping[str, str] = os.environ, labeled: bool = True
+) -> Checked:
+    """The experiment in `file`, checked as a whole; `limit` takes the first so many of its topics that count.
+
+    Unless it is to be `labeled`, the utility labels that it needs may still be missing. What the file sets beats the
+    environment. One error, of the first problem's kind, lists every problem.
+    """
+    problems = Problems()
+    described = read_experiment(file, problems)
+    kind = described.beside(file.parent)
+    missing = not kind.collection and kind.needs_collection
+    collection = None if missing else problems.attempt("", open_collection, kind)
+    subject = problems.attempt("", kind.open, collection) if collection else None
+    common = _common(kind, problems, environ)
+    checking = Checking(problems, environ, labeled, collection, subject)
+    checking.dimensions = kind.fair_in(checking)
+    checking.systems = read_systems(kind, file.parent, checking)
+    searching = kind.searches and any(system.searches for system in checking.systems.values())
+    if missing or (searching and not kind.collection):
+        problems.add(SettingsError, "collection: is missing: name the collection's settings file")
+    kind.check(checking)
+    chosen = kind.choose(checking)
+    if collection is not None:
+        # Without a cache: to check makes no folder.
+        models = Models("", common.budget, common.prices, environ)
+        checking.systems = check_systems(kind, checking, chosen, models)
+        chosen = kind.keep(chosen, checking, models)
+        models.close()
+    rows = kind.rows(checking.systems)
+    dimensions = kind.judged_in(checking)
+    measures = tuple(measured.name for measured in kind.measured(dimensions))
+    baseline = kind.baseline or next(iter(rows), "")
+    _check_names(kind, rows, checking.systems, baseline, problems)
+    expected = _expected(kind, dimensions, (*measures, *kind.measured_together), problems)
+    problems.check(file)
+    assert collection is not None
+    assert subject is not None
+    plan = Plan(
+        experiment=kind,
+        topics=chosen.topics[:limit],
+        dimensions=dimensions,
+        measures=measures,
+        n=kind.length(rows),
+        systems={baseline: rows[baseline], **rows},
+        prices=common.prices,
+        budget=common.budget,
+        cache=common.cache and str(Path(common.cache).absolute()),
+        expected=expected,
+    )
+    return Checked(plan, collection, subject, chosen.excluded)
+
+
+def _common(kind: ExperimentKind, problems: Problems, environ: Mapping[str, str]) -> Settings:
+    """Settings of which budget, prices and cache hold for all systems together."""
+    # Also what is set to nothing: `cache: ''` keeps no replies.
+    own = {key: getattr(kind, key) for key in kind.model_fields_set & {"budget", "prices", "cache"}}
+    return problems.attempt("", load_settings, None, own, environ) or Settings()
+
+
+def _check_names(kind: ExperimentKind, rows: Systems, systems: Systems, baseline: str, problems: Problems) -> None:
+    """That the names with which one part of the file refers to another are there."""
+    # A system that could not be read has been reported; that a row of its name is missing would say it again.
+    names = {**kind.systems, **rows} if len(systems) < len(kind.systems) else rows
+    if names and baseline not in names:
+        problems.add(SettingsError, f"baseline: no system {baseline!r}; there are: {listed(names)}")
+    for name in kind.expected:
+        if name not in names:
+            problems.add(SettingsError, f"expected: no system {name!r}; there are: {listed(names)}")
+    models = {*kind.other_models, *(system.settings.model.name for system in rows.values())}
+    for name in sorted(set(kind.prices) - models):
+        problems.add(SettingsError, f"prices: no system uses the model {name!r}")
+
+
+def _expected(kind: ExperimentKind, dimensions: Sequence[str], measures: Sequence[str], problems: Problems) -> Expected:
+    """The expected numbers by system, dimension ("" for relevance alone) and the measures' full definitions."""
+    names = {name: measure for measure in measures for name in (measure_label(measure), measure)}
+    expected: Expected = {}
+    for system, values in kind.expected.items():
+        of_relevance = {name: value for name, value in values.items() if isinstance(value, float)}
+        of_groups = {name: value for name, value in values.items() if isinstance(value, dict)}
+        for dimension, of_measure in {"": of_relevance, **of_groups}.items():
+            if dimension and dimension not in dimensions:
+                problems.add(SettingsError, f"expected.{system}: no dimension {dimension!r} is judged")
+            for name, value in of_measure.items():
+                if name not in names:
+                    problems.add(SettingsError, f"expected.{system}: no measure {name!r}; there are: {listed(names)}")
+                else:
+                    expected.setdefault(system, {}).setdefault(dimension, {})[names[name]] = value
+    return expected

@@ -1,0 +1,158 @@
+"""Running an experiment: what is missing is done, what is done is kept, and the tables are written from the journal."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from fairagent.errors import FairAgentError, UsageError
+from fairagent.evaluate.engine.bench import Bench, close, keep_open, run_job
+from fairagent.evaluate.engine.check import Checked
+from fairagent.evaluate.engine.crew import Crew
+from fairagent.evaluate.engine.fingerprint import changes, fingerprint, provenance, without_passwords
+from fairagent.evaluate.engine.journal import Journal, read_journal
+from fairagent.evaluate.engine.outcome import Outcome
+from fairagent.evaluate.engine.results import made_files, write_results
+from fairagent.evaluate.engine.run import FORMAT, HEAD, JOURNAL, Run, answers, failures, load_run, read_head
+from fairagent.evaluate.engine.systems import prepared
+from fairagent.files import LOCK, locked, write_whole
+from fairagent.llm.models import Models
+from fairagent.settings import BudgetSettings
+from fairagent.settings.parts import Progress
+
+ATTEMPTS = 3
+"""How often a topic that fails is tried under one system, over all repetitions of the command."""
+
+
+NOT_KEPT: Any = {"cache": True, "budget": True, "experiment": {"cache", "budget"}}
+"""What a run's plan does not tell: it may be another each time."""
+
+
+def build_indexes(checked: Checked, progress: Progress = lambda what, done: None) -> None:
+    """Build the indexes and embeddings that the systems need and that are not there."""
+    if not checked.plan.experiment.searches:
+        return
+    for part, site in prepared(checked.plan.systems, checked.collection):
+        part.prepare(site, progress)
+
+
+def run_experiment(
+    checked: Checked,
+    folder: Path,
+    crew: Crew,
+    new: bool = False,
+    progress: Callable[[int, int], None] = lambda done, all: None,
+    environ: Mapping[str, str] = os.environ,
+    models: Models | None = None,
+) -> Run:
+    """Run what `folder` does not hold yet, and write its results; the indexes must be there (`build_indexes`).
+
+    To be repeated after whatever has ended it: the result is the same. `new` starts over. `progress` is told how many
+    of all jobs are done. `models` is the door that systems of this process call theirs through (unless told otherwise,
+    one with the plan's budget, prices and cache); who gives it closes it.
+
+    Raises UsageError where `folder` holds something else or a run of something else, or a cluster is to keep a budget;
+    BackendUnavailable where another process works in it; and what ends a run (no key, no budget, Ctrl-C): then the
+    results so far are there, marked as partial.
+    """
+    if not crew.here and checked.plan.budget != BudgetSettings():
+        raise UsageError("a budget does not go with --dask: each of its processes would spend the whole of it")
+    if folder.exists() and not (folder / HEAD).is_file() and {path.name for path in folder.iterdir()} - {LOCK}:
+        raise UsageError(f"{folder} is there and holds no run; name a new or an empty folder with --run")
+    with locked(folder):
+        made_from = fingerprint(checked, environ)
+        _take_up(checked, folder, made_from, new, environ)
+        try:
+            _run_rest(checked, folder, crew, made_from, progress, models)
+        except BaseException:
+            with suppress(FairAgentError):
+                _conclude(folder)
+            raise
+        return _conclude(folder)
+
+
+def _conclude(folder: Path) -> Run:
+    """The run so far, its tables written, and in its run.json what the models' servers could not do."""
+    head = read_head(folder)
+    latest = answers(read_journal(folder / JOURNAL)).values()
+    for system, model in head["provenance"]["models"].items():
+        model["notes"] = sorted({note for outcome in latest if outcome.system == system for note in outcome.notes})
+    _write_head(folder, head)
+    run = load_run(folder)
+    write_results(run, folder)
+    return run
+
+
+def _take_up(
+    checked: Checked, folder: Path, made_from: dict[str, object], new: bool, environ: Mapping[str, str]
+) -> None:
+    """Begin a run in `folder`, or go on with the one that is there; UsageError where that is another."""
+    plan = checked.plan
+    if new:
+        for path in made_files(folder):
+            path.unlink()
+    elif (folder / HEAD).is_file():
+        before = read_head(folder)["fingerprint"]
+        if changed := changes(before, made_from):
+            lines = [f"the run in {folder} was made from something else; going on would mix the outcomes of both:"]
+            lines += [f"  {change}" for change in changed]
+            lines += ["put that back, start over with --new, or name another folder with --run"]
+            raise UsageError("\n".join(lines))
+        # Systems that the file no longer names may come back, and must then be what they were.
+        made_from = {**made_from, "systems": {**before["systems"], **made_from["systems"]}}  # type: ignore[dict-item]
+    head = {
+        "format": FORMAT,
+        "plan": without_passwords(plan.model_dump(mode="json", exclude=NOT_KEPT)),
+        "excluded": dict(checked.excluded),
+        "fingerprint": made_from,
+        "provenance": provenance(checked, environ),
+    }
+    _write_head(folder, head)
+
+
+def _write_head(folder: Path, head: Mapping[str, object]) -> None:
+    write_whole(folder / HEAD, json.dumps(head, indent=1, allow_nan=False) + "\n")
+
+
+def _run_rest(
+    checked: Checked,
+    folder: Path,
+    crew: Crew,
+    made_from: object,
+    progress: Callable[[int, int], None],
+    models: Models | None,
+) -> None:
+    plan = checked.plan
+    kept = read_journal(folder / JOURNAL)
+    latest, failed = answers(kept), failures(kept)
+    everything = [(system, topic) for topic in plan.topics for system in plan.systems]
+    rest = [
+        (system, topic)
+        for system, topic in everything
+        if (topic, system) not in latest
+        or (latest[topic, system].failed is not None and failed[topic, system] < ATTEMPTS)
+    ]
+    done = len(everything) - len(rest)
+    progress(done, len(everything))
+    if not rest:
+        return
+    text = plan.model_dump_json()
+    key = json.dumps([str(folder.absolute()), text, made_from])
+    if crew.here:
+        keep_open(key, Bench.open(plan, checked.collection, checked.subject, models))
+    try:
+        with Journal(folder / JOURNAL) as journal:
+
+            def keep(outcome: Outcome) -> None:
+                nonlocal done
+                journal.add(outcome)
+                done += 1
+                progress(done, len(everything))
+
+            crew.for_each(((run_job, (key, text, system, topic)) for system, topic in rest), keep)
+    finally:
+        close(key)

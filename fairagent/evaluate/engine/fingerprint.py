@@ -1,0 +1,193 @@
+"""What the outcomes of a run depend on, and what has changed since a run was begun."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import re
+from collections.abc import Iterator, Mapping
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from fairagent.collection.config import CollectionFile
+from fairagent.collection.trec_fair.files import find_track_files
+from fairagent.evaluate.engine.check import Checked
+from fairagent.evaluate.engine.kind import Record
+from fairagent.evaluate.engine.plan import Plan, SystemPlan
+from fairagent.settings import ModelSettings, Part, read_yaml, validate
+from fairagent.settings.parts import SLOTS
+
+DECIDING = ("fairagent", "pyserini")
+"""Packages of another version make another run."""
+NOTED = ("numpy", "scipy", "openai", "sentence-transformers", "torch")
+"""Packages whose version is written down, no more."""
+
+
+def fingerprint(checked: Checked, environ: Mapping[str, str] = os.environ) -> Record:
+    """Everything that an outcome depends on, as plain values in which the change of a single one can be named.
+
+    Which topics and systems there are is no part of it: an outcome is that of one topic under one system.
+    """
+    plan, kind = checked.plan, checked.plan.experiment
+    return {
+        "kind": kind.kind,
+        "seed": kind.seed,
+        **kind.fingerprint(plan, checked.subject, environ),
+        "measures": list(plan.measures),
+        "dimensions": list(plan.dimensions),
+        "collection": {
+            "documents": checked.collection.fingerprint(),
+            **(_judgments(Path(kind.collection)) if kind.collection else {}),
+        },
+        "packages": {name: _version(name) for name in DECIDING},
+        "systems": {name: _system(system, plan, environ) for name, system in plan.systems.items()},
+    }
+
+
+def provenance(checked: Checked, environ: Mapping[str, str] = os.environ) -> Record:
+    """Where a run comes from, for people: versions, machine, collection and its notes, and the models by system."""
+    plan, kind, collection = checked.plan, checked.plan.experiment, checked.collection
+    return {
+        "kind": kind.kind,
+        **kind.provenance(),
+        "collection": {
+            "file": kind.collection,
+            "name": kind.subject_name(collection),
+            "notes": list(collection.notes),
+        },
+        "seed": kind.seed,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "packages": {name: _version(name) for name in (*DECIDING, *NOTED)},
+        "models": {
+            name: {"name": system.settings.model.name, "server": _server(system.settings.model, environ), "notes": []}
+            for name, system in plan.systems.items()
+            if system.asks
+        },
+    }
+
+
+def changes(before: Record, now: Record) -> list[str]:
+    """What is different, value by value, but for systems that only one of both has.
+
+    >>> changes({"seed": 1, "systems": {"A": {"n": 5}}}, {"seed": 2, "systems": {"A": {"n": 6}, "B": {}}})
+    ['seed: was 1, is 2', 'systems.A.n: was 5, is 6']
+    """
+    both = before["systems"].keys() & now["systems"].keys()
+    old, new = (
+        dict(_leaves({**side, "systems": {name: side["systems"][name] for name in both}})) for side in (before, now)
+    )
+    return [
+        f"{place}: was {old.get(place, 'not there')}, is {new.get(place, 'not there')}"
+        for place in sorted(old.keys() | new.keys())
+        if old.get(place) != new.get(place)
+    ]
+
+
+def of_model(model: ModelSettings, environ: Mapping[str, str] = os.environ) -> Record:
+    """What the replies of a model depend on: its settings and its server."""
+    settings: Record = without_passwords(model.model_dump(mode="json", exclude=NOT_DECIDING["model"]))
+    return settings | {"server": _server(model, environ)}
+
+
+def without_passwords(value: Any) -> Any:
+    """`value` with the user part of every address in it replaced."""
+    if isinstance(value, dict):
+        return {key: without_passwords(part) for key, part in value.items()}
+    return re.sub(r"//[^/@\s]*@", "//***@", value) if isinstance(value, str) else value
+
+
+NOT_DECIDING: Any = {
+    **dict.fromkeys(("collection", "index", "cache", "budget", "prices", "prompts"), True),
+    "model": {"timeout", "deadline", "attempts", "log_prompts"},
+}
+"""Settings that no outcome depends on, those that are no system's own, and those whose files are hashed instead."""
+
+
+def _system(system: SystemPlan, plan: Plan, environ: Mapping[str, str]) -> Record:
+    settings = without_passwords(system.settings.model_dump(mode="json", exclude=NOT_DECIDING))
+    record: Record = {"settings": settings}
+    for slot in SLOTS:
+        part = getattr(system.settings, slot)
+        # Of a part's files the content decides, and not the place.
+        for field, path in part.files.items() if isinstance(part, Part) else ():
+            settings[slot].pop(field, None)
+            record.setdefault("files", {})[f"{slot}.{field}"] = file_hash(path)
+    if system.row:
+        record["row"] = system.row
+    if system.asks:
+        from fairagent.prompts import Prompts
+
+        prompts = Prompts(system.settings.prompts)
+        record["prompts"] = {f"{id}.j2": prompts[id].sha256 for id in system.asks}
+        record["server"] = _server(system.settings.model, environ)
+        record["price"] = price_of(system.settings.model, plan)
+    return record
+
+
+def price_of(model: ModelSettings, plan: Plan) -> Record | None:
+    """The price of a model, if there is one."""
+    price = plan.prices.get(model.name)
+    return price.model_dump() if price else None
+
+
+def _server(model: ModelSettings, environ: Mapping[str, str]) -> str:
+    from fairagent.llm.endpoint import Endpoint
+
+    return Endpoint.find(model.base_url, environ).host
+
+
+def _judgments(path: Path) -> Record:
+    """Hashes of what is judged by: the collection's settings, and each of its files but for the documents."""
+    settings = validate(CollectionFile, read_yaml(path), str(path))
+    root = path.parent / settings.root if settings.root else path.parent
+    described = json.dumps(settings.model_dump(mode="json", exclude={"root", "documents"}), sort_keys=True)
+    return {
+        "settings": hashlib.sha256(described.encode()).hexdigest(),
+        **{name: file_hash(file) for name, file in _judged_by(settings, root).items()},
+    }
+
+
+def _judged_by(settings: CollectionFile, root: Path) -> dict[str, Path]:
+    """The files of a collection but for the documents, by the names that a user knows them under."""
+    if settings.track:
+        if settings.track.folder is None:
+            return {}
+        files = find_track_files(root / settings.track.folder, settings.track.year, settings.track.split, corpus=False)
+        keywords = root / settings.track.keywords if settings.track.keywords else files.keywords
+        return {file.name: file for file in (files.topics, files.metadata, keywords) if file}
+    names = [block.path for block in (settings.topics, settings.qrels, *settings.groups) if block]
+    if isinstance(settings.population, str):
+        names.append(settings.population)
+    return {name: root / name for name in names}
+
+
+def file_hash(path: Path) -> str:
+    """SHA-256 (hex) of a file, or of all files of a folder in the order of their names."""
+    files = sorted(path.rglob("*")) if path.is_dir() else [path]
+    digest = hashlib.sha256()
+    for file in files:
+        if file.is_file():
+            with file.open("rb") as content:
+                digest.update(hashlib.file_digest(content, "sha256").digest())
+    return digest.hexdigest()
+
+
+def _leaves(value: Any, place: str = "") -> Iterator[tuple[str, str]]:
+    if isinstance(value, dict) and value:
+        for key, part in value.items():
+            yield from _leaves(part, f"{place}.{key}" if place else str(key))
+    else:
+        text = json.dumps(value, ensure_ascii=False)
+        # Of two hashes it is enough to see that they differ.
+        yield place, f"{text[1:13]}..." if re.fullmatch(r'"[0-9a-f]{64}"', text) else text
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None

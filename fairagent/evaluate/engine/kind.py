@@ -1,0 +1,324 @@
+"""What a kind of experiment is: the keys of its file, and what is done with them from the checks to the page.
+
+A kind is one class, a subclass of `ExperimentKind`. An experiment file names it (`kind: utility`), and its fields are
+the keys that such a file may have. Kinds of other packages come through the entry points `fairagent.kinds`.
+"""
+
+from __future__ import annotations
+
+import difflib
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Protocol, Self
+
+from pydantic import BeforeValidator, Field
+
+from fairagent.collection import Collection
+from fairagent.errors import SettingsError
+from fairagent.evaluate.engine.outcome import Outcome
+from fairagent.evaluate.engine.problems import Problems
+from fairagent.evaluate.engine.split import half
+from fairagent.llm.models import Models
+from fairagent.memo import Memo
+from fairagent.prompts.calls import Calls
+from fairagent.settings import BudgetSettings, Price, Section, Settings
+from fairagent.types import Topic
+
+if TYPE_CHECKING:
+    from fairagent.evaluate.engine.page import PageSection
+    from fairagent.evaluate.engine.plan import Plan, SystemPlan
+    from fairagent.evaluate.engine.run import Run
+    from fairagent.evaluate.engine.tables import Table
+
+Record = dict[str, Any]
+"""Plain values for JSON."""
+Systems = Mapping[str, "SystemPlan"]
+
+
+def _topics(value: Any) -> Any:
+    """`value` with ids as texts; one message for a wrong form."""
+    if value in ("all", "tune", "test") or (isinstance(value, int) and not isinstance(value, bool) and value >= 1):
+        return value
+    if isinstance(value, list | tuple) and value and all(isinstance(id, str | int) for id in value):
+        return tuple(str(id) for id in value)
+    raise ValueError(
+        "expected `all`, `tune` or `test`, the number of topics to take from the beginning, or a list of ids"
+    )
+
+
+def _empty_for_none(value: Any) -> Any:
+    return {} if value is None else value
+
+
+def _text(value: Any) -> Any:
+    """A number that YAML has read where a name is meant."""
+    return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
+Name = Annotated[str, BeforeValidator(_text), Field(max_length=60, pattern=r"^[^\s](?:[^\n\r\t]*[^\s])?$")]
+Overrides = Annotated[dict[str, Any], BeforeValidator(_empty_for_none)]
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A measure of a kind: its name in tables, what it is in words, and whether a lower value is the better one."""
+
+    name: str
+    definition: str = ""
+    lower_is_better: bool = False
+
+
+class Subject(Protocol):
+    """What systems are tried on; for most kinds the collection itself."""
+
+    @property
+    def topics(self) -> Mapping[str, Topic]:
+        """The topics by their ids: what is searched for or asked."""
+        ...
+
+
+class Trial(Protocol):
+    """What systems are put to: it makes the outcome of one topic under one system. Threads share it."""
+
+    def outcome(self, system: str, id: str) -> Outcome:
+        """The outcome; DataError and ModelError where the topic fails."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The `topics` that count, and why others of the file do not.
+
+    `judged` says by which topic, if any, a dimension can be tried out: dimension -> topic.
+    """
+
+    topics: tuple[str, ...] = ()
+    excluded: Mapping[str, str] = field(default_factory=dict)
+    judged: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Checking:
+    """An experiment while it is checked: what is known so far, and what was found wrong.
+
+    `collection` and `subject` are None where they cannot be opened, which is a problem then. `labeled` asks for
+    everything that a command other than `evaluate` makes beforehand (LaMP's utility labels).
+    """
+
+    problems: Problems
+    environ: Mapping[str, str]
+    labeled: bool
+    collection: Collection | None
+    subject: Subject | None
+    dimensions: tuple[str, ...] = ()
+    systems: Systems = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """What a trial is opened from; `memo` holds what systems share."""
+
+    plan: Plan
+    collection: Collection
+    subject: Subject
+    models: Models
+    memo: Memo
+
+
+class ExperimentKind(Section, ABC):
+    """One kind of experiment as its file describes it; the fields here are the keys that every kind has.
+
+    The methods are called in their order here. Those of the checks add to `checking.problems` and go on.
+    """
+
+    kind: str
+    """Which kind of experiment it is; ranking where the file does not say."""
+    name: Name
+    """What the run and its folder are called."""
+    about: str = ""
+    """What it should show; printed over the tables."""
+    collection: str = ""
+    """The collection's settings file, relative to this file."""
+    topics: Annotated[str | int | tuple[str, ...], BeforeValidator(_topics)] = "all"
+    """`all`, the first so many, a list of ids, or a half of them, `tune` or `test`, by a hash of their ids."""
+    baseline: str = ""
+    """The system that the others are tested against; empty: the first."""
+    seed: int = Field(0, ge=0)
+    """Everything random derives from it: by topic in the systems, by measure in the statistics."""
+    settings: Overrides = Field(default={})
+    """Settings that all systems share."""
+    systems: dict[Name, Overrides] = Field(min_length=1)
+    """Name -> settings that beat the shared ones; with a `profile`, laid over that."""
+    prices: dict[str, Price] = Field(default={})
+    """Name of a language model -> its price."""
+    budget: BudgetSettings = BudgetSettings()
+    """What all calls of all systems together may take each time that the experiment is run."""
+    cache: str = ""
+    """The folder in which models' replies are kept; empty: that of the settings."""
+    expected: dict[Name, dict[str, float | dict[str, float]]] = Field(default={})
+    """Numbers to compare with: system -> measure -> value, or system -> dimension -> measure -> value."""
+
+    engines: ClassVar[tuple[str, ...]] = ()
+    """Engines that make sense in this kind alone."""
+    searches: ClassVar[bool] = True
+    """Whether systems search the collection, so that it is needed, and their indexes are."""
+    debiases: ClassVar[bool] = False
+    """Whether systems may choose by DebiasRAG what is answered from."""
+    classes: ClassVar[bool] = False
+    """Whether dimensions are classes of the topics (bias types, domains): a topic has one, "" is all together."""
+    overall: ClassVar[str] = "relevance"
+    """What tables call the dimension ""."""
+
+    @property
+    @abstractmethod
+    def n(self) -> int:
+        """How long the rankings of systems are, unless `adapt` says otherwise."""
+
+    @property
+    def needs_collection(self) -> bool:
+        """Whether there has to be a collection even if no system searches."""
+        return self.searches
+
+    # --- reading and checking ------------------------------------------------------------------------------------
+
+    def beside(self, folder: Path) -> Self:
+        """With paths that are relative to `folder`, the file's, as paths from anywhere."""
+        return self.model_copy(update={"collection": self.collection and str((folder / self.collection).absolute())})
+
+    def open(self, collection: Collection) -> Subject:
+        """What systems are tried on; DataError with every fault of its files."""
+        return collection
+
+    def subject_name(self, collection: Collection) -> str:
+        """What tables call that."""
+        return collection.name
+
+    def fair_in(self, checking: Checking) -> tuple[str, ...]:
+        """The dimensions that systems are fair in unless their settings say otherwise."""
+        return checking.collection.groups.dimensions if checking.collection else ()
+
+    def adapt(self, settings: Settings) -> Mapping[str, Any]:
+        """Settings of a system that this kind decides, and their values."""
+        return {}
+
+    def templates(self, system: SystemPlan) -> tuple[str, ...]:
+        """The ids of the prompt templates that a system asks with, besides those of its search."""
+        return ()
+
+    def check(self, checking: Checking) -> None:
+        """Add what is wrong with this kind's keys and with the systems."""
+
+    def choose(self, checking: Checking) -> Chosen:
+        """The topics that count; what keeps them from counting is no problem, unless none does."""
+        if checking.subject is None:
+            return Chosen()
+        return Chosen(tuple(choose_topics(self, list(checking.subject.topics), checking)))
+
+    def keep(self, chosen: Chosen, checking: Checking, models: Models) -> Chosen:
+        """`chosen`, once the systems are known to be right and models can be opened."""
+        return chosen
+
+    def rows(self, systems: Systems) -> Systems:
+        """What stands in the tables: the systems, or several rows for each."""
+        return systems
+
+    def length(self, rows: Systems) -> int:
+        """How many documents outcomes are about, at most."""
+        return self.n
+
+    def judged_in(self, checking: Checking) -> tuple[str, ...]:
+        """The dimensions that outcomes have values in, besides ""."""
+        return checking.dimensions
+
+    @abstractmethod
+    def measured(self, dimensions: Sequence[str]) -> tuple[Measured, ...]:
+        """What the rows are measured by, topic by topic."""
+
+    @property
+    def measured_together(self) -> tuple[str, ...]:
+        """Measures that all topics have together, and no single one."""
+        return ()
+
+    @property
+    def other_models(self) -> tuple[str, ...]:
+        """The names of models that are asked besides those of the systems."""
+        return ()
+
+    def fingerprint(self, plan: Plan, subject: Subject, environ: Mapping[str, str]) -> Record:
+        """What outcomes depend on, besides what all kinds have in common."""
+        return {}
+
+    def provenance(self) -> Record:
+        """Where the run comes from, for people, besides what all kinds have in common."""
+        return {}
+
+    def calls_before(self, plan: Plan, subject: Subject) -> Iterator[tuple[str, Calls]]:
+        """What has to be asked before the experiment can run: what for, and at most how many calls."""
+        yield from ()
+
+    def worst_case(self, row: str, plan: Plan, subject: Subject) -> Iterator[Calls]:
+        """The most calls of a language model that a row makes besides those of its search."""
+        yield from ()
+
+    # --- running -------------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def trial(self, opened: Opened) -> Trial:
+        """What makes the outcomes."""
+
+    # --- what came out -------------------------------------------------------------------------------------------
+
+    def completed(
+        self, outcomes: Mapping[tuple[str, str], Outcome], topics: Sequence[str], plan: Plan
+    ) -> Mapping[tuple[str, str], Outcome]:
+        """The outcomes, (topic, system) -> outcome, with values that take those of other rows.
+
+        `topics` are those that every row has finished.
+        """
+        return outcomes
+
+    def scope(self, n: int) -> str:
+        """What outcomes are about, in a few words."""
+        return f"rankings of {n}"
+
+    def remarks(self, run: Run) -> Sequence[str]:
+        """What is to be known of its tables."""
+        return ()
+
+    def tables(self, run: Run) -> Sequence[Table]:
+        """Tables of its own: for the text, LaTeX and the page."""
+        return ()
+
+    def files(self, run: Run) -> Mapping[str, Table]:
+        """Name of a CSV file -> the table in it."""
+        return {}
+
+    def records(self, run: Run) -> Record:
+        """What `--json` prints besides the comparisons."""
+        return {}
+
+    def page(self, run: Run) -> PageSection | None:
+        """Its section of the page; None where there is nothing to show."""
+        return None
+
+
+def choose_topics(
+    kind: ExperimentKind, there: Sequence[str], checking: Checking, what: str = "the collection has no topic"
+) -> list[str]:
+    """Those of the topics that are `there` which the file chooses, in their order."""
+    name = checking.collection.name if checking.collection and kind.collection else ""
+    topics = kind.topics
+    if topics in ("tune", "test"):
+        return [id for id in there if half(name, id) == topics]
+    if isinstance(topics, int):
+        return list(there[:topics])
+    if not isinstance(topics, tuple):
+        return list(there)
+    for id in topics:
+        if id not in there:
+            near = difflib.get_close_matches(id, there, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"there are {len(there)}"
+            checking.problems.add(SettingsError, f"topics: {what} {id!r}; {hint}")
+    return [id for id in there if id in topics]

@@ -1,0 +1,241 @@
+"""What one topic came to under one system: plain values that survive JSON, one line of the journal each."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, TypeAdapter
+
+from fairagent.types import Debiased, Exposure, Filtered, SearchResult, Step, Topic, Usage
+
+NOTHING = Usage()
+
+
+@dataclass(frozen=True, slots=True)
+class GroupShares:
+    """The exposure of one dimension's known groups in a ranking beside their target; `unknown` is outside of `shares`.
+
+    `shares` are all zero where nothing in the ranking has a label.
+    """
+
+    dimension: str
+    labels: tuple[str, ...]
+    shares: tuple[float, ...]
+    target: tuple[float, ...]
+    unknown: float
+
+    @classmethod
+    def of(cls, exposure: Exposure) -> GroupShares:
+        """An exposure as plain values."""
+        shares, target = tuple(exposure.shares.tolist()), tuple(exposure.target.tolist())
+        return cls(exposure.dimension, exposure.labels, shares, target, exposure.unknown)
+
+
+def _gap(value: Any) -> Any:
+    return math.inf if value is None else value
+
+
+@dataclass(frozen=True, slots=True)
+class StepRecord:
+    """One retrieval of the loop (`fairagent.types.Step`): `terms` are the added keywords with their weights.
+
+    `query` is the user's query with all keywords in one line; `gap` is in nats, infinite where a dimension shows no
+    labeled document (null in JSON); `exposures` stand beside the target that the loop went by.
+    """
+
+    source: str
+    query: str
+    terms: tuple[tuple[str, float], ...]
+    dropped: tuple[str, ...]
+    aim: str | None
+    gap: Annotated[float, BeforeValidator(_gap)]
+    accepted: bool
+    exposures: tuple[GroupShares, ...]
+    refused: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, step: Step) -> StepRecord:
+        """A step of the loop as plain values."""
+        return cls(
+            source=step.source,
+            query=str(step.query),
+            terms=tuple((term.text, term.weight) for term in step.added),
+            dropped=step.dropped,
+            refused=step.refused,
+            aim=str(step.aim) if step.aim else None,
+            gap=step.gap,
+            accepted=step.accepted,
+            exposures=tuple(map(GroupShares.of, step.exposures)),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class HitRecord:
+    """One document of the final ranking; its rank is its place, from 1. `groups`: dimension -> label -> share."""
+
+    id: str
+    title: str
+    score: float
+    relevant: bool
+    groups: Mapping[str, Mapping[str, float]]
+
+    @classmethod
+    def unjudged(cls, found: SearchResult | None) -> tuple[HitRecord, ...]:
+        """The documents that were retrieved, where nobody has judged what is relevant."""
+        hits = found.hits if found else ()
+        return tuple(cls(hit.id, hit.title, hit.score, False, hit.groups) for hit in hits)
+
+
+@dataclass(frozen=True, slots=True)
+class DebiasRecord:
+    """What DebiasRAG did for one answer: how many counterfactual contexts were made, survived and won a place.
+
+    `moved` is by how much the weight of relevance changed, to 6 places.
+    """
+
+    made: int
+    survived: int
+    placed: int
+    moved: float
+
+    @classmethod
+    def of(cls, debiased: Debiased | None) -> DebiasRecord | None:
+        """That of a context; None where nothing was debiased."""
+        if debiased is None:
+            return None
+        moved = round(debiased.theta_after[0] - debiased.theta_before[0], 6)
+        return cls(len(debiased.made), len(debiased.survived), len(debiased.placed), moved)
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerRecord:
+    """An answer, who graded it, and the ids of the documents that the filter kept from it.
+
+    `graded_by` is "rule" or "model", or "preference" where the answer is the sentence that a model chose. `debiased` is
+    there where its context was.
+    """
+
+    text: str
+    graded_by: str
+    removed: tuple[str, ...] = ()
+    debiased: DebiasRecord | None = None
+
+    @classmethod
+    def of(cls, text: str, graded_by: str, filtered: Filtered | None, debiased: Debiased | None) -> AnswerRecord:
+        """An answer from a context that was filtered or debiased."""
+        verdicts = filtered.verdicts if filtered else ()
+        removed = tuple(verdict.id for verdict in verdicts if not verdict.kept)
+        return cls(text, graded_by, removed, DebiasRecord.of(debiased))
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One topic under one system.
+
+    `values`: dimension -> measure -> value, "" being the dimension of measures of relevance alone; a dimension that
+    the topic does not count for is absent. `exposures` are those of the final ranking, in the dimensions that the topic
+    counts for, beside the target that all systems are judged by. `failed` is the message of what went wrong; the other
+    fields but the cost are empty then. Calls, tokens and `cost` (US dollars, None where a price is not known) are what
+    the model's replies took, whether they were paid for now or came from a cache; `notes` say what had to be done to
+    get them. `seconds` is kept out of every file that must not change from one run to the next. `answer` is there where
+    questions are answered: `hits` are the documents that were retrieved then, and there are no `exposures`. `record`
+    has what a kind of experiment keeps besides, as plain values.
+    """
+
+    topic: str
+    query: str
+    system: str
+    values: Mapping[str, Mapping[str, float]]
+    hits: tuple[HitRecord, ...]
+    exposures: tuple[GroupShares, ...]
+    steps: tuple[StepRecord, ...]
+    stopped: str
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    cost: float | None
+    oracle: bool
+    seconds: float
+    failed: str | None
+    notes: tuple[str, ...] = ()
+    answer: AnswerRecord | None = None
+    record: Mapping[str, Any] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        topic: Topic,
+        system: str,
+        values: Mapping[str, Mapping[str, float]],
+        usage: Usage,
+        *,
+        search: SearchResult | None = None,
+        hits: tuple[HitRecord, ...] | None = None,
+        exposures: Iterable[Exposure] = (),
+        oracle: bool = False,
+        answer: AnswerRecord | None = None,
+        record: Mapping[str, Any] | None = None,
+        seconds: float = 0.0,
+    ) -> Outcome:
+        """The outcome of a topic, which took `usage`; `search` tells the steps. Without `seconds` the bench counts."""
+        trace = search.trace if search else None
+        return cls(
+            topic=topic.id,
+            query=search.query.text if search else topic.query,
+            system=system,
+            values=values,
+            hits=HitRecord.unjudged(search) if hits is None else hits,
+            exposures=tuple(map(GroupShares.of, exposures)),
+            steps=tuple(map(StepRecord.of, trace.steps)) if trace else (),
+            stopped=trace.stopped if trace else "",
+            **took(usage),
+            oracle=oracle,
+            seconds=seconds,
+            failed=None,
+            answer=answer,
+            record=record,
+        )
+
+    @classmethod
+    def failure(
+        cls, topic: str, query: str, system: str, message: str, seconds: float, usage: Usage = NOTHING
+    ) -> Outcome:
+        """The outcome of a topic that `system` could not answer; `usage` is what it took all the same."""
+        return cls(
+            topic, query, system, {}, (), (), (), "", **took(usage), oracle=False, seconds=seconds, failed=message
+        )
+
+
+def took(usage: Usage) -> dict[str, Any]:
+    """The fields of an outcome that say what a model's replies took, whoever has paid for them.
+
+    Dollars are rounded to 12 places, so that the sum does not tell in which order they were spent.
+    """
+    whole = usage.whole
+    return {
+        "calls": whole.calls,
+        "input_tokens": whole.input_tokens,
+        "output_tokens": whole.output_tokens,
+        "cost": None if whole.cost is None else round(whole.cost, 12),
+        "notes": whole.notes,
+    }
+
+
+def to_line(outcome: Outcome) -> str:
+    """The outcome as one line of JSON in ASCII; numbers keep every digit."""
+    record = asdict(outcome)
+    for step in record["steps"]:
+        step["gap"] = step["gap"] if math.isfinite(step["gap"]) else None
+    return json.dumps(record, separators=(",", ":"), allow_nan=False)
+
+
+def from_line(line: str | bytes) -> Outcome:
+    """What `to_line` wrote; ValueError where the line is none of its."""
+    return _OUTCOME.validate_python(json.loads(line))
+
+
+_OUTCOME = TypeAdapter(Outcome)

@@ -1,0 +1,309 @@
+"""What a run came to: the tables that all kinds of experiments have, TREC runs, and the files that they are written to.
+
+But for the timings, nothing in the files depends on the clock or the machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import astuple, dataclass, fields
+from pathlib import Path
+
+import numpy as np
+
+from fairagent.collection.faults import listed
+from fairagent.evaluate.engine.comparison import Comparison
+from fairagent.evaluate.engine.run import JOURNAL, Run
+from fairagent.evaluate.engine.statistics import RESAMPLES
+from fairagent.evaluate.engine.tables import (
+    ORACLE,
+    SIGNIFICANT,
+    Cell,
+    Column,
+    Table,
+    counted,
+    measure_labels,
+    p_value,
+)
+from fairagent.files import file_name, write_whole
+
+PAGE = "report.html"
+TOPICS_NAMED = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Calls, tokens, and US dollars (None where a price is not known) over all topics that were tried."""
+
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    dollars: float | None
+
+
+def costs(run: Run) -> dict[str, Cost]:
+    """System -> what its outcomes took together."""
+    found = {}
+    for system in run.systems:
+        own = [outcome for outcome in run.outcomes if outcome.system == system]
+        dollars = [outcome.cost for outcome in own]
+        calls, read, written = (
+            sum(getattr(outcome, name) for outcome in own) for name in ("calls", "input_tokens", "output_tokens")
+        )
+        found[system] = Cost(calls, read, written, None if None in dollars else float(sum(filter(None, dollars))))
+    return found
+
+
+def mark(run: Run, row: Comparison) -> str:
+    """A + or - for a system that is better or worse than the baseline (randomization test after Holm, p < .05)."""
+    if row.randomization_holm is None or row.randomization_holm >= SIGNIFICANT or not row.difference:
+        return ""
+    return "+" if run.gain(row.measure, row.difference) > 0 else "-"
+
+
+def columns(run: Run) -> list[tuple[str, str]]:
+    """The (dimension, measure) pairs that there are comparisons for, in order."""
+    return list(dict.fromkeys((row.dimension, row.measure) for row in run.comparisons))
+
+
+# --- the files ------------------------------------------------------------------------------------------------------
+
+
+def write_results(run: Run, folder: Path) -> None:
+    """Write all tables and a TREC run a system (but for the page, which is the report's)."""
+    for system in run.systems:
+        write_whole(folder / "runs" / f"{file_name(system)}.txt", trec_run(run, system))
+    answered = {"answers.csv": answers_table(run)} if run.kind.classes else {}
+    tables = {
+        "topics.csv": topics_table(run),
+        "timings.csv": timings_table(run),
+        **answered,
+        "results.csv": results_table(run),
+        **run.kind.files(run),
+    }
+    for name, table in tables.items():
+        write_whole(folder / name, table.csv())
+    write_whole(folder / "results.tex", results_latex(run))
+    write_whole(folder / "details.tex", details_latex(run))
+    write_whole(folder / "results.txt", results_text(run))
+
+
+def made_files(folder: Path) -> list[Path]:
+    """The journal and all that is made from it, where it is there."""
+    made = [path for pattern in ("*.csv", "results.t*", "details.tex", "runs/*.txt") for path in folder.glob(pattern)]
+    return [path for path in (folder / JOURNAL, folder / PAGE, *made) if path.exists()]
+
+
+def results_text(run: Run) -> str:
+    """A page of plain text: means first, then every measure in full, what it cost, and what to know."""
+    own = run.kind.tables(run)
+    cost = cost_table(run)
+    blocks = [
+        "\n".join(_head(run)),
+        means_table(run).text() if columns(run) else "no topic has been answered by all systems",
+    ]
+    blocks += [table.text() for table in measure_tables(run)]
+    blocks += ["\n".join(run.kind.remarks(run)), *(table.text() for table in own)] if own else []
+    blocks += [cost.text() if cost else "no system asked a language model", "\n".join(_notes(run))]
+    return "\n\n".join(block for block in blocks if block) + "\n"
+
+
+def results_latex(run: Run) -> str:
+    """A `tabular` of the means for booktabs; +/- as `mark`, a dagger for oracles, definitions in comments."""
+    labels = measure_labels(run.measures)
+    lines = [
+        *(f"% {labels[measure]} is {measure}" for measure in run.measures),
+        f"% +/-: better/worse than {run.baseline}, paired randomization test, p < {SIGNIFICANT} after Holm",
+    ]
+    return "\n".join(lines) + "\n" + means_table(run, latex=True).latex()
+
+
+def details_latex(run: Run) -> str:
+    """A `tabular` for each measure with intervals, tests, wins, ties and losses; then the kind's own, and costs."""
+    cost = cost_table(run)
+    return "\n".join(
+        table.latex() for table in (*measure_tables(run), *run.kind.tables(run), *([cost] if cost else []))
+    )
+
+
+def trec_run(run: Run, system: str) -> str:
+    """The rankings of the judged topics in TREC's form: topic, Q0, document, rank from 1, score, tag."""
+    lines = []
+    for outcome in run.answered:
+        if outcome.system == system:
+            pairs = zip(outcome.hits, falling([hit.score for hit in outcome.hits]), strict=True)
+            for rank, (hit, score) in enumerate(pairs, start=1):
+                lines.append(f"{outcome.topic} Q0 {hit.id} {rank} {score} {file_name(system)}\n")
+    return "".join(lines)
+
+
+def falling(scores: Sequence[float]) -> Iterator[str]:
+    """The scores as text, each strictly below the one before even as 32-bit floats.
+
+    Whoever reads a run sorts it by score, and trec_eval breaks ties by document id: the order must survive that.
+
+    >>> list(falling([2.5, 1.0, 1.0, 0.25]))
+    ['2.5', '1', '0.99999994', '0.25']
+    """
+    above = np.float32(np.inf)
+    for score in scores:
+        here = np.float32(score)
+        above = here if here < above else np.nextafter(above, np.float32(-np.inf))
+        yield f"{above:.9g}"
+
+
+# --- tables for people ----------------------------------------------------------------------------------------------
+
+
+def means_table(run: Run, latex: bool = False) -> Table:
+    """Every system's means; for `latex` with the calls of a model."""
+    labels, pairs = measure_labels(run.measures), columns(run)
+    rows = {(row.system, row.dimension, row.measure): row for row in run.comparisons}
+    overall = "" if latex else run.kind.overall
+    heading = [Column(labels[measure], above=dimension or overall) for dimension, measure in pairs]
+    spent = costs(run)
+    lines = []
+    for system in run.systems:
+        means = [Cell(row.mean, mark(run, row)) for row in (rows[system, *pair] for pair in pairs)]
+        name = f"{system}{ORACLE}" if latex and system in run.oracle_systems else _name(run, system)
+        lines.append([name, *means, *([str(spent[system].calls)] if latex else [])])
+    return Table.of(["System" if latex else "system", *heading, *(["Calls"] if latex else [])], lines)
+
+
+def measure_tables(run: Run) -> list[Table]:
+    """A table for each measure, with intervals, tests and what was expected."""
+    return [_measure_table(run, dimension, measure) for dimension, measure in columns(run)]
+
+
+TESTS = ("difference", "t-test", "Holm", "randomization", "Holm", "won/tied/lost")
+
+
+def _measure_table(run: Run, dimension: str, measure: str) -> Table:
+    rows = [row for row in run.comparisons if (row.dimension, row.measure) == (dimension, measure)]
+    paper = [run.expected_of(row) for row in rows]
+    compared = any(value is not None for value in paper)
+    title = (
+        f"{f'{dimension}, ' if dimension else ''}{measure_labels(run.measures)[measure]} ({counted(rows[0].topics)})"
+    )
+    lines = [
+        [
+            *(_name(run, row.system), row.mean, f"[{row.low:.4f}, {row.high:.4f}]", *_tests(row)),
+            *([value] if compared else []),
+        ]
+        for row, value in zip(rows, paper, strict=True)
+    ]
+    return Table.of(["system", "mean", "95 % interval", *TESTS, *(["expected"] if compared else [])], lines, title)
+
+
+def _tests(row: Comparison) -> list[str]:
+    if row.difference is None:
+        return [""] * len(TESTS)
+    ps = [row.t_p, row.t_holm, row.randomization_p, row.randomization_holm]
+    return [f"{row.difference:+.4f}", *map(p_value, ps), f"{row.wins}/{row.ties}/{row.losses}"]
+
+
+def cost_table(run: Run) -> Table | None:
+    """What every system asked of a language model; None where none asked."""
+    spent = costs(run)
+    if not any(cost.calls for cost in spent.values()):
+        return None
+    lines = []
+    for system, cost in spent.items():
+        dollars = "price unknown" if cost.dollars is None else f"${cost.dollars:.4f}"
+        lines.append([_name(run, system), *map(str, (cost.calls, cost.input_tokens, cost.output_tokens)), dollars])
+    heading = ["system", "calls", "tokens in", "tokens out", "cost"]
+    return Table.of(heading, lines, "language model, all topics together")
+
+
+def _head(run: Run) -> Iterator[str]:
+    yield run.name
+    if about := str(run.provenance.get("about", "")).strip():
+        yield from about.splitlines()
+    topics = max((row.topics for row in run.comparisons), default=0)
+    yield f"{run.collection}, {counted(topics)}, {run.kind.scope(run.n)}; baseline: {run.baseline}"
+    if run.partial:
+        yield "PARTIAL: these are the topics that every system has answered; repeat the command to finish"
+
+
+def _notes(run: Run) -> Iterator[str]:
+    definitions = run.definitions
+    for measure, label in measure_labels(run.measures).items():
+        yield f"{label} is {definitions.get(measure, measure)}"
+    yield f"+ and -: better and worse than {run.baseline} (paired randomization test, p < {SIGNIFICANT} after Holm)"
+    yield f"intervals: {RESAMPLES:,} bootstrap resamples of the topics; Holm: over the systems of a measure"
+    if run.oracle_systems:
+        yield f"{ORACLE} looked at the judgments (target or groups): no fair comparison with systems that did not"
+    for topic, why in list(run.excluded.items())[:TOPICS_NAMED]:
+        yield f"left out for all systems: topic {topic}, {why}"
+    if len(run.excluded) > TOPICS_NAMED:
+        yield f"left out for all systems: {len(run.excluded) - TOPICS_NAMED} more"
+    for dimension, without in not_judged(run).items():
+        yield f"not judged for {dimension}, {counted(len(without))}: {listed(without, TOPICS_NAMED)}"
+
+
+def not_judged(run: Run) -> dict[str, tuple[str, ...]]:
+    """The topics that count, but not for a dimension: dimension -> topics; only dimensions with such topics."""
+    # A topic is of one class, so most are not judged for any other.
+    dimensions = () if run.kind.classes else run.dimensions
+    without = {
+        dimension: tuple(dict.fromkeys(one.topic for one in run.answered if dimension not in one.values))
+        for dimension in dimensions
+    }
+    return {dimension: topics for dimension, topics in without.items() if topics}
+
+
+def _name(run: Run, system: str) -> str:
+    return f"{system} {ORACLE}" if system in run.oracle_systems else system
+
+
+# --- tables for programs --------------------------------------------------------------------------------------------
+
+
+def results_table(run: Run) -> Table:
+    """One line for each system, dimension and measure, with the cost of the system."""
+    spent = costs(run)
+    names = [field.name for field in fields(Comparison)]
+    lines = [
+        (*astuple(row), *astuple(spent[row.system]), int(row.system in run.oracle_systems), run.expected_of(row))
+        for row in run.comparisons
+    ]
+    return Table.of([*names, "calls", "input_tokens", "output_tokens", "cost", "oracle", "expected"], lines)
+
+
+def topics_table(run: Run) -> Table:
+    """One line for each topic, system, dimension and measure: the values that the means are taken over."""
+    lines = [
+        (outcome.topic, outcome.system, dimension, measure, value)
+        for outcome in run.answered
+        for dimension, of_measure in outcome.values.items()
+        for measure, value in of_measure.items()
+    ]
+    return Table.of(("topic", "system", "dimension", "measure", "value"), lines)
+
+
+def answers_table(run: Run) -> Table:
+    """One line for each question and system: what was asked and answered, the grade, and who gave it.
+
+    Where a context was debiased, also how many counterfactuals were made, survived and won a place, and how far theta
+    moved.
+    """
+    debiased = any(outcome.answer and outcome.answer.debiased for outcome in run.answered)
+    more = ("made", "survived", "placed", "theta_moved") if debiased else ()
+    header = ("topic", "system", "kind", *run.measures, "graded_by", "removed", *more, "question", "answer")
+    lines = [
+        (
+            *(outcome.topic, outcome.system, next(filter(None, outcome.values), "")),
+            *(outcome.values[""][measure] for measure in run.measures),
+            *(outcome.answer.graded_by, " ".join(outcome.answer.removed)),
+            *(astuple(outcome.answer.debiased) if outcome.answer.debiased else [None] * len(more)),
+            *(outcome.query, outcome.answer.text),
+        )
+        for outcome in run.answered
+        if outcome.answer
+    ]
+    return Table.of(header, lines)
+
+
+def timings_table(run: Run) -> Table:
+    """Seconds of each topic under each system; those of topics that run side by side include waiting for each other."""
+    return Table.of(("topic", "system", "seconds"), [(one.topic, one.system, one.seconds) for one in run.outcomes])

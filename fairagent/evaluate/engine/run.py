@@ -1,0 +1,169 @@
+"""An experiment's run as values, finished or not: what tables and pages are made of."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from fairagent.errors import DataError, UsageError
+from fairagent.evaluate.engine.comparison import Comparison, compare
+from fairagent.evaluate.engine.journal import read_journal
+from fairagent.evaluate.engine.kind import ExperimentKind
+from fairagent.evaluate.engine.outcome import Outcome
+from fairagent.evaluate.engine.plan import Plan
+
+HEAD = "run.json"
+JOURNAL = "journal.jsonl"
+FORMAT = 2
+"""Of run.json; 1 was that of runs whose plan did not say its kind."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """An experiment's run: `systems` in their order, the baseline first.
+
+    `outcomes` holds the last outcome of every topic and system that was tried, failed ones too, in the order of the
+    topics and systems; `excluded` says of each topic that no system is judged by why. `partial` marks a run that is not
+    finished: its comparisons cover the topics that all systems have answered. `oracle_systems` looked at the
+    judgments. `expected` are numbers to compare with (a paper's): system -> dimension ("" for relevance alone) ->
+    measure -> value. `rows` is what the experiment's `kind` says of each system alone.
+    """
+
+    name: str
+    collection: str
+    n: int
+    systems: tuple[str, ...]
+    baseline: str
+    dimensions: tuple[str, ...]
+    measures: tuple[str, ...]
+    comparisons: tuple[Comparison, ...]
+    outcomes: tuple[Outcome, ...]
+    excluded: Mapping[str, str]
+    provenance: Mapping[str, object]
+    partial: bool
+    oracle_systems: tuple[str, ...]
+    expected: Mapping[str, Mapping[str, Mapping[str, float]]] | None
+    kind: ExperimentKind
+    rows: Mapping[str, Mapping[str, Any]]
+
+    @property
+    def compared_in(self) -> tuple[str, ...]:
+        """The dimensions that systems are compared in: those of fairness, or "" where these are classes of topics."""
+        return ("",) if self.kind.classes else self.dimensions or ("",)
+
+    @property
+    def answered(self) -> list[Outcome]:
+        """The outcomes of the topics that are judged."""
+        return [outcome for outcome in self.outcomes if outcome.topic not in self.excluded]
+
+    @property
+    def definitions(self) -> dict[str, str]:
+        """Measure -> what it is, of those whose name does not define them."""
+        return {one.name: one.definition for one in self.kind.measured(self.dimensions) if one.definition}
+
+    def gain(self, measure: str, value: float, baseline: float = 0.0) -> float:
+        """By how much `value` is better than the baseline's."""
+        return baseline - value if measure in lower_is_better(self.kind, self.dimensions) else value - baseline
+
+    def expected_of(self, row: Comparison) -> float | None:
+        """The number that was expected in the place of the row's mean, if any."""
+        return (self.expected or {}).get(row.system, {}).get(row.dimension, {}).get(row.measure)
+
+
+def lower_is_better(kind: ExperimentKind, dimensions: Sequence[str]) -> frozenset[str]:
+    """The measures of a kind of which a lower value is better."""
+    return frozenset(one.name for one in kind.measured(dimensions) if one.lower_is_better)
+
+
+def load_run(folder: Path | str, baseline: str = "") -> Run:
+    """The run in `folder`, from its run.json and journal alone; `baseline` takes the place of the experiment's.
+
+    Raises UsageError where there is no run or no such system, DataError where a file of it is damaged.
+    """
+    folder = Path(folder)
+    head = read_head(folder)
+    plan = _plan(folder, head)
+    kind, topics = plan.experiment, plan.topics
+    systems = list(plan.systems)
+    if baseline:
+        if baseline not in systems:
+            raise UsageError(f"the run has no system {baseline!r}; there are: {', '.join(systems)}")
+        systems.sort(key=lambda name: name != baseline)
+    latest: Mapping[tuple[str, str], Outcome] = answers(read_journal(folder / JOURNAL))
+    failed = {
+        topic: f"{system} failed: {outcome.failed}"
+        for topic in topics
+        for system in reversed(systems)
+        if (outcome := latest.get((topic, system))) and outcome.failed is not None
+    }
+    done = [topic for topic in topics if topic not in failed and all((topic, system) in latest for system in systems)]
+    latest = kind.completed(latest, done, plan)
+    outcomes = tuple(latest[key] for topic in topics for system in systems if (key := (topic, system)) in latest)
+    columns = [(dimension, measure) for dimension in ("", *plan.dimensions) for measure in plan.measures]
+    return Run(
+        name=kind.name,
+        collection=head["provenance"]["collection"]["name"],
+        n=plan.n,
+        systems=tuple(systems),
+        baseline=systems[0],
+        dimensions=plan.dimensions,
+        measures=plan.measures,
+        comparisons=compare(latest, done, systems, columns, kind.seed, lower_is_better(kind, plan.dimensions)),
+        outcomes=outcomes,
+        excluded={**head["excluded"], **failed},
+        provenance={"about": kind.about, **head["provenance"], "systems": head["fingerprint"]["systems"]},
+        partial=len(outcomes) < len(topics) * len(systems),
+        oracle_systems=tuple(name for name in systems if any(o.oracle for o in outcomes if o.system == name)),
+        expected=plan.expected or None,
+        kind=kind,
+        rows={name: system.row for name, system in plan.systems.items()},
+    )
+
+
+def read_head(folder: Path) -> dict[str, Any]:
+    """run.json: the plan, what it was made from, where from, and what is left out. Errors as `load_run`."""
+    path = folder / HEAD
+    try:
+        head = json.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
+        raise UsageError(f"{folder} holds no run ({HEAD} is missing); `fairagent evaluate FILE` makes one") from None
+    except ValueError as error:
+        raise DataError(f"{path}: cannot be read ({error}); start over with --new") from None
+    layout = head.get("format") if isinstance(head, dict) else None
+    if layout != FORMAT:
+        older = f"an older version of fairagent (layout {layout}, this is {FORMAT})"
+        made = older if isinstance(layout, int) and layout < FORMAT else "something else"
+        raise DataError(
+            f"{path}: this is no run of this version of fairagent, but of {made}; nothing was changed: name another "
+            "folder with --run, or start over with --new"
+        )
+    found: dict[str, Any] = head
+    return found
+
+
+def _plan(folder: Path, head: Mapping[str, Any]) -> Plan:
+    try:
+        return Plan.model_validate(head["plan"])
+    except (KeyError, ValidationError) as error:
+        raise DataError(f"{folder / HEAD}: holds no plan ({error}); start over with --new") from None
+
+
+def answers(outcomes: Iterable[Outcome]) -> dict[tuple[str, str], Outcome]:
+    """(topic, system) -> the last outcome, an answer counting more than a failure."""
+    latest: dict[tuple[str, str], Outcome] = {}
+    for outcome in outcomes:
+        key = (outcome.topic, outcome.system)
+        if outcome.failed is None or key not in latest or latest[key].failed is not None:
+            latest[key] = outcome
+    return latest
+
+
+def failures(outcomes: Sequence[Outcome]) -> Counter[tuple[str, str]]:
+    """(topic, system) -> how often it has failed."""
+    return Counter((outcome.topic, outcome.system) for outcome in outcomes if outcome.failed is not None)

@@ -1,0 +1,185 @@
+"""The systems of an experiment: settings laid over a profile, checked together, and built as anyone's pipeline is."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fairagent.agent import FairAgent
+from fairagent.collection import Collection
+from fairagent.collection.faults import listed
+from fairagent.errors import SettingsError
+from fairagent.evaluate.engine.kind import Checking, Chosen, ExperimentKind, Opened
+from fairagent.evaluate.engine.plan import SystemPlan
+from fairagent.evaluate.engine.problems import Problems
+from fairagent.evaluate.engine.reading import shipped_with
+from fairagent.exposure import ExposureMeter
+from fairagent.files import file_name
+from fairagent.llm.models import Models
+from fairagent.memo import Memo
+from fairagent.pipeline import build, index_folder, parts_of, settled
+from fairagent.prompts import source_beside
+from fairagent.settings import BudgetSettings, Part, Settings, lay, load_settings
+from fairagent.settings.parts import SLOTS
+from fairagent.site import Site
+from fairagent.types import Ranking
+
+OF_ALL: dict[str, Any] = {"budget": BudgetSettings(), "prices": {}, "cache": ""}
+"""What stands in a system's settings in the place of those that are one for all systems."""
+NOT_OF_A_SYSTEM = {
+    "n": "it is the largest cut-off of the measures, or `context: {documents: ...}` where questions are answered",
+    "collection": "all systems search the same",
+    **dict.fromkeys(OF_ALL, "it is one for all systems and stands at the top of the file"),
+}
+"""Settings that an experiment decides, and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """What answers topics. `sees_groups` says whether its rankings depend on the documents' groups."""
+
+    agent: FairAgent
+    site: Site
+
+    @property
+    def sees_groups(self) -> bool:
+        """Whether its rankings depend on groups."""
+        return self.site.settings.sees_groups
+
+
+def read_systems(kind: ExperimentKind, folder: Path, checking: Checking) -> dict[str, SystemPlan]:
+    """The systems whose settings are right; `index` is still empty.
+
+    `folder` is the file's: files and folders that settings name are looked for beside it.
+    """
+    problems = checking.problems
+
+    def settings_of(*layers: dict[str, Any]) -> Settings:
+        return load_settings(None, lay({"dimensions": checking.dimensions}, *layers, {"n": kind.n}), checking.environ)
+
+    shared = _own(kind.settings, folder, "settings", problems)
+    if problems.attempt("", settings_of, shared) is None:
+        shared = {}
+    systems: dict[str, SystemPlan] = {}
+    files: dict[str, str] = {}
+    for name, values in kind.systems.items():
+        where = f"systems.{name}"
+        own = _own(values, folder, where, problems)
+        if settings := problems.attempt(where, settings_of, shared, own):
+            _check_goes_with(kind, settings, where, problems)
+            decided = {**OF_ALL, **_beside(settings, folder), **kind.adapt(settings)}
+            systems[name] = SystemPlan(settings=settings.model_copy(update=decided), index="")
+        other = files.setdefault(file_name(name).casefold(), name)
+        if other != name:
+            problems.add(SettingsError, f"{where}: its run file would be that of {other!r}; change one of the names")
+    return {name: with_templates(kind, system) for name, system in systems.items()}
+
+
+def with_templates(kind: ExperimentKind, system: SystemPlan) -> SystemPlan:
+    """The system with the ids of the templates that it asks with, those of its search first."""
+    searching = tuple(id for part in system.searching for id in part.templates)
+    return system.model_copy(update={"asks": (*searching, *kind.templates(system))})
+
+
+def _check_goes_with(kind: ExperimentKind, settings: Settings, where: str, problems: Problems) -> None:
+    """Add what makes no sense in this kind of experiment."""
+    engine = settings.engine.kind
+    having = () if engine in kind.engines else shipped_with(lambda other: engine in other.engines)
+    if having:
+        problems.add(SettingsError, f"{where}.engine: {engine!r} ranks nothing; it is there for `{listed(having)}`")
+    if settings.debias.kind != "none" and not kind.debiases:
+        chooses = f"it chooses what questions are answered from ({listed(shipped_with(lambda one: one.debiases))})"
+        problems.add(SettingsError, f"{where}.debias cannot be set: {chooses}")
+
+
+def _own(values: Mapping[str, Any], folder: Path, where: str, problems: Problems) -> dict[str, Any]:
+    """The settings that are a system's to make; adds the others as problems."""
+    if isinstance(prompts := values.get("prompts"), str):
+        values = {**values, "prompts": source_beside(prompts, folder)}
+    for key in values:
+        if key in NOT_OF_A_SYSTEM:
+            problems.add(SettingsError, f"{where}.{key} cannot be set: {NOT_OF_A_SYSTEM[key]}")
+    return {key: value for key, value in values.items() if key not in NOT_OF_A_SYSTEM}
+
+
+def _beside(settings: Settings, folder: Path) -> dict[str, Part]:
+    """The parts with paths from anywhere."""
+    parts = {slot: getattr(settings, slot) for slot in SLOTS}
+    return {slot: part.beside(folder) for slot, part in parts.items() if isinstance(part, Part)}
+
+
+def check_systems(kind: ExperimentKind, checking: Checking, chosen: Chosen, models: Models) -> dict[str, SystemPlan]:
+    """The systems with their indexes' folders; adds what does not fit the collection, its index or this machine."""
+    assert checking.collection is not None
+    placed: dict[str, SystemPlan] = {}
+    analyzers: dict[str, tuple[str, str]] = {}
+    for name, system in checking.systems.items():
+        where, settings, problems = f"systems.{name}", system.settings, checking.problems
+        index = index_folder(checking.collection, settings)
+        system = system.model_copy(update={"index": str(index.absolute())})
+        site = site_of(system, checking.collection, models)
+        if kind.searches:
+            site = settled(site, preparing=True)
+            system, settings = system.model_copy(update={"settings": site.settings}), site.settings
+        _check_dimensions(where, site, chosen.judged, problems)
+        if kind.searches:
+            for slot in ("engine", "rerank"):
+                # What is wrong with an index is wrong for all systems.
+                place = "" if slot == "engine" else f"{where}.{slot}"
+                problems.attempt(place, getattr(settings, slot).check, site)
+        if system.asks:
+            problems.attempt(where, _check_model, site)
+        other, analyzer = analyzers.setdefault(system.index, (name, settings.analyzer))
+        if analyzer != settings.analyzer:
+            problems.add(
+                SettingsError,
+                f"{where}: its analyzer is {settings.analyzer!r}, that of {other!r} {analyzer!r}: "
+                "give one of them an index of its own (index: FOLDER)",
+            )
+        placed[name] = system
+    return placed
+
+
+def _check_dimensions(where: str, site: Site, judged: Mapping[str, str], problems: Problems) -> None:
+    """Try everything that depends on the dimensions: each on a topic that counts for it, so that there is a target."""
+    nothing = Ranking((), np.zeros(0))
+    for dimension in site.settings.dimensions:
+        alone = site.settings.model_copy(update={"dimensions": (dimension,)})
+        problems.attempt(where, ExposureMeter.make, site.collection, judged.get(dimension, ""), alone, nothing)
+
+
+def _check_model(site: Site) -> None:
+    assert site.prompts
+    site.models.open(site.settings.model)
+
+
+def site_of(
+    system: SystemPlan, collection: Collection, models: Models, seed: int = 0, memo: Memo | None = None
+) -> Site:
+    """What a system is built from; systems that share a `memo` share what they open."""
+    # Each query from the same state: an outcome depends on no other.
+    return Site(collection, system.settings, Path(system.index), models, seed, memo or Memo(), steady=True)
+
+
+def prepared(systems: Mapping[str, SystemPlan], collection: Collection) -> Iterator[tuple[Part, Site]]:
+    """Every part that may need an index, with the site that it is needed at; all of them share one memo."""
+    memo, models = Memo(), Models()
+    for system in systems.values():
+        site = site_of(system, collection, models, memo=memo)
+        for part in parts_of(system.settings):
+            yield part, site
+
+
+def build_systems(opened: Opened, names: Container[str] | None = None) -> dict[str, System]:
+    """The systems that search (only those of these `names`), which may train some of them."""
+    built = {}
+    for name, system in opened.plan.systems.items():
+        if system.searches and (names is None or name in names):
+            seed = opened.plan.experiment.seed
+            site = site_of(system, opened.collection, opened.models, seed, opened.memo)
+            built[name] = System(build(site), site)
+    return built

@@ -1,0 +1,218 @@
+"""Tables as values, and how each is written: as text, CSV, LaTeX (booktabs) and HTML."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup, escape
+
+SIGNIFICANT = 0.05
+ORACLE = "†"
+"""Marks systems that looked at the judgments."""
+
+_OPTIONS = re.compile(r"\((?:[^()]|\([^()]*\))*\)")
+
+
+def measure_label(measure: str) -> str:
+    """A measure's definition without its options.
+
+    >>> measure_label("nDCG(discount=log2-max2)@20*AWRF(discount=geometric(0.9), log=e, unknown=ignore)@20")
+    'nDCG@20*AWRF@20'
+    """
+    return _OPTIONS.sub("", measure)
+
+
+def measure_labels(measures: Sequence[str]) -> dict[str, str]:
+    """Definition -> label; where two measures would share a label, both keep their definition."""
+    labels = [measure_label(measure) for measure in measures]
+    return {m: label if labels.count(label) == 1 else m for m, label in zip(measures, labels, strict=True)}
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column: its name, the line `above` it (a dimension), and how its numbers are written (a format)."""
+
+    name: str
+    form: str = ".4f"
+    above: str = ""
+    none: str = "-"
+    """What stands where there is no value."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A value with marks: `raised` behind the number (+, -), which text sets off by a space where there is none."""
+
+    value: object
+    raised: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Columns and rows of values: texts, numbers, None, or `Cell`s.
+
+    The first column is on the left, the others on the right. `systems`: the first cells name systems. `folded`: a page
+    shows it when it is asked for. `notes` stand below.
+    """
+
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[object, ...], ...]
+    title: str = ""
+    notes: tuple[str, ...] = ()
+    systems: bool = False
+    folded: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        columns: Iterable[str | Column],
+        rows: Iterable[Sequence[object]],
+        title: str = "",
+        notes: Iterable[str] = (),
+        **about: bool,
+    ) -> Table:
+        """A table from plain values; of a column a name will do.
+
+        >>> print(Table.of(["system", "nDCG"], [("BM25", 0.5), ("other", None)]).text())
+        system    nDCG
+        BM25    0.5000
+        other        -
+        """
+        made = tuple(one if isinstance(one, Column) else Column(one) for one in columns)
+        return cls(made, tuple(map(tuple, rows)), title, tuple(notes), **about)
+
+    def text(self) -> str:
+        """Aligned lines: title, columns, rows, notes."""
+        head = [[column.name for column in self.columns]]
+        if any(column.above for column in self.columns):
+            head = [[column.above for column in self.columns], *head]
+        marked = [any(isinstance(row[place], Cell) for row in self.rows) for place in range(len(self.columns))]
+        rows = [
+            [_shown(cell, column, spaced) for cell, column, spaced in zip(row, self.columns, marked, strict=True)]
+            for row in self.rows
+        ]
+        return "\n".join([*([self.title] if self.title else []), *aligned([*head, *rows]), *self.notes])
+
+    def csv(self) -> str:
+        """Names and values; numbers keep every digit, None is empty."""
+        page = io.StringIO()
+        writer = csv.writer(page, lineterminator="\n")
+        writer.writerow([column.name for column in self.columns])
+        writer.writerows(["" if (value := _value(cell)) is None else value for cell in row] for row in self.rows)
+        return page.getvalue()
+
+    def latex(self) -> str:
+        """A `tabular` for booktabs, the title and notes in comments."""
+        head = [f"{column.above} {column.name}".strip().replace("*", "\0") for column in self.columns]
+        lines = [
+            *(f"% {line}" for line in (self.title, *self.notes) if line),
+            rf"\begin{{tabular}}{{l{'r' * (len(self.columns) - 1)}}}",
+            r"\toprule",
+            " & ".join(_tex(name).replace("\0", r"$\times$") for name in head) + r" \\",
+            r"\midrule",
+        ]
+        for row in self.rows:
+            cells = zip(row, self.columns, strict=True)
+            lines.append(" & ".join(_tex_cell(cell, column) for cell, column in cells) + r" \\")
+        return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""])
+
+    def html(self, names: dict[str, Markup]) -> Markup:
+        """A `<table>` that can be sorted; `names` says how a system is shown."""
+        head = (
+            f'<th scope="col"{_RIGHT * bool(key)} data-key="{key}">{escape(f"{one.above} {one.name}".strip())}</th>'
+            for key, one in enumerate(self.columns)
+        )
+        body = (
+            "<tr>" + "".join(self._html_cell(place, cell, names) for place, cell in enumerate(row)) + "</tr>\n"
+            for row in self.rows
+        )
+        return Markup(
+            f'<table class="sortable">\n<thead><tr>{"".join(head)}</tr></thead>\n<tbody>{"".join(body)}</tbody></table>'
+        )
+
+    def _html_cell(self, place: int, cell: object, names: dict[str, Markup]) -> str:
+        value, column = _value(cell), self.columns[place]
+        if not place:
+            shown = names.get(str(value)) if self.systems else None
+            return f'<th scope="row">{escape(str(value)) if shown is None else shown}</th>'
+        text = "–" if value is None else _shown(cell, column, False)
+        raw = f' data-value="{value}"' if isinstance(value, int | float) else ""
+        return f"<td{_RIGHT}{raw}>{escape(text)}</td>"
+
+
+_RIGHT = ' class="n"'
+
+
+def aligned(table: Sequence[Sequence[str]]) -> Iterator[str]:
+    """The rows with columns of one width, the first to the left, the others to the right.
+
+    >>> list(aligned([["a", "1"], ["bcd", "23"]]))
+    ['a     1', 'bcd  23']
+    """
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    for first, *others in table:
+        cells = [first.ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True))]
+        yield "  ".join(cells).rstrip()
+
+
+def p_value(p: float | None) -> str:
+    """A p-value for people.
+
+    >>> p_value(0.00001), p_value(0.25), p_value(None)
+    ('<.0001', '0.2500', '-')
+    """
+    return "-" if p is None else "<.0001" if p < 0.0001 else f"{p:.4f}"
+
+
+def counted(number: int, noun: str = "topic") -> str:
+    """A number with its noun.
+
+    >>> counted(1), counted(1200, "document")
+    ('1 topic', '1,200 documents')
+    """
+    return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
+def _value(cell: object) -> object:
+    return cell.value if isinstance(cell, Cell) else cell
+
+
+def _shown(cell: object, column: Column, spaced: bool) -> str:
+    value = _value(cell)
+    raised = cell.raised if isinstance(cell, Cell) else ""
+    text = column.none if value is None else value if isinstance(value, str) else _number(value, column.form)
+    return text + (raised or " " * spaced)
+
+
+def _number(value: object, form: str) -> str:
+    return format(value, "," if isinstance(value, int) and form == ".4f" else form)
+
+
+_TEX = str.maketrans(
+    {
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        **{sign: f"\\{sign}" for sign in "&%$#_{}"},
+        "<": "$<$",
+        ">": "$>$",
+        # At the beginning of a row it would be an option of the line break before it.
+        "[": "{[}",
+        ORACLE: r"$^\dagger$",
+    }
+)
+_MINUS = re.compile(r"^-(?=\d)")
+
+
+def _tex(text: str) -> str:
+    return _MINUS.sub("$-$", text.translate(_TEX))
+
+
+def _tex_cell(cell: object, column: Column) -> str:
+    raised = cell.raised if isinstance(cell, Cell) else ""
+    plain = _shown(_value(cell), column, False)
+    return _tex(plain) + (f"$^{{{raised}}}$" if raised else "")

@@ -1,0 +1,184 @@
+"""SEAT: its tests are the topics, and systems are encoders (`engine: {kind: dense, encoder: NAME}`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Literal, Self
+
+from pydantic import Field
+
+from fairagent.collection import Collection
+from fairagent.collection.faults import listed
+from fairagent.errors import SettingsError
+from fairagent.evaluate.engine.fingerprint import file_hash
+from fairagent.evaluate.engine.kind import (
+    Checking,
+    Chosen,
+    ExperimentKind,
+    Measured,
+    Opened,
+    Record,
+    Subject,
+    choose_topics,
+)
+from fairagent.evaluate.engine.outcome import Outcome
+from fairagent.evaluate.engine.page import Note, PageSection
+from fairagent.evaluate.engine.plan import Plan
+from fairagent.evaluate.engine.run import Run
+from fairagent.evaluate.engine.tables import Column, Table
+from fairagent.evaluate.kinds.stereotypes.association import GENDER, Associations
+from fairagent.evaluate.kinds.stereotypes.files import TargetsAndAttributes, read_seat
+from fairagent.measures.weat import SAMPLES
+from fairagent.retrieve.encoder import open_encoder
+from fairagent.retrieve.vectors import DenseConfig
+from fairagent.settings import Section
+from fairagent.types import Topic, Usage
+
+EFFECT = "|d|"
+
+
+class SeatTests(Section):
+    """The section `seat:`."""
+
+    path: str = Field(min_length=1)
+    """The tests, relative to this file: a file of them, or a folder of files with one each."""
+    tests: tuple[str, ...] | Literal["all"] = GENDER
+    """The names of the tests, or `all` of the file; unless it is said, the six of gender."""
+    samples: int = Field(SAMPLES, ge=2)
+    """Partitions of the targets that a p-value looks at, at most."""
+    device: str = "cpu"
+    """torch's, for the encoders."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tests:
+    """The tests by their names, and as topics."""
+
+    tests: Mapping[str, TargetsAndAttributes]
+
+    @property
+    def topics(self) -> Mapping[str, Topic]:
+        """The four sets of each test in words."""
+        return {name: Topic(name, "{}/{}, {}/{}".format(*test.categories)) for name, test in self.tests.items()}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SeatTrial:
+    """Puts encoders to the tests."""
+
+    tests: Tests
+    systems: Mapping[str, Associations]
+
+    def outcome(self, system: str, id: str) -> Outcome:
+        """See `Trial.outcome`."""
+        found = self.systems[system].test(self.tests.tests[id])
+        values = {"": {EFFECT: abs(found.effect)}}
+        return Outcome.of(self.tests.topics[id], system, values, Usage(), record=asdict(found))
+
+
+class Seat(ExperimentKind):
+    """How unlike two sets of texts are in what encoders put them close to (SEAT, WEAT)."""
+
+    kind: Literal["seat"] = "seat"
+    seat: SeatTests
+
+    searches = False
+    overall = "all"
+
+    @property
+    def n(self) -> int:
+        """Nothing is ranked."""
+        return 1
+
+    def beside(self, folder: Path) -> Self:
+        """See `ExperimentKind.beside`."""
+        path = str((folder / self.seat.path).absolute())
+        return super().beside(folder).model_copy(update={"seat": self.seat.model_copy(update={"path": path})})
+
+    def open(self, collection: Collection) -> Tests:
+        """The tests of the file."""
+        return Tests(read_seat(Path(self.seat.path)))
+
+    def subject_name(self, collection: Collection) -> str:
+        """The file's name."""
+        return Path(self.seat.path).name
+
+    def check(self, checking: Checking) -> None:
+        """Add systems that name no encoder, and encoders that are not there."""
+        for name, system in checking.systems.items():
+            engine = system.settings.engine
+            if isinstance(engine, DenseConfig):
+                where = f"systems.{name}.engine"
+                checking.problems.attempt(where, open_encoder, engine.encoder, self.seat.device)
+            else:
+                wanted = "SEAT tests encoders: write `engine: {kind: dense, encoder: NAME}`"
+                checking.problems.add(SettingsError, f"systems.{name}.engine: is {engine.kind!r}; {wanted}")
+
+    def choose(self, checking: Checking) -> Chosen:
+        """The tests that the file names."""
+        if checking.subject is None:
+            return Chosen()
+        there = list(checking.subject.topics)
+        wanted = there if self.seat.tests == "all" else self.seat.tests
+        for name in wanted:
+            if name not in there:
+                message = f"seat.tests: {self.seat.path} has no test {name!r}; there are: {listed(there)}"
+                checking.problems.add(SettingsError, message)
+        return Chosen(tuple(choose_topics(self, [name for name in there if name in wanted], checking)))
+
+    def measured(self, dimensions: Sequence[str]) -> tuple[Measured, ...]:
+        """The size of the effect."""
+        return (Measured(EFFECT, "the size of SEAT's effect, from 0 (fair) to 2", lower_is_better=True),)
+
+    def fingerprint(self, plan: Plan, subject: Subject, environ: Mapping[str, str]) -> Record:
+        """The content of the tests, and how many partitions are looked at."""
+        return {"seat": {"tests": file_hash(Path(self.seat.path)), "samples": self.seat.samples}}
+
+    def trial(self, opened: Opened) -> SeatTrial:
+        """Every encoder, opened once."""
+        systems = {}
+        for name, system in opened.plan.systems.items():
+            engine = system.settings.engine
+            assert isinstance(engine, DenseConfig)  # checked before
+            encoder = open_encoder(engine.encoder, self.seat.device)
+            systems[name] = Associations(encoder, self.seat.samples, self.seed)
+        assert isinstance(opened.subject, Tests)  # `open` made it
+        return SeatTrial(opened.subject, systems)
+
+    def scope(self, n: int) -> str:
+        """See `ExperimentKind.scope`."""
+        return "SEAT"
+
+    def tables(self, run: Run) -> list[Table]:
+        """Every system's tests."""
+        columns = [*(Column(name) for name in ("test", "d")), Column("p", ".5f"), *map(Column, ("partitions", "sets"))]
+        return [
+            Table.of(columns, [line[1:] for line in _lines(run) if line[0] == system], f"{system}: effect sizes")
+            for system in run.systems
+        ]
+
+    def remarks(self, run: Run) -> tuple[str, ...]:
+        """What d and p are."""
+        return (
+            "d: effect size (0 is fair); p: one-sided, the share of partitions of the targets with as large an effect",
+        )
+
+    def files(self, run: Run) -> Mapping[str, Table]:
+        """A line for each system and test."""
+        return {"seat.csv": Table.of(("system", "test", "d", "p", "partitions", "sets"), _lines(run))}
+
+    def page(self, run: Run) -> PageSection | None:
+        """The tables."""
+        notes = [Note(text) for text in self.remarks(run)]
+        return PageSection("SEAT", "Associations", (*notes, *self.tables(run))) if run.answered else None
+
+
+def _lines(run: Run) -> Iterator[tuple[object, ...]]:
+    """(system, test, d, p, all partitions or a sample, the four sets) of every outcome, system by system."""
+    for system in run.systems:
+        for one in run.answered:
+            if one.system == system and one.record:
+                looked_at = "all" if one.record["exact"] else "sample"
+                yield system, one.topic, one.record["effect"], one.record["p"], looked_at, one.query

@@ -1,0 +1,137 @@
+"""A trial of preferences: a model scores every item's sentences after what each system retrieves for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from fairagent.agent import FairAgent
+from fairagent.answer import Contexts
+from fairagent.errors import DataError
+from fairagent.evaluate.engine.kind import Opened
+from fairagent.evaluate.engine.outcome import AnswerRecord, Outcome
+from fairagent.evaluate.engine.systems import build_systems, site_of
+from fairagent.evaluate.kinds.stereotypes.choice import ChoiceScorer
+from fairagent.evaluate.kinds.stereotypes.items import Example, Item
+from fairagent.evaluate.kinds.stereotypes.scorers import BETWEEN, Scored, Scorer
+from fairagent.evaluate.questions import questions_of
+from fairagent.generate.context import Order, arrange
+from fairagent.pipeline import build_contexts
+from fairagent.types import Debiased, Document, Filtered, SearchResult, Topic, Usage
+
+PREFERRED = "preference"
+"""Who grades an answer that is a preferred sentence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """How a model scored an item's sentences: what the numbers of all items together are made of.
+
+    `kind` is its bias type; `part` intrasentence or intersentence, or of a pair stereo or antistereo; `target` its
+    target term, "" for a pair; `decimals` to how many places the scores of a pair are rounded.
+    """
+
+    kind: str
+    part: str
+    target: str
+    scores: tuple[float, ...]
+    decimals: int | None = None
+
+    @classmethod
+    def of(cls, item: Item, scored: Scored, decimals: int | None) -> Choice:
+        """That of an item."""
+        scores = tuple(float(score) for score in scored.scores)
+        if isinstance(item, Example):
+            return cls(item.kind, item.part, item.target, scores, decimals)
+        return cls(item.kind, "stereo" if item.stereo else "antistereo", "", scores, decimals)
+
+    @classmethod
+    def read(cls, record: Mapping[str, Any]) -> Choice:
+        """That of an outcome's record."""
+        return cls(**{**record, "scores": tuple(record["scores"])})
+
+
+@dataclass(frozen=True, slots=True)
+class ItemContext:
+    """What an item's sentences were scored after, how it came about, and what all of it took."""
+
+    documents: Sequence[Document]
+    usage: Usage = field(default_factory=Usage)
+    search: SearchResult | None = None
+    filtered: Filtered | None = None
+    debiased: Debiased | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Participant:
+    """One system: what finds its documents (None where it searches nothing), and what makes a context of them.
+
+    Without a search the context is what `contexts.debiasing` makes, if there is one, else empty.
+    """
+
+    agent: FairAgent | None
+    contexts: Contexts
+    scorer: Scorer
+    order: Order
+
+    def score(self, item: Item) -> tuple[Scored, ItemContext]:
+        """The scores of the item's sentences, and what they were scored after."""
+        context = self._context(item)
+        order = arrange(len(context.documents), self.order)
+        texts = (context.documents[number - 1].text for number in order)
+        return self.scorer.score(item, BETWEEN.join(text for text in texts if text)), context
+
+    def _context(self, item: Item) -> ItemContext:
+        if self.agent:
+            found = self.agent.search(Topic(item.id, item.query))
+            made = self.contexts.make(found, self.agent.retriever)
+            usage = found.trace.usage + made.usage
+            return ItemContext(made.documents, usage, found, made.filtered, made.debiased)
+        if self.contexts.debiasing:
+            debiased = self.contexts.debiasing.apply(item.query, ())
+            return ItemContext(debiased.documents, debiased.usage, debiased=debiased)
+        return ItemContext(())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ChoiceTrial:
+    """Lets models choose under every system; threads may share it."""
+
+    items: Mapping[str, Item]
+    participants: Mapping[str, Participant]
+
+    @classmethod
+    def open(cls, opened: Opened, likelihoods: Scorer | None) -> ChoiceTrial:
+        """The trial of an experiment; without `likelihoods` each system's own model is asked to choose."""
+        searching = build_systems(opened)
+        participants = {}
+        for name, system in opened.plan.systems.items():
+            found = searching.get(name)
+            site = found.site if found else site_of(system, opened.collection, opened.models)
+            scorer = likelihoods or ChoiceScorer(site.model, site.prompts, opened.plan.experiment.seed)
+            agent, order = found.agent if found else None, system.settings.context.order
+            participants[name] = Participant(agent, build_contexts(site), scorer, order)
+        return cls(questions_of(opened.subject), participants)
+
+    def outcome(self, system: str, id: str) -> Outcome:
+        """See `Trial.outcome`."""
+        item, participant = self.items[id], self.participants[system]
+        scored, context = participant.score(item)
+        if not np.isfinite(scored.scores).all():
+            raise DataError(f"{participant.scorer.way}: a sentence's score is no finite number")
+        decimals, agent = participant.scorer.decimals, participant.agent
+        values = item.values(scored.scores, decimals)
+        preferred = item.sentences[int(np.argmax(scored.scores))]
+        return Outcome.of(
+            Topic(id, item.query),
+            system,
+            {"": values, item.kind: values},
+            context.usage + scored.usage,
+            search=context.search,
+            oracle=bool(context.search and context.search.trace.oracle and agent and agent.settings.sees_groups),
+            answer=AnswerRecord.of(preferred, PREFERRED, context.filtered, context.debiased),
+            record=asdict(Choice.of(item, scored, decimals)),
+        )

@@ -1,0 +1,296 @@
+"""Utility experiments: answers from the first k documents are compared with the relevant passages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import ClassVar, Literal
+
+from fairagent.collection import Collection
+from fairagent.collection.faults import listed
+from fairagent.errors import DataError, FairAgentError, SettingsError
+from fairagent.evaluate.engine.kind import (
+    Checking,
+    Chosen,
+    ExperimentKind,
+    Measured,
+    Opened,
+    Record,
+    Subject,
+    Systems,
+    choose_topics,
+)
+from fairagent.evaluate.engine.page import LinePlot, Note, PageSection, Part, PlotLine, PlotPoint
+from fairagent.evaluate.engine.plan import Plan, SystemPlan
+from fairagent.evaluate.engine.run import Run
+from fairagent.evaluate.engine.tables import SIGNIFICANT, Column, Table, counted, measure_label
+from fairagent.evaluate.kinds.utility.passages import check_texts, grades_of, judged_ids, ranked_ids, read_passages
+from fairagent.evaluate.kinds.utility.section import IN_ORDER, NOT_COMPARABLE, OF_JUDGMENTS, Display, Utility
+from fairagent.evaluate.kinds.utility.similarity import check_similarity
+from fairagent.evaluate.kinds.utility.summary import RowSummary, summary, without_utility
+from fairagent.evaluate.kinds.utility.trial import UtilityTrial
+from fairagent.evaluate.kinds.utility.writing import PROMPT
+from fairagent.filter.pages import LONGEST_TITLE
+from fairagent.measures.utility import PairedTest
+from fairagent.prompts import Prompts
+from fairagent.prompts.calls import LETTER, Calls, Case
+from fairagent.retrieve.run_file import RunFile, RunFileConfig, read_run
+from fairagent.types import Document
+
+FILE = "utility.csv"
+TO_BASELINE, TO_ORDER = "†", "‡"
+
+
+class UtilityKind(ExperimentKind):
+    """Each system's documents, shown in each order; groups play no part."""
+
+    kind: Literal["utility"] = "utility"
+    utility: Utility = Utility()
+    """From how many documents answers are written and what they are compared with."""
+
+    engines: ClassVar[tuple[str, ...]] = OF_JUDGMENTS
+    overall: ClassVar[str] = "all"
+
+    @property
+    def n(self) -> int:
+        """The largest context."""
+        return max(self.utility.ks)
+
+    def fair_in(self, checking: Checking) -> tuple[str, ...]:
+        """None: unless its settings say otherwise, no system is fair in anything."""
+        return ()
+
+    def templates(self, system: SystemPlan) -> tuple[str, ...]:
+        """The one that answers are asked with."""
+        return (PROMPT,) if system.settings.generate.templates else ()
+
+    def check(self, checking: Checking) -> None:
+        """Add what is wrong with the section, and systems that cannot be compared by it."""
+        problems, systems = checking.problems, checking.systems
+        if any(system.settings.filter.kind != "none" for system in systems.values()):
+            problems.add(SettingsError, "filter: cannot be set: here a generator is given all k documents")
+        problems.attempt("utility.similarity", check_similarity, self.utility.similarity)
+        if len({_generator(system) for system in systems.values()}) > 1:
+            problems.add(
+                SettingsError,
+                "systems: generate, model, prompts and context.tokens are one for all in a utility experiment: every "
+                "row is measured against the same answer from no documents; put them into `settings`",
+            )
+        names = [row for name, one in systems.items() for row in self._rows_of(name, one)]
+        if len(set(names)) < len(names):
+            message = f"systems: a name is that of another's row; the rows are: {listed(names)}"
+            problems.add(SettingsError, message)
+
+    def choose(self, checking: Checking) -> Chosen:
+        """The topics with a relevant passage that has a text; adds texts that lack."""
+        collection, section = checking.collection, self.utility
+        if collection is None:
+            return Chosen()
+        chosen = choose_topics(self, list(collection.topics), checking)
+        excluded: dict[str, str] = {}
+        relevant: dict[str, list[str]] = {}
+        wanted = f"grade of {section.relevant} or more"
+        for topic in chosen:
+            grades = grades_of(collection, topic, section.grades)
+            if found := [id for id, grade in grades.items() if grade >= section.relevant]:
+                relevant[topic] = found
+            else:
+                excluded[topic] = f"no passage has a {wanted}"
+        if not relevant:
+            checking.problems.add(DataError, f"none of {len(chosen)} topics has a passage with a {wanted}")
+            return Chosen((), excluded)
+        texts = self._texts(checking, collection, list(relevant))
+        for topic, found in relevant.items():
+            if not any(texts[id].text.strip() for id in found if id in texts):
+                excluded[topic] = "no relevant passage has a text"
+        return Chosen(tuple(topic for topic in relevant if topic not in excluded), excluded)
+
+    def _texts(self, checking: Checking, collection: Collection, topics: Sequence[str]) -> dict[str, Document]:
+        """The texts of all that is judged and of what run files name; adds what is not there."""
+        wanted = {"the judgments": judged_ids(collection, topics)}
+        for name, system in checking.systems.items():
+            engine = system.settings.engine
+            if isinstance(engine, RunFileConfig):
+                path, tag = Path(engine.path), engine.tag
+                # A file with faults is reported with the system's engine.
+                try:
+                    run = RunFile(read_run(path, collection.topics, tag))
+                except FairAgentError:
+                    continue
+                if without := [topic for topic in topics if topic not in run.rankings]:
+                    message = f"systems.{name}: {path} has no ranking for {len(without)} of {len(topics)} topics"
+                    checking.problems.add(DataError, f"{message}: {listed(without)}")
+                wanted[f"systems.{name}"] = ranked_ids(run, [collection.topics[id] for id in topics], self.n)
+        texts = checking.problems.attempt("", read_passages, collection, set().union(*wanted.values()))
+        if texts is None:
+            return {}
+        for what, ids in wanted.items():
+            checking.problems.attempt("", check_texts, collection, ids, texts, what)
+        return texts
+
+    def rows(self, systems: Systems) -> Systems:
+        """A row for each system and order; what is taken from the judgments is shown in its own order alone."""
+        return {row: one for name, system in systems.items() for row, one in self._rows_of(name, system).items()}
+
+    def _rows_of(self, name: str, system: SystemPlan) -> dict[str, SystemPlan]:
+        orders = self.utility.orders
+        shown = orders[:1] if system.settings.engine.kind in OF_JUDGMENTS else orders
+        return {
+            f"{name} {IN_ORDER[order]}".strip(): system.model_copy(
+                update={"row": Display(of=name, order=order).model_dump()}
+            )
+            for order in shown
+        }
+
+    def judged_in(self, checking: Checking) -> tuple[str, ...]:
+        """No dimension."""
+        return ()
+
+    def measured(self, dimensions: Sequence[str]) -> tuple[Measured, ...]:
+        """Those of the section, for each k."""
+        return tuple(map(Measured, self.utility.measures))
+
+    def fingerprint(self, plan: Plan, subject: Subject, environ: Mapping[str, str]) -> Record:
+        """The section but for the ks: a cached answer is one for all of them."""
+        return {"utility": self.utility.model_dump(mode="json", exclude={"ks"})}
+
+    def worst_case(self, row: str, plan: Plan, subject: Subject) -> Iterator[Calls]:
+        """The answers of one row, from documents as long as may be; those from none are the first row's."""
+        system, runs = plan.systems[row], self.utility.runs
+        settings, queries = system.settings, [subject.topics[id].query for id in plan.topics]
+        if not self.templates(system):
+            return
+        case = Case(settings, Prompts(settings.prompts), queries)
+        for k in (0, *self.utility.ks) if row == plan.baseline else self.utility.ks:
+            text = LETTER * 4 * (settings.context.tokens // max(k, 1))
+            yield case.calls(PROMPT, runs, passages=[{"title": LETTER * LONGEST_TITLE, "text": text}] * k or None)
+
+    def trial(self, opened: Opened) -> UtilityTrial:
+        """The trial."""
+        return UtilityTrial.open(opened, self.utility)
+
+    # --- what came out -------------------------------------------------------------------------------------------
+
+    @property
+    def short(self) -> tuple[str, str]:
+        """What tables call utility and performance: both say where they are not comparable."""
+        of_one = (self.utility.utility(1), self.utility.performance(1))
+        return measure_label(of_one[0]).removesuffix("@1"), measure_label(of_one[1]).removesuffix("@1")
+
+    def tables(self, run: Run) -> list[Table]:
+        """A line for each row and k."""
+        found = summary(run, self.utility)
+        if not found:
+            return []
+        utility, performance = self.short
+        tests = (Column(name, none="") for name in ("t-test to baseline", "t-test to rank order"))
+        columns: list[str | Column] = [
+            "row",
+            performance,
+            Column(utility, "+.4f"),
+            "nDCG@k",
+            Column("r", "+.3f"),
+            "p(r)",
+            *tests,
+        ]
+        lines = [
+            (
+                *(one.name, one.performance, one.utility, one.quality),
+                *((one.correlation.r, one.correlation.p) if one.correlation else (None, None)),
+                *(_test(one.to_baseline, TO_BASELINE), _test(one.to_order, TO_ORDER)),
+            )
+            for one in found
+        ]
+        title = f"utility and ranking quality ({counted(found[0].topics)})"
+        return [Table.of(columns, lines, title, self._notes(run))]
+
+    def _notes(self, run: Run) -> Iterator[str]:
+        utility, performance = self.short
+        against = f"the highest over the relevant passages (grade {self.utility.relevant} or more)"
+        yield f"{performance}: {self._similarity}, {against}"
+        yield (
+            f"{utility}: the mean over the topics of (P - P_0) / P_0, where P_0 is that of the answer from no documents"
+        )
+        yield "r: Pearson's correlation of a topic's U with its nDCG@k, which is that of the list in rank order"
+        yield (
+            f"t-tests: mean difference of U (two-sided p, paired, not corrected); {TO_BASELINE}: p < {SIGNIFICANT} to "
+            f"{run.baseline}, {TO_ORDER}: to the same documents in rank order"
+        )
+        if left_out := without_utility(run, self.utility):
+            yield f"left out of U, since P_0 is 0: {counted(len(left_out))}: {listed(left_out)}"
+
+    @property
+    def _similarity(self) -> str:
+        similarity = self.utility.similarity
+        return similarity.name + ("" if similarity.comparable else f" ({NOT_COMPARABLE})")
+
+    def files(self, run: Run) -> Mapping[str, Table]:
+        """One line a row and k."""
+        header = ("system", "k", "topics", "similarity", "P", "U", "nDCG", "r", "r_p")
+        tests = [f"{against}_{part}" for against in ("baseline", "rank_order") for part in ("difference", "t", "p")]
+        lines = [
+            (
+                *(one.system, one.k, one.topics, self._similarity, one.performance, one.utility, one.quality),
+                *((one.correlation.r, one.correlation.p) if one.correlation else (None, None)),
+                *(part for test in (one.to_baseline, one.to_order) for part in _parts(test)),
+            )
+            for one in summary(run, self.utility)
+        ]
+        return {FILE: Table.of((*header, *tests), lines)}
+
+    def page(self, run: Run) -> PageSection | None:
+        """Utility and its correlation with ranking quality over k, and the numbers."""
+        found = summary(run, self.utility)
+        if not found:
+            return None
+        utility, _ = self.short
+        of_u = {name: {0: 0.0, **{one.k: one.utility for one in _of(found, name)}} for name in run.systems}
+        of_r = {name: {one.k: one.correlation.r for one in _of(found, name) if one.correlation} for name in run.systems}
+        plots = [LinePlot(f"{utility} over k", ("k", utility), _lines(run, of_u))]
+        if any(of_r.values()):
+            caption = f"correlation of {utility} and nDCG@k over k"
+            plots.append(LinePlot(caption, ("k", "Pearson's r"), _lines(run, of_r)))
+        intro = Note(
+            f"{utility} is what the first k documents add to an answer, as a share of what it is worth without any: P "
+            f"is {self.utility.similarity.name} to the closest relevant passage. r is the correlation of a topic's "
+            "utility with its nDCG@k, the better the list the more its documents add."
+        )
+        warning = Note(
+            f"Answers are compared by {self.utility.similarity.name} and not by BERTScore: the numbers are "
+            f"{NOT_COMPARABLE} with those of papers.",
+            warning=True,
+        )
+        warnings = [] if self.utility.similarity.comparable else [warning]
+        parts: tuple[Part, ...] = (intro, *warnings, *plots, *self.tables(run))
+        legend = tuple((name, number) for number, name in enumerate(run.systems))
+        return PageSection("Utility", "Does relevance reach the answer?", parts, legend)
+
+
+def _generator(system: SystemPlan) -> str:
+    """What tells one generator from another: who answers, how it is asked, and how much it is shown."""
+    settings = system.settings
+    asked = f"{settings.model.model_dump_json()} {settings.prompts}" if settings.generate.templates else ""
+    return f"{settings.generate.model_dump_json()} {settings.context.tokens} {asked}"
+
+
+def _of(found: Sequence[RowSummary], system: str) -> list[RowSummary]:
+    return [one for one in found if one.system == system]
+
+
+def _lines(run: Run, of_system: Mapping[str, Mapping[int, float]]) -> tuple[PlotLine, ...]:
+    return tuple(
+        PlotLine(name, number, tuple(PlotPoint(f"k={k}", float(k), value) for k, value in of_system[name].items()))
+        for number, name in enumerate(run.systems)
+        if of_system[name]
+    )
+
+
+def _test(test: PairedTest | None, mark: str) -> str | None:
+    if test is None:
+        return None
+    p = "-" if test.p is None else f"{test.p:.4f}"
+    return f"{test.difference:+.4f} ({p}){mark if test.p is not None and test.p < SIGNIFICANT else ' '}"
+
+
+def _parts(test: PairedTest | None) -> tuple[float | None, ...]:
+    return (test.difference, test.t, test.p) if test else (None, None, None)

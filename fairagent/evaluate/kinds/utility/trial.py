@@ -1,0 +1,199 @@
+"""The utility experiment, topic by topic: answers from k documents and from none, against the relevant passages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from fairagent.collection import Collection
+from fairagent.evaluate.engine.kind import Opened
+from fairagent.evaluate.engine.outcome import AnswerRecord, HitRecord, Outcome
+from fairagent.evaluate.engine.plan import SystemPlan
+from fairagent.evaluate.engine.statistics import seeded
+from fairagent.evaluate.engine.systems import System, build_systems, site_of
+from fairagent.evaluate.kinds.utility.contexts import arranged
+from fairagent.evaluate.kinds.utility.passages import grades_of, judged_ids, ranked_ids, read_passages
+from fairagent.evaluate.kinds.utility.section import OF_JUDGMENTS, Display, Utility
+from fairagent.evaluate.kinds.utility.similarity import TextSimilarity, open_similarity
+from fairagent.evaluate.kinds.utility.writing import ExtractWriter, ModelWriter, Writer
+from fairagent.generate import fit
+from fairagent.measures.bertscore import best_of_references
+from fairagent.measures.graded_ndcg import graded_ndcg
+from fairagent.measures.utility import mean_performance, utility
+from fairagent.memo import Memo
+from fairagent.prompts import Prompts
+from fairagent.query import as_query
+from fairagent.retrieve.base import PassageSource, TextSource, texts_for
+from fairagent.retrieve.judged import AdversarialConfig, OracleConfig, by_grade, drawn
+from fairagent.retrieve.relevance_model import TermSource
+from fairagent.retrieve.run_file import RunFile
+from fairagent.types import Document, Query, SearchResult, Usage
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Found:
+    """The documents of a topic under a system, best first, with their scores and how they were searched for."""
+
+    documents: tuple[Document, ...]
+    scores: tuple[float, ...]
+    search: SearchResult | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Worth:
+    """How much of the relevant passages an answer says, its text (the first run's), and what it took."""
+
+    performance: float
+    text: str
+    usage: Usage
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class UtilityTrial:
+    """Lets one generator answer from every row's documents; threads may share it.
+
+    `passages` has the judged documents and those of run files.
+    """
+
+    section: Utility
+    collection: Collection
+    rows: Mapping[str, SystemPlan]
+    displays: Mapping[str, Display]
+    systems: Mapping[str, System]
+    passages: Mapping[str, Document]
+    writer: Writer
+    similarity: TextSimilarity
+    seed: int
+    tokens: int
+    _found: Memo = field(default_factory=Memo)
+    _alone: Memo = field(default_factory=Memo)
+
+    @classmethod
+    def open(cls, opened: Opened, section: Utility) -> UtilityTrial:
+        """The trial of an experiment, with the texts that it needs in memory."""
+        plan, collection = opened.plan, opened.collection
+        displays = {name: Display.model_validate(row.row) for name, row in plan.systems.items()}
+        # Rows of one system show the same documents.
+        systems = build_systems(opened, {display.of for display in displays.values()})
+        wanted = judged_ids(collection, plan.topics)
+        for system in systems.values():
+            if isinstance(run := system.agent.retriever, RunFile):
+                wanted |= ranked_ids(run, (collection.topics[id] for id in plan.topics), plan.n)
+        first = next(iter(plan.systems.values()))
+        return cls(
+            section,
+            collection,
+            plan.systems,
+            displays,
+            systems,
+            read_passages(collection, wanted),
+            _writer(opened, section, first, systems),
+            open_similarity(section.similarity),
+            plan.experiment.seed,
+            first.settings.context.tokens,
+        )
+
+    def outcome(self, system: str, id: str) -> Outcome:
+        """See `Trial.outcome`."""
+        topic = self.collection.topics[id]
+        display = self.displays[system]
+        query, grades = as_query(topic), grades_of(self.collection, id, self.section.grades)
+        found: Found = self._found.get((display.of, id), lambda: self._find(display.of, id, grades))
+        trace = found.search.trace if found.search else None
+        spent = trace.usage if trace else Usage()
+        references: dict[int, list[str]] = {}
+        for one, grade in grades.items():
+            if grade >= self.section.relevant:
+                references.setdefault(grade, []).append(self.passages[one].text)
+        alone: Worth = self._alone.get(id, lambda: self._worth(query, (), references))
+        spent = spent + alone.usage
+        worths: dict[tuple[str, ...], Worth] = {(): alone}
+        of_k: dict[int, Worth] = {}
+        for k in self.section.ks:
+            context = arranged(found.documents[:k], display.order)
+            key = tuple(document.id for document in context)
+            # Of a list that is shorter than k all documents are shown, so larger numbers may show the same.
+            if key not in worths:
+                worths[key] = self._worth(query, context, references)
+                spent = spent + worths[key].usage
+            of_k[k] = worths[key]
+        last = of_k[max(self.section.ks)]
+        judged = self.rows[system].settings.engine.kind in OF_JUDGMENTS
+        return Outcome.of(
+            topic,
+            system,
+            {"": self._values(found, grades, alone, of_k)},
+            spent,
+            search=found.search,
+            hits=self._hits(found, grades),
+            oracle=judged or bool(trace and trace.oracle and trace.targets),
+            answer=AnswerRecord(last.text, "similarity"),
+        )
+
+    def _find(self, system: str, id: str, grades: Mapping[str, int]) -> Found:
+        """The documents of `system`, as many as the largest context has."""
+        n = max(self.section.ks)
+        if judged := self._of_judgments(system, id, grades):
+            ids = judged()[:n]
+            return Found(tuple(self.passages[one] for one in ids), tuple(map(float, range(len(ids), 0, -1))))
+        used, query = self.systems[system], as_query(self.collection.topics[id])
+        search = used.agent.search(query)
+        top, engine = search.ranking.top(n), used.agent.retriever
+        if isinstance(engine, TextSource | PassageSource):
+            documents = texts_for(query, top.ids, engine)
+        else:
+            documents = [self.passages[one] for one in top.ids]
+        return Found(tuple(documents), tuple(top.scores.tolist()), search if used.sees_groups else None)
+
+    def _of_judgments(self, system: str, id: str, grades: Mapping[str, int]) -> Callable[[], list[str]] | None:
+        """What makes the list of an oracle or its adversary; None for a system that ranks."""
+        engine = self.rows[system].settings.engine
+        if not isinstance(engine, OracleConfig | AdversarialConfig):
+            return None
+        worst = isinstance(engine, AdversarialConfig)
+        if engine.reading == "sorted":
+            return lambda: by_grade(grades, worst_first=worst)
+        kept = [one for one, grade in grades.items() if (grade <= 0 if worst else grade >= self.section.relevant)]
+        return lambda: drawn(kept, seeded(self.seed, "utility", engine.kind, id))
+
+    def _worth(self, query: Query, documents: Sequence[Document], references: Mapping[int, Sequence[str]]) -> Worth:
+        """The answer from these documents in this order, over all runs, against the references by their grades."""
+        kept, _ = fit(documents, self.tokens) if documents else ((), ())
+        performances, texts, usage = [], [], Usage()
+        for run in range(self.section.runs):
+            answer = self.writer.answer(query, kept, run)
+            usage = usage + answer.usage
+            texts.append(answer.text)
+            alike = {grade: self.similarity.f1(answer.text, texts) for grade, texts in references.items()}
+            performances.append(best_of_references(alike, tuple(alike)) or 0.0)
+        return Worth(mean_performance(performances), texts[0], usage)
+
+    def _values(
+        self, found: Found, grades: Mapping[str, int], alone: Worth, of_k: Mapping[int, Worth]
+    ) -> dict[str, float]:
+        """Measure -> value; utility only where performance without documents is not 0."""
+        ids = [document.id for document in found.documents]
+        values: dict[str, float | None] = {self.section.performance(0): alone.performance}
+        for k, worth in of_k.items():
+            values[self.section.performance(k)] = worth.performance
+            values[self.section.utility(k)] = utility(worth.performance, alone.performance)
+            values[self.section.quality(k)] = graded_ndcg(ids, grades, k, self.section.gain)
+        return {measure: value for measure, value in values.items() if value is not None}
+
+    def _hits(self, found: Found, grades: Mapping[str, int]) -> tuple[HitRecord, ...]:
+        return tuple(
+            HitRecord(one.id, one.title, score, grades.get(one.id, 0) >= self.section.relevant, {})
+            for one, score in zip(found.documents, found.scores, strict=True)
+        )
+
+
+def _writer(opened: Opened, section: Utility, first: SystemPlan, systems: Mapping[str, System]) -> Writer:
+    """Who answers for all rows."""
+    settings, models = first.settings, opened.models
+    if settings.generate.templates:
+        seed = opened.plan.experiment.seed
+        return ModelWriter(models.open(settings.model), Prompts(settings.prompts), section.temperature, seed)
+    engines = (system.agent.retriever for system in systems.values())
+    engine = next((engine for engine in engines if isinstance(engine, TermSource)), None)
+    site = site_of(first, opened.collection, models)
+    return ExtractWriter(settings.generate.build(replace(site, engine=engine)))

@@ -1,0 +1,223 @@
+"""Questions that systems answer, or choose an answer to, in the place of topics that they rank documents for.
+
+What all kinds of them have in common: the file of questions, systems that search or do not, and the contexts that these
+make of what they find.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+from pydantic import Field
+
+from fairagent.collection import Collection
+from fairagent.collection.leakage import refuse_overlap
+from fairagent.debias.avoid import read_avoid
+from fairagent.debias.lexicon import load_lexicon
+from fairagent.debias.stage import DebiasRAGConfig
+from fairagent.errors import SettingsError
+from fairagent.evaluate.engine.fingerprint import file_hash
+from fairagent.evaluate.engine.kind import Checking, Chosen, ExperimentKind, Record, Subject, Systems, choose_topics
+from fairagent.evaluate.engine.plan import Plan, SystemPlan
+from fairagent.prompts import Prompts
+from fairagent.prompts.calls import LETTER, Calls, Case
+from fairagent.settings import Section, Settings
+from fairagent.types import Topic
+
+OF_ANSWERS = {
+    "generate": "the model answers, with the prompt of the benchmark",
+    "attribute": "answers are graded and nothing else",
+}
+"""Settings of answers that make no difference here, and why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One question; `query` is what a model is asked and what is searched for.
+
+    `kind` is its bias type or domain, "" where it has none.
+    """
+
+    id: str
+    query: str
+    kind: str = ""
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """All that is shown of it to a model."""
+        return (self.query,)
+
+
+@dataclass(frozen=True, slots=True)
+class Questions:
+    """A benchmark's questions by their ids, and as topics."""
+
+    questions: Mapping[str, Any]
+
+    @property
+    def topics(self) -> Mapping[str, Topic]:
+        """The questions as something to search for."""
+        return {id: Topic(id, question.query) for id, question in self.questions.items()}
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of the questions, the most frequent first."""
+        found = Counter(question.kind for question in self.questions.values() if question.kind)
+        return tuple(kind for kind, _ in found.most_common())
+
+
+class QuestionFile(Section):
+    """The section `questions:`."""
+
+    path: str = Field(min_length=1)
+    """The file of the questions, relative to this file."""
+
+
+class QuestionsKind(ExperimentKind, ABC):
+    """A kind whose systems answer questions; bias types or domains of the questions take the place of dimensions."""
+
+    questions: QuestionFile
+    """What is asked; `topics` chooses among them."""
+
+    engines: ClassVar[tuple[str, ...]] = ("none",)
+    debiases: ClassVar[bool] = True
+    classes: ClassVar[bool] = True
+    overall: ClassVar[str] = "all"
+
+    @property
+    def n(self) -> int:
+        """One, until `adapt` says how long a system's lists are."""
+        return 1
+
+    def beside(self, folder: Path) -> Self:
+        """See `ExperimentKind.beside`."""
+        path = str((folder / self.questions.path).absolute())
+        asked = self.questions.model_copy(update={"path": path})
+        return super().beside(folder).model_copy(update={"questions": asked})
+
+    @property
+    def needs_collection(self) -> bool:
+        """Questions can be answered from nothing."""
+        return False
+
+    @abstractmethod
+    def read(self, path: Path) -> Mapping[str, Any]:
+        """The questions of a file by their ids; DataError with every fault."""
+
+    def open(self, collection: Collection) -> Questions:
+        """The questions."""
+        return Questions(self.read(Path(self.questions.path)))
+
+    def adapt(self, settings: Settings) -> Mapping[str, Any]:
+        """A system finds what is answered from, and no more."""
+        return {"n": settings.context.documents if settings.engine.kind != "none" else 1}
+
+    def length(self, rows: Systems) -> int:
+        """The most documents that an answer is given."""
+        return max((system.settings.n for system in rows.values()), default=1)
+
+    def judged_in(self, checking: Checking) -> tuple[str, ...]:
+        """The kinds of questions."""
+        return checking.subject.kinds if isinstance(checking.subject, Questions) else ()
+
+    def check(self, checking: Checking) -> None:
+        """Add settings that make no difference."""
+        for where, values in {"settings": self.settings, **self.systems}.items():
+            for key in OF_ANSWERS.keys() & values.keys():
+                place = where if where == "settings" else f"systems.{where}"
+                checking.problems.add(SettingsError, f"{place}.{key} cannot be set: {OF_ANSWERS[key]}")
+
+    def choose(self, checking: Checking) -> Chosen:
+        """The questions that the file chooses; adds what is wrong with libraries of what is to be avoided."""
+        asked = questions_of(checking.subject) if checking.subject else {}
+        ids = choose_topics(self, list(asked), checking, "there is no question")
+        check_debiasing(checking, [text for id in ids for text in asked[id].texts])
+        return Chosen(tuple(ids))
+
+    def templates(self, system: SystemPlan) -> tuple[str, ...]:
+        """Those of what makes contexts, and of the questions."""
+        settings = system.settings
+        return (
+            *(settings.filter.templates if filters(system) else ()),
+            *settings.debias.templates,
+            *self.asked_with(system),
+        )
+
+    @abstractmethod
+    def asked_with(self, system: SystemPlan) -> tuple[str, ...]:
+        """The templates of the questions, and of what grades the answers."""
+
+    def fingerprint(self, plan: Plan, subject: Subject, environ: Mapping[str, str]) -> Record:
+        """The content of the file."""
+        return {"questions": {"file": file_hash(Path(self.questions.path))}}
+
+    def provenance(self) -> Record:
+        """The place of the file."""
+        return {"questions": {"file": self.questions.path}}
+
+    def worst_case(self, row: str, plan: Plan, subject: Subject) -> Iterator[Calls]:
+        """The calls for filtering and debiasing contexts, and for the questions."""
+        system = plan.systems[row]
+        settings, prompts = system.settings, Prompts(system.settings.prompts)
+        asked = [questions_of(subject)[id] for id in plan.topics]
+        case = Case(settings, prompts, [question.query for question in asked])
+        if filters(system):
+            yield from settings.filter.worst_case(case)
+        yield from settings.debias.worst_case(case)
+        yield from self.calls(system, case, asked)
+
+    @abstractmethod
+    def calls(self, system: SystemPlan, case: Case, asked: list[Any]) -> Iterator[Calls]:
+        """The calls for the questions, and for grading."""
+
+    def scope(self, n: int) -> str:
+        """See `ExperimentKind.scope`."""
+        return f"answered from at most {n} documents"
+
+
+def questions_of(subject: Subject) -> Mapping[str, Any]:
+    """The questions by their ids."""
+    assert isinstance(subject, Questions)  # `QuestionsKind.open` made it
+    return subject.questions
+
+
+def debiases(system: SystemPlan) -> bool:
+    """Whether what it answers from is chosen by DebiasRAG; also without retrieval."""
+    return system.settings.debias.kind != "none"
+
+
+def filters(system: SystemPlan) -> bool:
+    """Whether it asks a model which documents may be answered from."""
+    return system.searches and system.settings.filter.kind != "none"
+
+
+def without_context(system: SystemPlan) -> bool:
+    """Whether it answers from no documents at all."""
+    return not system.searches and not debiases(system)
+
+
+def longest_context(settings: Settings) -> str:
+    """A text as long as a context may be."""
+    return LETTER * 4 * settings.context.tokens
+
+
+def check_debiasing(checking: Checking, asked: Iterable[str]) -> None:
+    """That libraries and lexicons can be read, and that no library holds what is asked; adds what is wrong."""
+    problems, asked = checking.problems, list(asked)
+    for name, system in checking.systems.items():
+        chosen = system.settings.debias
+        if not isinstance(chosen, DebiasRAGConfig):
+            continue
+        where = f"systems.{name}.debias"
+        if not chosen.library:
+            problems.add(SettingsError, f"{where}: `library` is missing: name the file of passages to avoid")
+            continue
+        problems.attempt(where, load_lexicon, chosen.lexicon)
+        passages = problems.attempt(where, read_avoid, chosen.library) or ()
+        texts, library = [passage.text for passage in passages], f"the avoid library {Path(chosen.library).name}"
+        problems.attempt(where, refuse_overlap, texts, asked, library, inside=True)

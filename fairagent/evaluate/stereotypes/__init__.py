@@ -1,1 +1,0 @@
-"""StereoSet and CrowS-Pairs as experiments: what retrieval and filters do to what a model prefers."""

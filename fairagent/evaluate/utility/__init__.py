@@ -1,1 +1,0 @@
-"""The utility experiment: does relevance reach the answer? Answers from k documents against one from none."""

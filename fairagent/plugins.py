@@ -1,0 +1,53 @@
+"""Classes that files name by a word: those that are shipped, and those that other packages add by entry points.
+
+Nothing is imported before it is named, so a broken package takes down only those who ask for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+
+@cache
+def plugins(group: str) -> dict[str, tuple[EntryPoint, ...]]:
+    """Name -> the entry points of other packages under it; more than one is a fault once the name is used."""
+    found: dict[str, tuple[EntryPoint, ...]] = {}
+    for entry in entry_points(group=group):
+        found[entry.name] = (*found.get(entry.name, ()), entry)
+    return found
+
+
+def names(shipped: Mapping[str, str], group: str) -> tuple[str, ...]:
+    """The names that there are: the shipped ones, then those of other packages."""
+    return tuple(dict.fromkeys((*shipped, *plugins(group))))
+
+
+def load(what: str, name: str, shipped: Mapping[str, str], group: str, base: type, called: str) -> Any:
+    """The class of this name, which is one of `base` (`called` so in messages); None where nobody claims the name.
+
+    `shipped` maps names to `module:Class`. Raises ValueError where several packages claim the name, or the one that
+    does is at fault; where it cannot be imported, that is the error's cause.
+    """
+    entries = plugins(group).get(name, ())
+    claims = [f"fairagent ({shipped[name]})"] if name in shipped else []
+    claims += [f"{entry.dist.name if entry.dist else 'a package'} ({entry.value})" for entry in entries]
+    if not claims:
+        return None
+    if len(claims) > 1:
+        raise ValueError(f"{what} {name!r} is claimed by {' and '.join(claims)}; uninstall all but one")
+    try:
+        if entries:
+            loaded = entries[0].load()
+        else:
+            module, _, attribute = shipped[name].partition(":")
+            loaded = getattr(import_module(module), attribute)
+    # Foreign code, which may raise anything while it is imported.
+    except Exception as error:
+        raise ValueError(f"{what} {name!r} of {claims[0]} cannot be loaded: {type(error).__name__}: {error}") from error
+    if not (isinstance(loaded, type) and issubclass(loaded, base)):
+        raise ValueError(f"{what} {name!r} of {claims[0]} is no {called}")
+    return loaded

@@ -1,0 +1,127 @@
+"""Files of an unknown kind, sections of two kinds, keys of another kind, and runs of an old layout: one error each."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fairagent.errors import DataError, FairAgentError, SettingsError
+from fairagent.evaluate.engine.check import check_experiment
+from fairagent.evaluate.engine.reading import kinds
+from fairagent.evaluate.engine.run import FORMAT, load_run
+
+from . import words
+
+
+def said(file: Path) -> str:
+    with pytest.raises(FairAgentError) as error:
+        check_experiment(file, environ={})
+    return str(error.value)
+
+
+def test_the_kinds_that_there_are() -> None:
+    assert kinds() == (
+        *("agreement", "accuracy", "fair-rag", "lamp", "ranking", "stereoset", "crows-pairs", "seat", "utility"),
+    )
+
+
+def test_without_a_kind_it_is_a_ranking(tmp_path: Path) -> None:
+    assert check_experiment(words.write(tmp_path), environ={}).plan.experiment.kind == "ranking"
+    same = words.write(tmp_path, "kind: ranking\n" + words.EXPERIMENT)
+    assert check_experiment(same, environ={}).plan.experiment.kind == "ranking"
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("kind: rankings", "kind: no kind of experiment 'rankings'; did you mean 'ranking'?"),
+        ("kind: xyz", "kind: no kind of experiment 'xyz'; there are: agreement, accuracy, fair-rag"),
+        ("kind: [ranking]", "kind: expected the name of a kind of experiment; there are: "),
+        ("kind: ", "kind: expected the name of a kind of experiment; there are: "),
+    ],
+)
+def test_an_unknown_kind(tmp_path: Path, line: str, message: str) -> None:
+    text = said(words.write(tmp_path, f"{line}\n{words.EXPERIMENT}"))
+    assert message in text
+    assert "1 problem, nothing was run" in text
+
+
+def test_sections_of_two_kinds(tmp_path: Path) -> None:
+    two = "utility: {ks: [1]}\nfair_rag: {k: 2}\nquestions: {path: q.jsonl}\n"
+    text = said(words.write(tmp_path, words.EXPERIMENT + two))
+    assert "3 problems, nothing was run" in text
+    assert "utility: no key of kind 'ranking'; it is one of kind utility (write `kind: utility`)" in text
+    assert "fair_rag: no key of kind 'ranking'; it is one of kind fair-rag and lamp" in text
+    assert (
+        "questions: no key of kind 'ranking'; it is one of kind agreement, accuracy, stereoset and crows-pairs" in text
+    )
+    text = said(words.write(tmp_path, f"kind: utility\n{words.EXPERIMENT}{two}"))
+    assert "fair_rag: no key of kind 'utility'; it is one of kind fair-rag and lamp" in text
+    assert "utility: no key" not in text
+
+
+def test_a_key_of_another_kind_and_one_of_none(tmp_path: Path) -> None:
+    more = "kind: fair-rag\nmeasures: [nDCG@5]\nper_group: 1\nfair_rag: {k: 2, kk: 3}\nsede: 3\n"
+    text = said(words.write(tmp_path, more + words.EXPERIMENT))
+    assert "measures: no key of kind 'fair-rag'; it is one of kind ranking (write `kind: ranking`)" in text
+    assert "sede: unknown key; did you mean 'seed'?" in text
+    assert "fair_rag.kk: unknown key" in text
+    assert "per_group" not in text
+
+
+def test_everything_else_is_checked_as_well(tmp_path: Path) -> None:
+    text = said(words.write(tmp_path, words.EXPERIMENT + "utility: {}\nbaseline: other\ntopics: [T00, T99]\n"))
+    for fault in (
+        "utility: no key of kind",
+        "baseline: no system 'other'",
+        "topics: the collection has no topic 'T99'",
+    ):
+        assert fault in text
+    assert "3 problems" in text
+
+
+def test_a_run_of_the_old_layout(tmp_path: Path) -> None:
+    file = words.write(tmp_path)
+    folder = tmp_path / "run"
+    words.run(file, folder, limit=2)
+    head = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+    assert head["format"] == FORMAT
+    (folder / "run.json").write_text(json.dumps({**head, "format": FORMAT - 1}), encoding="utf-8")
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    message = r"run\.json: this is no run of this version of fairagent, but of an older version .*nothing was changed"
+    with pytest.raises(DataError, match=message):
+        words.run(file, folder)
+    with pytest.raises(DataError, match=message):
+        load_run(folder)
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+    assert words.run(file, folder, new=True, limit=2).systems == ("plain", "fair", "random")
+
+
+def test_a_run_of_another_kind_is_not_gone_on_with(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    words.run(words.write(tmp_path), folder, limit=1)
+    journal = (folder / "journal.jsonl").read_bytes()
+    other = words.write(tmp_path, "kind: fair-rag\nfair_rag: {k: 2, samples: 2, oracle: null}\n" + words.EXPERIMENT)
+    with pytest.raises(FairAgentError, match='kind: was "ranking", is "fair-rag"'):
+        words.run(other, folder, limit=1)
+    assert (folder / "journal.jsonl").read_bytes() == journal
+
+
+def test_a_damaged_plan(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    words.run(words.write(tmp_path), folder, limit=1)
+    head = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+    del head["plan"]["experiment"]["name"]
+    (folder / "run.json").write_text(json.dumps(head), encoding="utf-8")
+    with pytest.raises(DataError, match="holds no plan"):
+        load_run(folder)
+
+
+def test_too_little_to_go_on(tmp_path: Path) -> None:
+    file = words.write(tmp_path, "kind: agreement\nsystems: 3\n")
+    with pytest.raises(SettingsError, match="1 problem") as error:
+        check_experiment(file, environ={})
+    for fault in ("name: Field required", "systems: Input should be", "questions: Field required"):
+        assert fault in str(error.value)
