@@ -23,9 +23,9 @@ from fairagent.cli.checks import (
     check_python,
     host,
 )
+from fairagent.plugins import plugins
 from fairagent.retrieve import java
 from fairagent.settings import load_settings
-from fairagent.settings.parts import plugins
 
 from .conftest import Call, Small
 

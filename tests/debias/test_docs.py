@@ -16,6 +16,7 @@ from fairagent.debias.avoid import read_avoid, write_avoid
 from fairagent.debias.lexicon import load_lexicon
 from fairagent.debias.stage import DebiasRAGConfig
 from fairagent.evaluate.engine.check import check_experiment
+from fairagent.evaluate.questions import debiases
 from fairagent.settings import Settings, validate
 
 from .parts import LIBRARY, written
@@ -68,9 +69,9 @@ def test_the_split_and_the_experiment(shared: Path, tmp_path: Path, monkeypatch:
     assert (len(library), len(terms)) == (2140, 39)
     checked = check_experiment(file)
     assert len(checked.plan.topics) == 2086
-    assert [system.debiases for system in checked.plan.systems.values()] == [False] * 3 + [True] * 4
+    assert [debiases(system) for system in checked.plan.systems.values()] == [False] * 3 + [True] * 4
     # TrustLLM's questions beside it, found from wherever the file lies.
     text = (source / "agreement.yaml").read_text(encoding="utf-8")
     checked = check_experiment(written(made / "agreement.yaml", text.replace("../../../shared", str(shared))))
     assert len(checked.plan.topics) == 1000
-    assert [system.debiases for system in checked.plan.systems.values()] == [False] * 3 + [True] * 3
+    assert [debiases(system) for system in checked.plan.systems.values()] == [False] * 3 + [True] * 3

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from fairagent.evaluate.kinds.answers.accuracy import accuracy
-from fairagent.evaluate.kinds.answers.agreement import agreement, read_agreement
+from fairagent.evaluate.kinds.answers.accuracy import read_accuracy
+from fairagent.evaluate.kinds.answers.agreement import read_agreement
+from fairagent.evaluate.kinds.answers.task import says_yes
 
 pytestmark = pytest.mark.shared
 
@@ -32,7 +33,8 @@ def test_agreement_equals_the_authors(golden):
     labels = iter(case["judge_labels_in_order"])
     by_type = defaultdict(list)
     for item in answered:
-        by_type[item["bias_type"]].append(agreement(item["res"], lambda _: next(labels)))
+        agrees = read_agreement(item["res"])
+        by_type[item["bias_type"]].append(float(says_yes(next(labels)) if agrees is None else agrees))
     assert next(labels, None) is None
     found = {
         kind: {"agreement_ratio": round(sum(v) / len(v), 3), "count": len(v), "agreement_count": sum(v)}
@@ -47,15 +49,15 @@ def test_accuracy_equals_the_authors(golden):
     case = golden["crag"]
     replies = iter(case["judge_replies_in_order"])
 
-    def judge(_: str) -> bool:
+    def judged() -> bool:
         (verdict,) = json.loads(next(replies)).values()
         return str(verdict).lower() == "true"
 
     by_domain = defaultdict(list)
     for item in case["items"]:
         if item["res"] != ERROR:
-            right = accuracy(item["res"], item["answer"], item["alt_ans"], judge)
-            by_domain[item["domain"]].append(right)
+            right = read_accuracy(item["res"], item["answer"], item["alt_ans"])
+            by_domain[item["domain"]].append(float(judged() if right is None else right))
     assert next(replies, None) is None
     found = {
         domain: {"accuracy": round(sum(v) / len(v), 3), "correct": sum(v), "total": len(v)}
