@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from fairagent.report.story import Line, story, usage_text
+from fairagent.report.story import StoryLine, story, usage_text
 from fairagent.report.text import compared_table, groups_text, one_line, percent, plain
 from fairagent.types import UNKNOWN, AnswerResult, Attribution, Debiased, Removal
 
@@ -81,7 +81,7 @@ def answer_story(result: AnswerResult) -> RenderableType:
     return story(result.search.trace, _lines(result))
 
 
-def _lines(result: AnswerResult) -> Iterator[Line]:
+def _lines(result: AnswerResult) -> Iterator[StoryLine]:
     yield "", Text()
     if result.filtered:
         verdicts = result.filtered.verdicts
@@ -107,7 +107,7 @@ def _lines(result: AnswerResult) -> Iterator[Line]:
     yield "all", Text(f"{result.seconds:.2f} s, {usage_text(result.usage)}")
 
 
-def _debiased(debiased: Debiased) -> Iterator[Line]:
+def _debiased(debiased: Debiased) -> Iterator[StoryLine]:
     moved = abs(debiased.theta_after[0] - debiased.theta_before[0])
     both = debiased.theta_before, debiased.theta_after
     before, after = (", ".join(f"{weight:.4f}" for weight in theta) for theta in both)
@@ -127,7 +127,7 @@ def _debiased(debiased: Debiased) -> Iterator[Line]:
         yield "", Text(note, "red")
 
 
-def _attribution(attribution: Attribution) -> Iterator[Line]:
+def _attribution(attribution: Attribution) -> Iterator[StoryLine]:
     resting = int((attribution.weights > 0).sum())
     yield "rests on", Text(f"{resting} of {len(attribution.weights)} documents, by {attribution.kind}")
     for note in attribution.notes:

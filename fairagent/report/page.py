@@ -21,7 +21,7 @@ from markupsafe import Markup
 
 from fairagent.evaluate.engine.outcome import GroupShares
 from fairagent.evaluate.engine.page import LinePlot, Note
-from fairagent.evaluate.engine.results import columns, not_judged
+from fairagent.evaluate.engine.results import columns, not_judged, results_table
 from fairagent.evaluate.engine.run import Run
 from fairagent.evaluate.engine.tables import SIGNIFICANT, Table
 from fairagent.files import write_whole
@@ -88,6 +88,7 @@ def page(run: Run) -> str:
             gap_paths=gap_paths(run),
             cost=cost,
             own=own,
+            all_numbers=results_table(run),
             markers=MARKERS,
             own_parts=[(drawn, list(parts)) for drawn, parts in groupby(own.parts, _is_plot)] if own else [],
             html=partial(_html, names={system: shown(run, place) for place, system in enumerate(run.systems)}),

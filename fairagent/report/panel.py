@@ -36,7 +36,7 @@ class Bar:
 
 
 @dataclass(frozen=True, slots=True)
-class HitLine:
+class ShownHit:
     """One line of a ranking; `moved` is how many ranks it rose from the baseline's, None where it was not there."""
 
     rank: int
@@ -48,7 +48,7 @@ class HitLine:
 
 
 @dataclass(frozen=True, slots=True)
-class StepLine:
+class ShownStep:
     """One step of the story; `before` is the gap that it started from, `aim` (label, share before, after, target)."""
 
     record: StepRecord
@@ -67,9 +67,9 @@ class Panel:
     system: int
     name: str
     outcome: Outcome
-    steps: tuple[StepLine, ...]
+    steps: tuple[ShownStep, ...]
     bars: tuple[Bar, ...]
-    hits: tuple[HitLine, ...]
+    hits: tuple[ShownHit, ...]
     hidden: int
     gains: tuple[float | None, ...]
 
@@ -101,9 +101,9 @@ def panel_of(
     )
 
 
-def _hit(rank: int, hit: HitRecord, colors: Palette, added: frozenset[str], baseline: Mapping[str, int]) -> HitLine:
+def _hit(rank: int, hit: HitRecord, colors: Palette, added: frozenset[str], baseline: Mapping[str, int]) -> ShownHit:
     before = baseline.get(hit.id)
-    return HitLine(
+    return ShownHit(
         rank,
         hit.id,
         highlighted(hit.title or hit.id, added),
@@ -119,7 +119,7 @@ def _chips(dimension: str, shares: Mapping[str, float], colors: Palette) -> Iter
         yield Chip(colors.get((dimension, label)), f"{label} {percent(share)}" if unequal else label)
 
 
-def _steps(steps: Sequence[StepRecord], colors: Palette) -> Iterable[StepLine]:
+def _steps(steps: Sequence[StepRecord], colors: Palette) -> Iterable[ShownStep]:
     reached: StepRecord | None = None
     for step in steps:
         if reached is None:
@@ -131,7 +131,7 @@ def _steps(steps: Sequence[StepRecord], colors: Palette) -> Iterable[StepLine]:
         terms = step.terms if kind == "refinement" else step.terms[:TOPIC_WORDS_SHOWN]
         bars = () if kind == "nothing" else tuple(exposure_bar(e, colors) for e in step.exposures if _is_shown(e, step))
         aim = _aim(step, reached) if reached else None
-        yield StepLine(step, kind, terms, len(step.terms) - len(terms), reached.gap if reached else None, aim, bars)
+        yield ShownStep(step, kind, terms, len(step.terms) - len(terms), reached.gap if reached else None, aim, bars)
         reached = step if step.accepted else reached
 
 

@@ -40,7 +40,7 @@ def exposure_plot(means: Sequence[MeanExposure], systems: Sequence[str]) -> Mark
     height = pitch * len(means) + 30
     full = 1.06 * max(float(max(mean.shares.max(), mean.target.max())) for mean in means)
     chart = Chart(height * len(labels) + 26, (0, full), (-height * len(labels), 0), left=10, bottom=24, top=2)
-    chart.grid_x([value for value in ticks((0, full), 5) if value < full], ".0%")
+    chart.grid_x([value for value in ticks((0, full)) if value < full], ".0%")
     for place, group in enumerate(labels):
         top = -height * place
         chart.write(*chart.at(0, top - 14), shortened(group, 50), bold=True)

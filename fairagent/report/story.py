@@ -11,7 +11,7 @@ from rich.text import Text
 from fairagent.report.text import ORACLE, gap_text, percent, plain, targets_text
 from fairagent.types import Draw, Exposure, Group, Step, Term, Trace, Usage
 
-Line = tuple[str, Text]
+StoryLine = tuple[str, Text]
 """What the line is about, and its text."""
 
 TOPIC_WORDS_SHOWN = 8
@@ -31,7 +31,7 @@ def story_text(trace: Trace, width: int = 100) -> str:
     return plain(story(trace), width)
 
 
-def story(trace: Trace, after: Iterable[Line] = ()) -> RenderableType:
+def story(trace: Trace, after: Iterable[StoryLine] = ()) -> RenderableType:
     """The story, a numbered paragraph a step, then the end: why it stopped, the final ranking, what it cost.
 
     `after` are lines on what came after the search.
@@ -49,12 +49,12 @@ def story(trace: Trace, after: Iterable[Line] = ()) -> RenderableType:
     return page
 
 
-def _add(page: Table, number: str, lines: Iterable[Line]) -> None:
+def _add(page: Table, number: str, lines: Iterable[StoryLine]) -> None:
     for place, (name, text) in enumerate(lines):
         page.add_row("" if place else number, name, text)
 
 
-def _step(step: Step, before: Step | None) -> Iterator[Line]:
+def _step(step: Step, before: Step | None) -> Iterator[StoryLine]:
     """A step's lines; `before` is the last accepted step before it, None for the first."""
     if before is None:
         yield "query", Text.assemble((step.query.text or "(empty)", "bold"), f" ({_count(step)})")
@@ -68,7 +68,7 @@ def _step(step: Step, before: Step | None) -> Iterator[Line]:
         yield from _refinement(step, before, step.aim)
 
 
-def _decided(step: Step, before: Step) -> Iterator[Line]:
+def _decided(step: Step, before: Step) -> Iterator[StoryLine]:
     """An action of the loop: what it did, and what would be served by it."""
     heaviest = sorted(step.weights, key=lambda pair: -pair[1])[:WEIGHTS_SHOWN]
     shown = ", ".join(f"{group.label} {weight:.2f}" for group, weight in heaviest)
@@ -80,7 +80,7 @@ def _decided(step: Step, before: Step) -> Iterator[Line]:
         yield "gap", Text.assemble(f"{gap_text(step.gap)}, was {gap_text(before.gap)}: ", verdict)
 
 
-def _refinement(step: Step, before: Step, aim: Group) -> Iterator[Line]:
+def _refinement(step: Step, before: Step, aim: Group) -> Iterator[StoryLine]:
     share, target = _share_and_target(aim, before.exposures)
     yield "aim", Text.assemble((str(aim), "bold cyan"), f": {percent(share)}, target {percent(target)}")
     if step.added:
@@ -98,7 +98,7 @@ def _refinement(step: Step, before: Step, aim: Group) -> Iterator[Line]:
         yield "gap", Text.assemble(change, verdict)
 
 
-def _ending(trace: Trace) -> Iterator[Line]:
+def _ending(trace: Trace) -> Iterator[StoryLine]:
     if trace.profile:
         yield "profile", Text(trace.profile)
     if trace.engine:
@@ -153,14 +153,14 @@ def usage_text(usage: Usage) -> str:
     return f"{usage.calls} model call{'s' * (usage.calls != 1)}, {tokens}, {price}"
 
 
-def _exposed(exposures: Sequence[Exposure], gap: str) -> Iterator[Line]:
+def _exposed(exposures: Sequence[Exposure], gap: str) -> Iterator[StoryLine]:
     """What the groups have, and the gap; nothing where nothing was measured."""
     yield from map(_shares, exposures)
     if exposures:
         yield "gap", Text(gap)
 
 
-def _shares(exposure: Exposure) -> Line:
+def _shares(exposure: Exposure) -> StoryLine:
     """Every group's share, its target in parentheses."""
     groups = zip(exposure.labels, exposure.shares.tolist(), exposure.target.tolist(), strict=True)
     parts = [

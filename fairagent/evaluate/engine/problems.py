@@ -31,9 +31,13 @@ class Problems:
         if message not in map(str, self.found):
             self.found.append(kind(message))
 
+    def error(self, file: Path) -> FairAgentError:
+        """One error, of the first problem's kind, with all of them."""
+        count = f"{len(self.found)} problem{'s' * (len(self.found) != 1)}"
+        listed = ["- " + str(error).replace("\n", "\n  ") for error in self.found]
+        return type(self.found[0])("\n".join([f"experiment {file}: {count}, nothing was run", *listed]))
+
     def check(self, file: Path) -> None:
-        """Raise one error, of the first problem's kind, with all of them; nothing where there is none."""
+        """Raise that error; nothing where there is no problem."""
         if self.found:
-            count = f"{len(self.found)} problem{'s' * (len(self.found) != 1)}"
-            listed = ["- " + str(error).replace("\n", "\n  ") for error in self.found]
-            raise type(self.found[0])("\n".join([f"experiment {file}: {count}, nothing was run", *listed]))
+            raise self.error(file)

@@ -74,8 +74,7 @@ def read_experiment(file: Path, problems: Problems) -> ExperimentKind:
     raw = {"kind": DEFAULT, **read_yaml(file)}
     cls = problems.attempt("", kind_class, raw["kind"])
     if cls is None:
-        problems.check(file)
-        raise AssertionError("checked")  # pragma: no cover
+        raise problems.error(file)
     foreign = {key: hint for key in raw if key not in cls.model_fields and (hint := _owners(str(key), raw["kind"]))}
     for hint in foreign.values():
         problems.add(SettingsError, hint)
@@ -90,8 +89,7 @@ def read_experiment(file: Path, problems: Problems) -> ExperimentKind:
         nothing = {key: {} if isinstance(value, dict) else "" for key, value in missing.items()}
         return cls.model_validate(kept).model_copy(update=nothing)
     except ValidationError:
-        problems.check(file)
-        raise
+        raise problems.error(file) from None
 
 
 def _faulty(cls: type[ExperimentKind], values: Mapping[str, Any]) -> set[object]:
