@@ -83,15 +83,6 @@ def listed(names: Sequence[str]) -> str:
     return " and ".join(part for part in (", ".join(names[:-1]), names[-1]) if part)
 
 
-def counted(number: int, noun: str) -> str:
-    """A number with its noun.
-
-    >>> counted(1, "topic"), counted(1200, "topic")
-    ('1 topic', '1,200 topics')
-    """
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
 def shortened(text: str, longest: int) -> str:
     """`text` in at most `longest` letters.
 

@@ -24,6 +24,7 @@ from fairagent.evaluate.engine.page import LinePlot, Note
 from fairagent.evaluate.engine.results import columns, not_judged, results_table
 from fairagent.evaluate.engine.run import Run
 from fairagent.evaluate.engine.tables import SIGNIFICANT, Table
+from fairagent.evaluate.engine.tables import counted as number_of
 from fairagent.files import write_whole
 from fairagent.report import names
 from fairagent.report.chart import MARKERS, color_number, marker_number
@@ -124,7 +125,7 @@ def _environment() -> Environment:
         "p": names.p_text,
         "p_said": names.p_said,
         "money": names.money,
-        "counted": names.counted,
+        "counted": number_of,
         "listed": names.listed,
         "percent": percent,
         "gap": gap_text,

@@ -109,7 +109,7 @@ def line_plot(plot: LinePlot) -> Markup:
     points = [point for line in plot.lines for point in (*line.points, *line.alone)]
     x = _limits([(point.x, point.x) for point in points])
     y = _limits([(point.y, point.y) for point in points])
-    chart = _chart(280, x, y, plot.axes)
+    chart = _chart(280, x, y, plot.axes, whole=all(point.x == int(point.x) for point in points))
     if plot.diagonal:
         ends = max(x[0], y[0]), min(x[1], y[1])
         chart.line([(end, end) for end in ends], "muted", 1, dash=DOTTED)
@@ -165,9 +165,10 @@ def _scatter(points: Sequence[Point], systems: Sequence[str], axes: Axes, cheap:
     return chart.svg(f"{'Cost' if cheap else 'Trade-off'}. {said}")
 
 
-def _chart(height: int, x: tuple[float, float], y: tuple[float, float], axes: Axes) -> Chart:
+def _chart(height: int, x: tuple[float, float], y: tuple[float, float], axes: Axes, whole: bool = False) -> Chart:
+    """A chart with grids; `whole` has whole numbers alone across."""
     chart = Chart(height, x, y, left=46, bottom=44)
-    chart.grid_x(ticks(x))
+    chart.grid_x([tick for tick in ticks(x) if not whole or tick == int(tick)])
     chart.grid_y(ticks(y))
     chart.name_axes(*axes)
     return chart

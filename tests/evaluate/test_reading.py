@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
 
+import fairagent.evaluate.kinds as evaluate_kinds
 from fairagent.errors import DataError, FairAgentError, SettingsError
 from fairagent.evaluate.engine.check import check_experiment
-from fairagent.evaluate.engine.reading import kinds
+from fairagent.evaluate.engine.reading import kinds, shipped
 from fairagent.evaluate.engine.run import FORMAT, load_run
 
 from . import words
@@ -25,6 +27,31 @@ def test_the_kinds_that_there_are() -> None:
     assert kinds() == (
         *("agreement", "accuracy", "fair-rag", "lamp", "ranking", "stereoset", "crows-pairs", "seat", "utility"),
     )
+
+
+def test_a_new_kind_touches_its_folder_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "more" / "doubled"
+    folder.mkdir(parents=True)
+    place = "fairagent.evaluate.kinds.doubled"
+    (folder / "__init__.py").write_text(f'KINDS = {{"doubled": "{place}.kind:Doubled"}}\n', encoding="utf-8")
+    (folder / "kind.py").write_text(
+        "from typing import Literal\n"
+        "from fairagent.evaluate.kinds.ranking.kind import Ranking\n"
+        "class Doubled(Ranking):\n    kind: Literal['doubled'] = 'doubled'\n    twice: int = 2\n",
+        encoding="utf-8",
+    )
+    monkeypatch.setattr("fairagent.evaluate.kinds.__path__", [*evaluate_kinds.__path__, str(folder.parent)])
+    shipped.cache_clear()
+    try:
+        file = words.write(tmp_path, f"kind: doubled\n{words.EXPERIMENT}twice: 3\n")
+        run = words.run(file, tmp_path / "run", limit=2)
+        assert run.kind.twice == 3  # type: ignore[attr-defined]
+        text = said(words.write(tmp_path, f"{words.EXPERIMENT}twice: 3\n"))
+        assert "twice: no key of kind 'ranking'; it is one of kind doubled (write `kind: doubled`)" in text
+    finally:
+        shipped.cache_clear()
+        for name in [name for name in sys.modules if name.startswith(place)]:
+            del sys.modules[name]
 
 
 def test_without_a_kind_it_is_a_ranking(tmp_path: Path) -> None:

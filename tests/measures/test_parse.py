@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -126,3 +129,22 @@ def test_the_public_names() -> None:
         "group_exposure", "jensen_shannon", "joint_memberships", "kl", "kl_reverse", "known_part",
         "min_max", "most_underexposed", "ndcg", "parse_discount", "parse_measure", "total_variation",
     }  # fmt: skip
+
+
+def test_a_new_measure_touches_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "rr.py").write_text(
+        "from dataclasses import dataclass\nfrom typing import ClassVar\n"
+        "from fairagent.measures.measure import Measure\n"
+        "@dataclass(frozen=True)\nclass ReciprocalRank(Measure):\n"
+        "    name: ClassVar[str] = 'RR'\n    n: int\n    empty: str = 'zero'\n"
+        "    def __call__(self, judged):\n"
+        "        found = judged.relevant[: self.n].nonzero()[0]\n"
+        "        return 1 / (1 + int(found[0])) if len(found) else 0.0\n",
+        encoding="utf-8",
+    )
+    monkeypatch.setattr(fairagent.measures, "__path__", [*fairagent.measures.__path__, str(tmp_path)])
+    measure = parse_measure("RR(empty=one)@5*nDCG@5")
+    assert str(measure) == "RR(empty=one)@5*nDCG(discount=log2-max2)@5"
+    assert (measure.n, measure.of_groups, measure.lower_is_better) == (5, False, False)
+    assert parse_measure("RR@5")(JudgedRanking(np.array([False, True]), 1)) == 0.5
+    del sys.modules["fairagent.measures.rr"]

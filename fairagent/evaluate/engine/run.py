@@ -150,7 +150,7 @@ def read_head(folder: Path) -> dict[str, Any]:
 def _plan(folder: Path, head: Mapping[str, Any]) -> Plan:
     try:
         return Plan.model_validate(head["plan"])
-    except (KeyError, ValidationError) as error:
+    except (KeyError, TypeError, ValidationError) as error:
         raise DataError(f"{folder / HEAD}: holds no plan ({error}); start over with --new") from None
 
 
