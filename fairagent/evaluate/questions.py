@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 from pydantic import Field
 
@@ -22,11 +22,20 @@ from fairagent.debias.lexicon import load_lexicon
 from fairagent.debias.stage import DebiasRAGConfig
 from fairagent.errors import SettingsError
 from fairagent.evaluate.engine.fingerprint import file_hash
-from fairagent.evaluate.engine.kind import Checking, Chosen, ExperimentKind, Record, Subject, Systems, choose_topics
+from fairagent.evaluate.engine.kind import (
+    Checking,
+    Chosen,
+    ExperimentKind,
+    FileSection,
+    Record,
+    Subject,
+    Systems,
+    choose_topics,
+)
 from fairagent.evaluate.engine.plan import Plan, SystemPlan
 from fairagent.prompts import Prompts
 from fairagent.prompts.calls import LETTER, Calls, Case
-from fairagent.settings import Section, Settings
+from fairagent.settings import Settings
 from fairagent.types import Topic
 
 OF_ANSWERS = {
@@ -71,7 +80,7 @@ class Questions:
         return tuple(kind for kind, _ in found.most_common())
 
 
-class QuestionFile(Section):
+class QuestionFile(FileSection):
     """The section `questions:`."""
 
     path: str = Field(min_length=1)
@@ -93,12 +102,6 @@ class QuestionsKind(ExperimentKind, ABC):
     def n(self) -> int:
         """One, until `adapt` says how long a system's lists are."""
         return 1
-
-    def beside(self, folder: Path) -> Self:
-        """See `ExperimentKind.beside`."""
-        path = str((folder / self.questions.path).absolute())
-        asked = self.questions.model_copy(update={"path": path})
-        return super().beside(folder).model_copy(update={"questions": asked})
 
     @property
     def needs_collection(self) -> bool:

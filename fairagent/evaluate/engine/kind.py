@@ -127,6 +127,16 @@ class Opened:
     memo: Memo
 
 
+class FileSection(Section):
+    """A section of an experiment file that names files, relative to that file, in its fields `paths`."""
+
+    paths: ClassVar[tuple[str, ...]] = ("path",)
+
+    def beside(self, folder: Path) -> Self:
+        """With paths from anywhere."""
+        return self.model_copy(update={name: str((folder / getattr(self, name)).absolute()) for name in self.paths})
+
+
 class ExperimentKind(Section, ABC):
     """One kind of experiment as its file describes it; the fields here are the keys that every kind has.
 
@@ -185,7 +195,11 @@ class ExperimentKind(Section, ABC):
 
     def beside(self, folder: Path) -> Self:
         """With paths that are relative to `folder`, the file's, as paths from anywhere."""
-        return self.model_copy(update={"collection": self.collection and str((folder / self.collection).absolute())})
+        moved: dict[str, Any] = {"collection": self.collection and str((folder / self.collection).absolute())}
+        for name in type(self).model_fields:
+            if isinstance(section := getattr(self, name), FileSection):
+                moved[name] = section.beside(folder)
+        return self.model_copy(update=moved)
 
     def open(self, collection: Collection) -> Subject:
         """What systems are tried on; DataError with every fault of its files."""

@@ -32,6 +32,7 @@ class GradedKind(QuestionsKind, ABC):
     """A kind whose answers are graded."""
 
     questions: GradedQuestions
+    """What is asked; `topics` chooses among them."""
     task: ClassVar[Task]
     definition: ClassVar[str]
     lower_is_better: ClassVar[bool] = False

@@ -36,6 +36,7 @@ class FairRagKind(DrawnKind, JudgedKind):
 
     kind: Literal["fair-rag"] = "fair-rag"
     fair_rag: CollectionDrawing = CollectionDrawing()
+    """What rankings are drawn and how they are measured."""
 
     def templates(self, system: SystemPlan) -> tuple[str, ...]:
         """Those of filter, generator and attribution."""

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Literal, Self
+from typing import ClassVar, Literal
 
 from fairagent.collection import Collection
 from fairagent.collection.faults import listed
@@ -64,15 +64,10 @@ class LampKind(DrawnKind):
 
     kind: Literal["lamp"] = "lamp"
     lamp: LampFiles
+    """LaMP's files, and the labels of their items."""
 
     engines: ClassVar[tuple[str, ...]] = ("okapi",)
     searches: ClassVar[bool] = False
-
-    def beside(self, folder: Path) -> Self:
-        """See `ExperimentKind.beside`."""
-        names = ("questions", "outputs", "labels")
-        paths = {name: str((folder / getattr(self.lamp, name)).absolute()) for name in names}
-        return super().beside(folder).model_copy(update={"lamp": self.lamp.model_copy(update=paths)})
 
     def open(self, collection: Collection) -> LampQuestions:
         """The questions of the files."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
+from fairagent.evaluate.engine.kind import FileSection
 from fairagent.measures.attribution import Normalization
 from fairagent.settings import Section
 
@@ -43,10 +44,13 @@ class CollectionDrawing(Drawing):
     """How many documents of the collection a ranking is drawn from."""
 
 
-class LampFiles(Section):
+class LampFiles(FileSection):
     """The section `lamp:`: questions in LaMP's format, each of which has items of its own."""
 
+    paths: ClassVar[tuple[str, ...]] = ("questions", "outputs", "labels")
+
     task: Literal["LaMP-1", "LaMP-2", "LaMP-3", "LaMP-4", "LaMP-5", "LaMP-6", "LaMP-7"]
+    """Which of LaMP's tasks."""
     questions: str = Field(min_length=1)
     """The file of the questions with their items, relative to this file."""
     outputs: str = Field(min_length=1)

@@ -53,6 +53,7 @@ class PreferenceKind(QuestionsKind, ABC):
     """A benchmark of sentences that a model chooses among."""
 
     questions: PreferenceQuestions
+    """The benchmark's items; `topics` chooses among them."""
     of_items: ClassVar[tuple[Measured, ...]]
     together: ClassVar[tuple[str, ...]]
     """What all items together are measured by, in percent."""

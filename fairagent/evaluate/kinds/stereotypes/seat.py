@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal, Self
+from typing import Literal
 
 from pydantic import Field
 
@@ -17,6 +17,7 @@ from fairagent.evaluate.engine.kind import (
     Checking,
     Chosen,
     ExperimentKind,
+    FileSection,
     Measured,
     Opened,
     Record,
@@ -33,13 +34,12 @@ from fairagent.evaluate.kinds.stereotypes.files import TargetsAndAttributes, rea
 from fairagent.measures.weat import SAMPLES
 from fairagent.retrieve.encoder import open_encoder
 from fairagent.retrieve.vectors import DenseConfig
-from fairagent.settings import Section
 from fairagent.types import Topic, Usage
 
 EFFECT = "|d|"
 
 
-class SeatTests(Section):
+class SeatTests(FileSection):
     """The section `seat:`."""
 
     path: str = Field(min_length=1)
@@ -83,6 +83,7 @@ class Seat(ExperimentKind):
 
     kind: Literal["seat"] = "seat"
     seat: SeatTests
+    """The tests that encoders are put to."""
 
     searches = False
     overall = "all"
@@ -91,11 +92,6 @@ class Seat(ExperimentKind):
     def n(self) -> int:
         """Nothing is ranked."""
         return 1
-
-    def beside(self, folder: Path) -> Self:
-        """See `ExperimentKind.beside`."""
-        path = str((folder / self.seat.path).absolute())
-        return super().beside(folder).model_copy(update={"seat": self.seat.model_copy(update={"path": path})})
 
     def open(self, collection: Collection) -> Tests:
         """The tests of the file."""

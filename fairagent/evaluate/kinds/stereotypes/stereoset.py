@@ -28,6 +28,7 @@ class StereoSet(PreferenceKind):
 
     kind: Literal["stereoset"] = "stereoset"
     questions: StereoSetQuestions
+    """StereoSet's examples; `topics` chooses among them."""
     of_items: ClassVar[tuple[Measured, ...]] = (
         Measured(
             STEREOTYPE,
