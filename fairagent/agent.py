@@ -95,6 +95,8 @@ class FairAgent:
         pool = replace(search.pool(looped.candidates, looped.meter, looped.unit), n=length)
         ranking, notes = self._guarded(pool, looped)
         notes += engine_notes(self.retriever, asked)
+        if self.settings.expansion.documents and not isinstance(self.retriever, TermSource):
+            notes += ("no topic words were added: this engine does not tell the terms of its documents",)
         clocks = (started, engine_started)
         return Found(
             asked, ranking, looped.steps, looped.stopped, looped.meter, self.retriever, self.settings, notes, *clocks

