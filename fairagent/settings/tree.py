@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, SerializeAsAny, ValidationError, model_validator
+from pydantic import BeforeValidator, Field, SerializeAsAny, ValidationError, WithJsonSchema, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from fairagent.settings.parts import (
@@ -65,9 +65,9 @@ class ModelSettings(Section):
     base_url: str = ""
     """The server's address; empty is OPENAI_BASE_URL, or OpenAI where that is not set either."""
     temperature: float = Field(0.3, ge=0, le=2)
-    """As in FAIR-QR."""
+    """The sampling temperature; the default is that of FAIR-QR."""
     max_tokens: int = Field(400, ge=1)
-    """The longest reply."""
+    """The longest reply, in tokens."""
     timeout: float = Field(60.0, gt=0)
     """Seconds that one attempt may take."""
     deadline: float = Field(300.0, gt=0)
@@ -154,6 +154,7 @@ FORMS = "expected the name of a target, or for each dimension a name or shares, 
 Target = Annotated[
     SerializeAsAny[Part] | dict[str, SerializeAsAny[Part]],
     BeforeValidator(_target),
+    WithJsonSchema({"slot": "target"}),
 ]
 
 
