@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,9 +30,9 @@ LIMITS = {
     "exclusiveMinimum": "above {}",
     "maximum": "at most {}",
     "exclusiveMaximum": "below {}",
-    "minLength": "not empty",
-    "minItems": "not empty",
-    "minProperties": "not empty",
+    "minLength": "at least {} characters",
+    "minItems": "at least {} of them",
+    "minProperties": "at least {} of them",
     "maxLength": "at most {} characters",
 }
 WIDTH = 110
@@ -54,9 +55,8 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class DescribedSection:
-    """A section: its name in the code, its meaning, its keys."""
+    """A section: its meaning and its keys."""
 
-    name: str
     meaning: str
     keys: tuple[Key, ...]
 
@@ -80,7 +80,7 @@ def _section(schema: Schema, models: Schema, told: str = "") -> DescribedSection
     schema = _resolved(schema, models)
     required = {told, *schema.get("required", ())}
     keys = (_key(name, field, name in required, models) for name, field in schema.get("properties", {}).items())
-    return DescribedSection(schema.get("title", ""), _plain(schema.get("description", "")), tuple(keys))
+    return DescribedSection(_plain(schema.get("description", "")), tuple(keys))
 
 
 def _key(name: str, field: Schema, required: bool, models: Schema) -> Key:
@@ -140,13 +140,13 @@ def _words(field: Schema, models: Schema) -> str:
             return f"list of {len(places)}: {', '.join(_words(place, models) for place in places)}"
         inner = _words(field["items"], models)
         named = f"list of {PLURALS.get(inner, inner.removeprefix('one of '))}"
-    elif isinstance(inner := field.get("additionalProperties"), Mapping) and inner:
-        inner = _words(inner, models)
+    elif isinstance(values := field.get("additionalProperties"), Mapping) and values:
+        inner = _words(values, models)
         named = f"mapping of names to {PLURALS.get(inner, inner)}"
     else:
         named = TYPES.get(field.get("type", ""), "any value")
     limits = [said.format(field[limit]) for limit, said in LIMITS.items() if limit in field]
-    return ", ".join([named, *limits])
+    return re.sub("at least 1 (characters|of them)", "not empty", ", ".join([named, *limits]))
 
 
 def _plain(text: str) -> str:
@@ -192,5 +192,5 @@ def _example(key: Key) -> Any:
     if key.example is not None or not key.required:
         return key.default if key.example is None else key.example
     if "`" in key.type:
-        return key.type.split("`")[1]
+        return yaml.safe_load(key.type.split("`")[1])
     return {"text": "NAME", "list": [], "mapping": {}}.get(key.type.partition(" ")[0].rstrip(","), 1)
