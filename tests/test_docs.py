@@ -25,10 +25,10 @@ from typer.main import get_command
 
 from fairagent.cli import app
 from fairagent.cli.options import overrides
+from fairagent.cli.template import models
 from fairagent.collection import load_collection
 from fairagent.collection.config import CollectionFile
 from fairagent.collection.demo import write_demo
-from fairagent.evaluate.experiment_file import ExperimentFile
 from fairagent.fairft.settings import FairFTFile
 from fairagent.retrieve.lucene import build_index
 from fairagent.settings import Settings, lay, load_settings, validate
@@ -166,7 +166,7 @@ def test_python_runs(page: str, folder: Path, no_variables: None, monkeypatch: p
 
 # --- YAML ---------------------------------------------------------------------------------------------------------
 
-FILES = {"settings": Settings, "collection": CollectionFile, "experiment": ExperimentFile, "fairft": FairFTFile}
+FILES = {"settings": Settings, "collection": CollectionFile, "fairft": FairFTFile, **models()}
 
 
 def faults_of(values: Mapping[str, Any], model: Any) -> list[str]:
@@ -190,8 +190,8 @@ def test_yaml_is_part_of_a_file(block: Block) -> None:
 
 def test_what_is_wrong_in_yaml_is_found() -> None:
     assert faults_of({"rerank": "mrr"}, Settings)
-    assert faults_of({"systems": {"a": {}}, "measure": []}, ExperimentFile)
-    assert not faults_of({"systems": {"a": {}}}, ExperimentFile)
+    assert faults_of({"systems": {"a": {}}, "measure": []}, models()["ranking"])
+    assert not faults_of({"systems": {"a": {}}}, models()["ranking"])
 
 
 # --- commands -----------------------------------------------------------------------------------------------------

@@ -16,9 +16,8 @@ from pydantic import Field
 from typer.testing import CliRunner
 
 from fairagent.cli import app
-from fairagent.cli.template import kinds, template_text
+from fairagent.cli.template import kinds, models, template_text
 from fairagent.collection.config import CollectionFile
-from fairagent.evaluate.experiment_file import ExperimentFile
 from fairagent.fairft.settings import FairFTFile
 from fairagent.prompts.source import Head
 from fairagent.settings import Section, Settings, validate
@@ -74,10 +73,10 @@ SHIPPED = [
 ]
 MODELS = {
     "settings": Settings,
-    "experiment": ExperimentFile,
     "collection": CollectionFile,
     "fairft": FairFTFile,
     "prompt": Head,
+    **{f"experiment: {kind}": model for kind, model in models().items()},
     **{f"{slot}: {kind}": part_class(slot, kind) for slot, kind in SHIPPED},
 }
 
@@ -176,11 +175,11 @@ def test_a_template_can_be_read_as_it_is_and_with_every_key(kind: str) -> None:
     done = CliRunner().invoke(app, ["evaluate", "--template", kind])
     assert (done.exit_code, done.output) == (0, template_text(kind))
     given = yaml.safe_load(done.output)
-    shortest = validate(ExperimentFile, given, kind)
+    shortest = validate(models()[kind], given, kind)
     assert set(given) == {key.name for key in kinds()[kind].keys if key.required}
     everything = yaml.safe_load(activated(done.output))
     assert list(everything) == [key.name for key in kinds()[kind].keys]
-    longest = validate(ExperimentFile, everything, kind)
+    longest = validate(models()[kind], everything, kind)
     # What is behind a # is the default, but for sections that are not there by default.
     same = [key.name for key in kinds()[kind].keys if not key.sections and key.example is None]
     assert {name: getattr(shortest, name) for name in same} == {name: getattr(longest, name) for name in same}

@@ -9,26 +9,29 @@ import typer
 from fairagent.errors import UsageError
 
 if TYPE_CHECKING:
+    from fairagent.settings import Section
     from fairagent.settings.described import DescribedSection
 
 SECTIONS = {"ranking": "", "questions": "questions", "fair-rag": "fair_rag", "utility": "utility"}
 """Kind of experiment -> the section of the file that makes it one."""
 
 
-def kinds() -> dict[str, DescribedSection]:
-    """Kind of experiment -> its file."""
-    from dataclasses import replace
-
+def models() -> dict[str, type[Section]]:
+    """Kind of experiment -> the model of its file."""
     from fairagent.evaluate.experiment_file import ExperimentFile
-    from fairagent.settings.described import describe
 
-    whole = describe(ExperimentFile)[""]
+    return dict.fromkeys(SECTIONS, ExperimentFile)
+
+
+def kinds() -> dict[str, DescribedSection]:
+    """Kind of experiment -> the keys of its file."""
+    from fairagent.settings.described import DescribedSection, describe
+
     found = {}
-    for kind, own in SECTIONS.items():
-        keys = [key for key in whole.keys if key.name not in {*SECTIONS.values()} - {own}]
-        required = {"collection", own}
-        keys = [replace(key, required=key.required or key.name in required) for key in keys]
-        found[kind] = replace(whole, meaning="", keys=tuple(keys))
+    for kind, model in models().items():
+        whole, own = describe(model, "collection", SECTIONS[kind])[""], SECTIONS[kind]
+        others = {*SECTIONS.values()} - {own}
+        found[kind] = DescribedSection("", tuple(key for key in whole.keys if key.name not in others))
     return found
 
 

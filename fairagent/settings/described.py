@@ -61,25 +61,26 @@ class DescribedSection:
     keys: tuple[Key, ...]
 
 
-def describe(model: Any) -> dict[str, DescribedSection]:
+def describe(model: Any, *required: str) -> dict[str, DescribedSection]:
     """What a file may hold: one section for each value of a union's discriminator, else one under the name "".
 
     `model` is a pydantic model, or a discriminated union of models, each of which then requires its discriminator.
+    `required` are keys that a file needs though the model has a default for them.
     """
     schema = TypeAdapter(model).json_schema()
     models = schema.get("$defs", {})
     if (union := schema.get("discriminator")) is None:
-        return {"": _section(schema, models)}
+        return {"": _section(schema, models, *required)}
     # The mapping is sorted; the forms stand in their order.
     kinds = {ref: kind for kind, ref in union["mapping"].items()}
-    return {kinds[form["$ref"]]: _section(form, models, union["propertyName"]) for form in schema["oneOf"]}
+    required = (union["propertyName"], *required)
+    return {kinds[form["$ref"]]: _section(form, models, *required) for form in schema["oneOf"]}
 
 
-def _section(schema: Schema, models: Schema, told: str = "") -> DescribedSection:
-    """A model's keys; `told` is one that it requires beside its own."""
+def _section(schema: Schema, models: Schema, *required: str) -> DescribedSection:
     schema = _resolved(schema, models)
-    required = {told, *schema.get("required", ())}
-    keys = (_key(name, field, name in required, models) for name, field in schema.get("properties", {}).items())
+    needed = {*required, *schema.get("required", ())}
+    keys = (_key(name, field, name in needed, models) for name, field in schema.get("properties", {}).items())
     return DescribedSection(_plain(schema.get("description", "")), tuple(keys))
 
 
