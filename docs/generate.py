@@ -93,7 +93,8 @@ def parts_page() -> Iterator[str]:
         yield f"## `{slot}`\n\nDefault: `{defaults[slot]}`. Entry points: `{SLOTS[slot].group}`.\n"
         for kind in there:
             section = describe(part_class(slot, kind))[""]
-            yield f"### `{slot}: {kind}`\n\n{section.meaning}\n"
+            file = there[kind].partition(":")[0].replace(".", "/")
+            yield f"### `{slot}: {kind}`\n\n{section.meaning} (`{file}.py`)\n"
             if keys := [key for key in section.keys if key.name != "kind"]:
                 yield from keys_of(keys, level=4)
 
