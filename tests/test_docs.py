@@ -268,6 +268,18 @@ def test_links_lead_to_files_and_headings(path: Path) -> None:
             assert not heading or heading in {re.sub(r"[^\w -]", "", one).lower().replace(" ", "-") for one in titles}
 
 
+def test_the_site_has_every_page() -> None:
+    site = yaml.safe_load((ROOT / "docs" / "mkdocs.yml").read_text(encoding="utf-8"))
+    named = [page for part in site["nav"] for found in part.values() for page in paths(found)]
+    assert all((ROOT / page).is_file() for page in named)
+    assert {str(path.relative_to(ROOT)) for path in PAGES} <= set(named)
+
+
+def paths(found: Any) -> list[str]:
+    """The pages in a part of the site's navigation."""
+    return [found] if isinstance(found, str) else [page for one in found for page in one.values()]
+
+
 def test_the_python_reference_names_what_there_is() -> None:
     names = re.findall(r"^::: ([\w.]+)$", (ROOT / "docs" / "api.md").read_text(encoding="utf-8"), re.MULTILINE)
     assert len(names) > 5
