@@ -176,8 +176,10 @@ PAGES: dict[str, Callable[[], Iterator[str]]] = {
 
 def pages() -> dict[str, str]:
     """Name of a page -> its text."""
-    texts = {name: "\n".join([MADE, "", *page()]) for name, page in PAGES.items()}
-    return {name: re.sub(r"\n{3,}", "\n\n", text).rstrip() + "\n" for name, text in texts.items()}
+    texts = {name: re.sub(r"\n{3,}", "\n\n", "\n".join(page())) for name, page in PAGES.items()}
+    # Outside of code, a < would begin an element of HTML.
+    shown = {name: re.sub(r"(`[^`\n]*`)|<", lambda found: found[1] or "&lt;", text) for name, text in texts.items()}
+    return {name: f"{MADE}\n\n{text.rstrip()}\n" for name, text in shown.items()}
 
 
 def main(check: bool) -> int:
