@@ -100,7 +100,9 @@ def _forms(field: Schema) -> Sequence[Schema]:
 
 
 def _models_in(field: Schema, models: Schema) -> Iterator[Schema]:
-    """The sections that values of a field hold."""
+    """The sections that values of a field hold; what a part holds depends on its kind."""
+    if "slot" in field:
+        return
     if "$ref" in field and "properties" in _resolved(field, models):
         yield {"$ref": field["$ref"]}
     inner = field.get("items"), field.get("additionalProperties"), *field.get("anyOf", ()), *field.get("oneOf", ())

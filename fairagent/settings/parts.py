@@ -310,5 +310,5 @@ Attribute = Annotated[_Part, BeforeValidator(partial(read_part, "attribute")), W
 
 def default(slot: str, described: Any = None) -> Any:
     """The default of a field: what is `described`, or the slot's own kind."""
-    shown = {"default": described or SLOTS[slot].default}
+    shown = {"slot": slot, "default": described or SLOTS[slot].default}
     return Field(default_factory=partial(read_part, slot, described or {}), json_schema_extra=shown)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, SerializeAsAny, ValidationError, WithJsonSchema, model_validator
+from pydantic import BeforeValidator, Field, SerializeAsAny, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from fairagent.settings.parts import (
@@ -79,12 +79,12 @@ class ModelSettings(Section):
 
 
 class Price(Section):
-    """The price of a language model, in US dollars for a million tokens."""
+    """The price of a language model, in US dollars per million tokens."""
 
     input: float = Field(ge=0)
-    """Dollars for a million tokens of prompts."""
+    """US dollars per million tokens of prompts."""
     output: float = Field(ge=0)
-    """Dollars for a million tokens of replies."""
+    """US dollars per million tokens of replies."""
 
     def dollars(self, input_tokens: int, output_tokens: int) -> float:
         """The cost of so many tokens.
@@ -96,7 +96,7 @@ class Price(Section):
 
 
 class BudgetSettings(Section):
-    """Limits for all calls of a run together; what is not set is not limited."""
+    """Limits on all model calls of a run together; what is not set is not limited."""
 
     calls: int | None = Field(None, ge=0)
     """The number of requests sent, failed ones included."""
@@ -154,7 +154,6 @@ FORMS = "expected the name of a target, or for each dimension a name or shares, 
 Target = Annotated[
     SerializeAsAny[Part] | dict[str, SerializeAsAny[Part]],
     BeforeValidator(_target),
-    WithJsonSchema({"slot": "target"}),
 ]
 
 
