@@ -21,6 +21,7 @@ FLOW = [
     "errors",
     "files",
     "memo",
+    "threads",
     "settings",
     "measures",
     "collection",
