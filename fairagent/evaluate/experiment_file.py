@@ -59,11 +59,11 @@ class Questions(Section):
 class ExperimentFile(Section):
     """The whole file."""
 
-    name: Name
+    name: Name = Field(examples=["my experiment"])
     """What the run and its folder are called."""
     about: str = ""
     """What it should show; printed over the tables."""
-    collection: str = ""
+    collection: str = Field("", examples=["collection.yaml"])
     """The collection's settings file, relative to this file; LaMP's questions (`fair_rag`) have none."""
     fair_rag: FairRag | None = None
     """What rankings are drawn and how they are measured, in the place of `measures`."""
@@ -86,7 +86,7 @@ class ExperimentFile(Section):
     """Everything random derives from it: by topic in the systems, by measure in the statistics."""
     settings: Overrides = Field(default={})
     """Settings that all systems share."""
-    systems: dict[Name, Overrides] = Field(min_length=1)
+    systems: dict[Name, Overrides] = Field(min_length=1, examples=[{"BM25": {"profile": "engine"}, "agent": {}}])
     """Name -> settings that beat the shared ones; with a `profile`, laid over that."""
     prices: dict[str, Price] = Field(default={})
     """Name of a language model -> its price."""

@@ -23,6 +23,7 @@ class LampFiles(Section):
     """Questions in LaMP's format: each has items of its own, and the collection is left out."""
 
     task: Literal["LaMP-1", "LaMP-2", "LaMP-3", "LaMP-4", "LaMP-5", "LaMP-6", "LaMP-7"]
+    """Which of LaMP's tasks the questions are from."""
     questions: str = Field(min_length=1)
     """The file of the questions with their items, relative to this file."""
     outputs: str = Field(min_length=1)
