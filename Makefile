@@ -4,12 +4,15 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo test check setup clean
+PAGES := README.md CHANGELOG.md CONTRIBUTING.md LICENSE docs evaluations examples prompts
+
+.PHONY: help demo test check docs setup clean
 
 help:
 	@echo "make demo    set up and run the main job on the made-up collection"
 	@echo "make test    set up and run the tests"
-	@echo "make check   set up and run the linter, the formatter's check and the type checker"
+	@echo "make check   set up and run the linter, the formatter's check, the type checker and the reference's check"
+	@echo "make docs    set up and build the documentation, API included, in build/site"
 	@echo "make clean   remove what these made"
 
 demo: $(READY)
@@ -22,6 +25,14 @@ check: $(READY)
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+	$(BIN)/python docs/generate.py --check
+
+# The pages keep their paths, so that links work here as in the repository.
+docs: $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	mkdir -p build/pages
+	ln -sfn $(PAGES:%=$(CURDIR)/%) build/pages
+	$(BIN)/mkdocs build --strict --quiet --config-file docs/mkdocs.yml
 
 setup: $(READY)
 

@@ -7,8 +7,9 @@ from pathlib import Path
 
 from test_layers import FLOW, ROOT
 
-from fairagent.settings.parts import SLOTS
+from fairagent.settings.parts import BUILT_IN, SLOTS
 
+WITHOUT = "fairagent.settings.parts:Without"
 DOCS = ROOT.parent / "docs"
 PAGE = (DOCS / "architecture.md").read_text(encoding="utf-8")
 
@@ -22,8 +23,17 @@ def test_the_rooms_are_those_of_the_test_in_its_order() -> None:
 
 
 def test_the_slots_are_all() -> None:
-    (line,) = re.findall(r"^\| slot \| a place for a part: (.*) \|$", section("Words"), re.MULTILINE)
+    (line,) = re.findall(r"^\| slot \| a place for a part: (.*) \|$", section("Glossary"), re.MULTILINE)
     assert line.split(", ") == list(SLOTS)
+
+
+def test_every_part_is_where_the_page_says() -> None:
+    rows = dict(re.findall(r"^\| `(\w+)` \| (.+?) \| .+ \|$", section("Where each part lives"), re.MULTILINE))
+    assert list(rows) == list(SLOTS)
+    for slot, kinds in BUILT_IN.items():
+        for place in {place for place in kinds.values() if place.startswith("fairagent.")} - {WITHOUT}:
+            file = place.partition(":")[0].removeprefix("fairagent.").replace(".", "/") + ".py"
+            assert any(file.startswith(named) for named in re.findall(r"`([\w/.]+)`", rows[slot])), f"{slot}: {file}"
 
 
 def test_the_files_it_names_are_there() -> None:

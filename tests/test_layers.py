@@ -22,6 +22,7 @@ FLOW = [
     "files",
     "memo",
     "plugins",
+    "threads",
     "settings",
     "measures",
     "collection",

@@ -78,11 +78,6 @@ def test_the_make_targets_it_names_exist():
     assert all(re.search(rf"^{target}:", makefile, flags=re.MULTILINE) for target in targets)
 
 
-def test_links_lead_somewhere():
-    for target in re.findall(r"\]\(([^)#]+)", README):
-        assert target.startswith("http") or (ROOT / target).exists(), target
-
-
 def test_demo_collection_is_reused(folder):
     before = (folder / "fairagent-demo" / "made.json").stat().st_mtime_ns
     write_demo(folder / "fairagent-demo")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from fairagent.cli.options import AsJson, LogPrompts, logged
+from fairagent.cli.template import print_template
 from fairagent.cli.terminal import console, error_console, progress_bar, told
 from fairagent.errors import UsageError
 
@@ -29,6 +30,17 @@ LimitTopics = Annotated[
     int | None, typer.Option("--limit-topics", metavar="N", min=1, help="Only the first N topics. (default: all)")
 ]
 
+Template = Annotated[
+    str | None,
+    typer.Option(
+        "--template",
+        metavar="KIND",
+        callback=print_template,
+        is_eager=True,
+        help="Print a commented experiment file of this kind to start from, and stop.",
+    ),
+]
+
 
 def evaluate(
     file: ExperimentFile,
@@ -45,6 +57,7 @@ def evaluate(
     new: Annotated[bool, typer.Option("--new", help="Start over: delete what the folder holds of a run.")] = False,
     limit_topics: LimitTopics = None,
     log_prompts: LogPrompts = False,
+    template: Template = None,
     as_json: AsJson = False,
 ) -> None:
     """Compare systems on a collection's topics, as an experiment file says.

@@ -49,10 +49,11 @@ class DocumentsFile(Section):
     path: Names
     """A file, a pattern such as `docs/*.jsonl.gz`, or a list of them (read in this order)."""
     format: Literal["jsonl", "tsv"] | None = None
-    """None goes by the file's name."""
+    """Not set: by the file's name."""
     columns: tuple[str, ...] = ()
     """Names of the columns of a tsv file without a header line, such as MS MARCO's `collection.tsv`: [id, text]."""
     id: FieldName = "id"
+    """The field with the document's id, or a template of fields such as "{q_id}-{d_id}"."""
     title: str | None = None
     """The field with the title; a document may lack it, but not all of them."""
     text: Names = ("text",)
@@ -63,15 +64,17 @@ class TopicsFile(Section):
     """The information needs."""
 
     path: str
+    """The file, with one topic on each line."""
     format: Literal["jsonl", "tsv"] | None = None
-    """None goes by the file's name."""
+    """Not set: by the file's name."""
     columns: tuple[str, ...] = ()
     """Names of the columns of a tsv file without a header line."""
     id: FieldName = "id"
+    """The field with the topic's id, or a template of fields."""
     query: str = "query"
     """The field that is searched; the others stay with the topic as `extra`."""
     dimensions: str | None = None
-    """`jsonl` only: the field that lists the dimensions a topic is to be judged in; None: all of them."""
+    """`jsonl` only: the field that lists the dimensions a topic is to be judged in; not set: all of them."""
 
 
 def _labels(labels: tuple[str, ...] | None) -> tuple[str, ...] | None:
@@ -88,15 +91,15 @@ class DimensionColumn(Section):
     """
 
     column: str | None = None
-    """None: the column is named like the dimension."""
+    """Not set: the column is named like the dimension."""
     separator: str | None = Field(default=None, min_length=1)
-    """What stands between several labels in one text value; None: there is only one."""
+    """What stands between several labels in one text value; not set: there is only one."""
     labels: Annotated[tuple[str, ...] | None, AfterValidator(_labels)] = None
-    """All labels in their order, any other value being a fault; None: those that occur, sorted."""
+    """All labels in their order, any other value being a fault; not set: those that occur, sorted."""
     map: dict[str, Annotated[tuple[str, ...], BeforeValidator(_as_list)]] = Field(default={})
     """Values to replace, by one label or by a list (an empty list: unknown)."""
     normalize: bool = True
-    """Divide the weights of a document by their sum; False keeps them as given."""
+    """Divide the weights of a document by their sum; false keeps them as given."""
 
 
 Dimensions = dict[Annotated[str, Field(min_length=1)], DimensionColumn]
@@ -106,6 +109,7 @@ class QrelsFile(Section):
     """The judgments."""
 
     path: str
+    """The file."""
     format: Literal["trec", "jsonl", "reldocs"] = "trec"
     """`trec`: topic, iteration, document, grade; `jsonl`: one judgment a line; `reldocs`: a list a topic."""
     header: bool = False
@@ -136,10 +140,11 @@ class GroupsFile(Section):
     path: str
     """A file, or the folder of a saved GroupTable (which needs no further keys)."""
     format: Literal["jsonl", "tsv"] | None = None
-    """None goes by the file's name."""
+    """Not set: by the file's name."""
     columns: tuple[str, ...] = ()
     """Names of the columns of a tsv file without a header line."""
     id: FieldName = "id"
+    """The field with the document's id, or a template of fields."""
     dimensions: Dimensions = Field(default={})
 
 
@@ -147,13 +152,15 @@ class TrackSection(Section):
     """The real TREC Fair Ranking track, instead of documents, topics, qrels and groups."""
 
     year: Literal[2021, 2022] = 2022
+    """The track's edition."""
     split: Literal["train", "eval"] = "eval"
+    """Which of its topics: those for training or those for evaluation."""
     folder: str | None = None
     """The folder with the track's official files."""
     ir_datasets: bool = False
     """Fetch and read them through the package ir-datasets instead."""
     dimensions: Names | None = None
-    """The track's names; None: sub-geo and gender (2021: geo and gender)."""
+    """The track's names; not set: sub-geo and gender (2021: geo and gender)."""
     query: Literal["title", "keywords"] = "title"
     """What of a topic is searched."""
     keywords: str | None = None
@@ -172,8 +179,9 @@ class CollectionFile(Section):
     """The whole settings file."""
 
     name: str = Field(min_length=1)
+    """What the collection is called; the default index folder is indexes/NAME."""
     root: str | None = None
-    """The folder that all paths are relative to; None: the settings file's own."""
+    """The folder that all paths are relative to; not set: the settings file's own."""
     documents: DocumentsFile | None = None
     chunks: Chunks | None = None
     """Search passages of the documents, not whole ones; `{}` for 512 tokens with an overlap of 128."""

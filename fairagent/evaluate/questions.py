@@ -83,7 +83,7 @@ class Questions:
 class QuestionFile(FileSection):
     """The section `questions:`."""
 
-    path: str = Field(min_length=1)
+    path: str = Field(min_length=1, examples=["questions.jsonl"])
     """The file of the questions, relative to this file."""
 
 

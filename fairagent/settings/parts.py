@@ -17,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Self
 
-from pydantic import BeforeValidator, Field, SerializeAsAny, ValidationError
+from pydantic import BeforeValidator, Field, SerializeAsAny, ValidationError, WithJsonSchema
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from fairagent import plugins
@@ -272,17 +272,19 @@ def _fault(slot: str, kind: str, loaded: type[Part], fault: Any) -> InitErrorDet
     return InitErrorDetails(type=PydanticCustomError(type_, message), loc=loc, input=fault["input"])
 
 
-Engine = Annotated[SerializeAsAny[Part], BeforeValidator(partial(read_part, "engine"))]
-Loop = Annotated[SerializeAsAny[Part], BeforeValidator(partial(read_part, "loop"))]
-Refine = Annotated[SerializeAsAny[Part], BeforeValidator(partial(read_part, "refine"))]
-Rerank = Annotated[SerializeAsAny[Part], BeforeValidator(partial(read_part, "rerank"))]
-Filter = Annotated[SerializeAsAny[Part], BeforeValidator(partial(read_part, "filter"))]
-Debias = Annotated[SerializeAsAny[Part], BeforeValidator(partial(read_part, "debias"))]
-Generate = Annotated[SerializeAsAny[Part], BeforeValidator(partial(read_part, "generate"))]
-Attribute = Annotated[SerializeAsAny[Part], BeforeValidator(partial(read_part, "attribute"))]
+_Part = SerializeAsAny[Part]
+Engine = Annotated[_Part, BeforeValidator(partial(read_part, "engine")), WithJsonSchema({"slot": "engine"})]
+Loop = Annotated[_Part, BeforeValidator(partial(read_part, "loop")), WithJsonSchema({"slot": "loop"})]
+Refine = Annotated[_Part, BeforeValidator(partial(read_part, "refine")), WithJsonSchema({"slot": "refine"})]
+Rerank = Annotated[_Part, BeforeValidator(partial(read_part, "rerank")), WithJsonSchema({"slot": "rerank"})]
+Filter = Annotated[_Part, BeforeValidator(partial(read_part, "filter")), WithJsonSchema({"slot": "filter"})]
+Debias = Annotated[_Part, BeforeValidator(partial(read_part, "debias")), WithJsonSchema({"slot": "debias"})]
+Generate = Annotated[_Part, BeforeValidator(partial(read_part, "generate")), WithJsonSchema({"slot": "generate"})]
+Attribute = Annotated[_Part, BeforeValidator(partial(read_part, "attribute")), WithJsonSchema({"slot": "attribute"})]
 """A field for a part, as e.g. `engine: Engine = default("engine")`."""
 
 
 def default(slot: str, described: Any = None) -> Any:
     """The default of a field: what is `described`, or the slot's own kind."""
-    return Field(default_factory=partial(read_part, slot, described or {}))
+    shown = {"slot": slot, "default": described or SLOTS[slot].default}
+    return Field(default_factory=partial(read_part, slot, described or {}), json_schema_extra=shown)

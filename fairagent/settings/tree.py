@@ -7,7 +7,7 @@ A call's arguments beat FAIRAGENT_... variables, these the file, and the file th
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -39,11 +39,11 @@ class Expansion(Section):
     """Topic words from the first documents (RM3), added before the loop looks at any group."""
 
     documents: int = Field(0, ge=0)
-    """How many of the first documents are read, e.g. 50; 0 leaves the user's query alone."""
+    """How many of the first documents are read, e.g. 50; 0: the query is not expanded."""
     terms: int = Field(200, ge=1)
     """How many words are added."""
     weight: float = Field(0.7, ge=0, lt=1)
-    """Their share of the whole query's weight."""
+    """Their share of the weight of the whole query."""
 
 
 class Sampling(Section):
@@ -58,33 +58,33 @@ class Sampling(Section):
 
 
 class ModelSettings(Section):
-    """The language model behind all that asks one; the key comes from OPENAI_API_KEY and is no setting."""
+    """The language model for all parts that call one; its key comes from OPENAI_API_KEY and is not a setting."""
 
     name: str = ""
     """The model's name at its server."""
     base_url: str = ""
-    """The server's address; empty is OPENAI_BASE_URL, or OpenAI where that is not set either."""
+    """The server's address, e.g. http://localhost:8000/v1; empty: OPENAI_BASE_URL, or OpenAI if that is not set."""
     temperature: float = Field(0.3, ge=0, le=2)
-    """As in FAIR-QR."""
+    """The sampling temperature; the default is that of FAIR-QR."""
     max_tokens: int = Field(400, ge=1)
-    """The longest reply."""
+    """The longest reply, in tokens."""
     timeout: float = Field(60.0, gt=0)
-    """Seconds that one attempt may take."""
+    """The longest time of one attempt, in seconds."""
     deadline: float = Field(300.0, gt=0)
-    """Seconds after which a request is not tried again."""
+    """The time after which a request is not retried, in seconds."""
     log_prompts: bool = False
-    """Whether the debug logs of openai may hold what models are asked."""
+    """Whether the debug logs of the package openai may contain prompts."""
     attempts: int = Field(5, ge=1)
-    """How often a request is tried in all before it is given up."""
+    """The largest number of attempts of a request, the first included."""
 
 
 class Price(Section):
-    """What a language model costs, in US dollars for a million tokens."""
+    """The price of a language model, in US dollars per million tokens."""
 
     input: float = Field(ge=0)
-    """For what it reads."""
+    """US dollars per million tokens of prompts."""
     output: float = Field(ge=0)
-    """For what it writes."""
+    """US dollars per million tokens of replies."""
 
     def dollars(self, input_tokens: int, output_tokens: int) -> float:
         """The cost of so many tokens.
@@ -96,27 +96,27 @@ class Price(Section):
 
 
 class BudgetSettings(Section):
-    """The most that all calls of a run may take together; what is not set is not limited."""
+    """Limits on all model calls of a run together; what is not set is not limited."""
 
     calls: int | None = Field(None, ge=0)
-    """Requests that leave, failed ones included."""
+    """The number of requests sent, failed ones included."""
     tokens: int | None = Field(None, ge=0)
-    """Tokens read and written."""
+    """The number of tokens in prompts and replies."""
     dollars: float | None = Field(None, ge=0)
-    """US dollars; the model's price has to be known."""
+    """The cost in US dollars; the model's price has to be known."""
     seconds: float | None = Field(None, gt=0)
-    """From the beginning of the run; a call that has begun is waited for."""
+    """The time from the start of the run, in seconds; a call that has started is not cut off."""
 
 
 class ContextSettings(Section):
     """The documents that an answer is written from."""
 
     documents: int = Field(10, ge=1)
-    """How many of the ranking's first documents; the filter may take some of them out."""
+    """How many of the ranking's first documents; the filter may remove some of them."""
     order: Literal["rank", "reversed", "ends"] = "rank"
-    """llm: the best first, the best last, or the best at both ends. Their numbers are those of the rank order."""
+    """For `generate: llm`: best first, best last, or the best at both ends. Citation numbers follow the rank order."""
     tokens: int = Field(3000, ge=100, le=10_000)
-    """About how long all texts together may be; longer ones are cut, and none is left out."""
+    """The estimated length of all texts together, in tokens; long texts are cut, and none is left out."""
 
 
 def _target(value: Any) -> Any:
@@ -161,7 +161,8 @@ class Settings(Section):
     """Everything that can be set."""
 
     profile: str = ""
-    """A shipped set of settings that these are laid over: `fairagent config --profile NAME` shows one."""
+    """A shipped set of settings that these are laid over: `fairagent config --profile NAME` shows one. None named:
+    agent where `model` has a name, else offline."""
     collection: str = ""
     """The collection's settings file."""
     index: str = ""
@@ -191,7 +192,7 @@ class Settings(Section):
     """What searches: auto (BM25 and vector search fused, where that can be had), bm25, rm3, dense, splade, fused ..."""
     expansion: Expansion = Expansion()
     loop: Loop = default("loop")
-    """What a search does in the light of what it found: controller, fair-qr (the paper's, with `refine`), or none."""
+    """How a search is refined by its first results: controller, fair-qr (the paper's, with `refine`), or none."""
     refine: Refine = default("refine")
     """Who proposes keywords for the under-exposed group: feedback (its documents), llm (a language model), grounded
     (a model that is shown them); none: there is no loop."""
@@ -200,14 +201,14 @@ class Settings(Section):
     list is a chain, each re-ranking what the one before it gives; none: as the engine has them."""
     sampling: Sampling = Sampling()
     filter: Filter = default("filter")
-    """What is taken out of the ranking before an answer is written from it: none, or fair (FairFilter)."""
+    """What is removed from the ranking before an answer is written: none, or fair (FairFilter)."""
     debias: Debias = default("debias")
-    """What becomes of the filtered documents before an answer is written from them: none, or debias-rag."""
+    """How contexts are debiased after the filter: none, or debias-rag."""
     context: ContextSettings = ContextSettings()
     generate: Generate = default("generate")
     """Who writes the answer: extractive (the documents' sentences), or llm."""
     attribute: Attribute = default("attribute")
-    """How it is found out which documents the answer rests on: citations, nli, judge, embeddings, or none."""
+    """How the documents that the answer rests on are found: citations, nli, judge, embeddings, or none."""
     prompts: str = ""
     """Other prompt templates than the default: a shipped variant (few-shot, reasoning), or a folder of your own, in
     which each file replaces the shipped one of that name."""
@@ -247,10 +248,32 @@ def load_settings(
     overrides: Mapping[str, Any] | None = None,
     environ: Mapping[str, str] = os.environ,
 ) -> Settings:
-    """The settings of a run; raises SettingsError naming every fault of file, environment and call."""
+    """The settings of a run; raises SettingsError naming every fault of file, environment and call.
+
+    Where none of them names a profile, that of `default_profile` does.
+    """
     layers = [read_yaml(file) if file else {}, from_environment(environ), overrides or {}]
     origin = " + ".join(["settings", *([str(file)] if file else []), *_variables(environ)])
-    return validate(Settings, lay(*layers), origin)
+    default = default_profile(layers)
+    if default == "agent":
+        return validate(Settings, lay({"profile": default}, *layers), origin)
+    # The defaults are those of the profile offline.
+    return validate(Settings, lay(*layers, Laid(profile=default) if default else {}), origin)
+
+
+def default_profile(layers: Sequence[Mapping[str, Any]]) -> str:
+    """The profile where no layer names one: agent if a language model is named, else offline.
+
+    "" where a layer names one, or is laid already.
+
+    >>> default_profile([{"model": {"name": "gpt-4o"}}]), default_profile([{"n": 5}])
+    ('agent', 'offline')
+    """
+    if any(isinstance(layer, Laid) or layer.get("profile") for layer in layers):
+        return ""
+    models = (layer.get("model") for layer in layers)
+    named = [one["name"] for one in models if isinstance(one, Mapping) and "name" in one]
+    return "agent" if named and named[-1] else "offline"
 
 
 class Laid(dict[str, Any]):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import re
 import subprocess
@@ -37,13 +36,6 @@ def test_the_settings_are_the_defaults_but_for_the_kind_and_the_library() -> Non
 def test_the_lexicon_on_the_page(tmp_path: Path) -> None:
     words = load_lexicon(written(tmp_path / "words.yaml", blocks("yaml")[1]))
     assert words.swap("Is he pregnant, or a Christian? Hers.") == "Is she pregnant, or a Muslim? His."
-
-
-def test_what_the_page_imports_is_there() -> None:
-    for block in blocks("python"):
-        for node in ast.walk(ast.parse(block)):
-            if isinstance(node, ast.ImportFrom) and node.module:
-                exec(compile(ast.Module([node], []), "page", "exec"), {})
 
 
 def test_the_first_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

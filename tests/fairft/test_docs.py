@@ -22,13 +22,6 @@ def test_the_settings_shown_are_settings() -> None:
     assert file.training == FairFTFile.model_fields["training"].default
 
 
-def test_the_example_runs(task_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (shown,) = re.findall(r"^```python\n(.*?)^```$", GUIDE, re.DOTALL | re.MULTILINE)
-    names: dict[str, object] = {}
-    exec(shown.replace("path/to/a/causal/model", str(task_file.parent / "causal")), names)
-    assert len(names["log_probabilities"]) == 1  # type: ignore[arg-type]
-
-
 @pytest.mark.shared
 @pytest.mark.parametrize(("name", "rate"), [("fairft_self", 1e-6), ("fairft_1b", 1e-5)])
 def test_the_papers_settings_are_right_and_leak_nothing(shared: Path, name: str, rate: float) -> None:

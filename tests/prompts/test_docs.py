@@ -59,7 +59,7 @@ def test_the_settings_shown_are_settings() -> None:
 
 
 def test_the_template_shown_can_be_read(tmp_path: Path) -> None:
-    (shown,) = re.findall(r"^```\n(---\n.*?)^```$", GUIDE, re.DOTALL | re.MULTILINE)
+    (shown,) = re.findall(r"^```jinja\n(---\n.*?)^```$", GUIDE, re.DOTALL | re.MULTILINE)
     filled = shown.replace(
         '"group"', '"at": [{{ dimension|tojson }}, {{ share|tojson }}, {{ target|tojson }}], "group"'
     )

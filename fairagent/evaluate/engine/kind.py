@@ -145,11 +145,11 @@ class ExperimentKind(Section, ABC):
 
     kind: str
     """Which kind of experiment it is; ranking where the file does not say."""
-    name: Name
+    name: Name = Field(examples=["my experiment"])
     """What the run and its folder are called."""
     about: str = ""
     """What it should show; printed over the tables."""
-    collection: str = ""
+    collection: str = Field("", examples=["collection.yaml"])
     """The collection's settings file, relative to this file."""
     topics: Annotated[str | int | tuple[str, ...], BeforeValidator(_topics)] = "all"
     """`all`, the first so many, a list of ids, or a half of them, `tune` or `test`, by a hash of their ids."""
@@ -159,7 +159,7 @@ class ExperimentKind(Section, ABC):
     """Everything random derives from it: by topic in the systems, by measure in the statistics."""
     settings: Overrides = Field(default={})
     """Settings that all systems share."""
-    systems: dict[Name, Overrides] = Field(min_length=1)
+    systems: dict[Name, Overrides] = Field(min_length=1, examples=[{"BM25": {"profile": "engine"}, "agent": {}}])
     """Name -> settings that beat the shared ones; with a `profile`, laid over that."""
     prices: dict[str, Price] = Field(default={})
     """Name of a language model -> its price."""

@@ -19,7 +19,8 @@ PAGE = (ROOT / "docs/fair_rag.md").read_text(encoding="utf-8")
 
 
 def block(language: str) -> str:
-    (found,) = re.findall(rf"^```{language}\n(.*?)^```$", PAGE, flags=re.DOTALL | re.MULTILINE)
+    """The first one."""
+    found: str = re.findall(rf"^```{language}\n(.*?)^```$", PAGE, flags=re.DOTALL | re.MULTILINE)[0]
     return found
 
 

@@ -42,7 +42,7 @@ EFFECT = "|d|"
 class SeatTests(FileSection):
     """The section `seat:`."""
 
-    path: str = Field(min_length=1)
+    path: str = Field(min_length=1, examples=["seat.jsonl"])
     """The tests, relative to this file: a file of them, or a folder of files with one each."""
     tests: tuple[str, ...] | Literal["all"] = GENDER
     """The names of the tests, or `all` of the file; unless it is said, the six of gender."""

@@ -1,0 +1,202 @@
+"""Writes docs/reference/ from the models, the table of parts, the templates and the commands.
+
+python docs/generate.py            writes the pages
+python docs/generate.py --check    writes nothing; exit code 1 and their names where pages are not what it would write
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from enum import Enum
+from functools import partial
+from pathlib import Path
+from typing import Any, get_args, get_type_hints
+
+from typer import Typer
+from typer.models import OptionInfo
+
+from fairagent.cli import app
+from fairagent.cli.template import kinds
+from fairagent.collection.config import CollectionFile
+from fairagent.fairft.settings import FairFTFile
+from fairagent.prompts import Prompts
+from fairagent.prompts.specimens import SPECIMENS
+from fairagent.settings import Settings
+from fairagent.settings.described import Key, describe, flow
+from fairagent.settings.parts import BUILT_IN, SLOTS, part_class
+from fairagent.settings.profiles import FOLDER, profiles
+
+REFERENCE = Path(__file__).resolve().parent / "reference"
+BAR = r"\|"
+MADE = "<!-- Made by docs/generate.py: change what it describes, then run it. -->"
+
+SETTINGS = """\
+Each key can stand in a settings file, in a call (`--set context.documents=5`), in a variable
+(`FAIRAGENT_CONTEXT__DOCUMENTS=5`) and in `open_agent(..., context={"documents": 5})`. What `engine`, `rerank` and the
+other parts may be: [Parts](parts.md)."""
+PARTS = """\
+A part is named by its kind (`rerank: mmr`), or by its kind and keys (`rerank: {kind: mmr, relevance: 0.7}`). Parts of
+your own stand beside these: [Extending](../extending.md)."""
+EXPERIMENT = """\
+Paths are relative to the file. `fairagent evaluate --template KIND` prints a commented file to start from."""
+
+
+def table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Iterator[str]:
+    """A Markdown table, and an empty line."""
+    for cells in (head, ("---",) * len(head), *rows):
+        yield f"| {' | '.join(cell.replace('|', BAR) or ' ' for cell in cells)} |"
+    yield ""
+
+
+def keys_of(keys: Iterable[Key], place: str = "", level: int = 3) -> Iterator[str]:
+    """A table of keys, then each section that they hold, under its place in the file."""
+    keys = tuple(keys)
+    yield from table(("key", "type", "default", "meaning"), (row(key) for key in keys))
+    for key in keys:
+        for section in key.sections:
+            within = f"{place}{key.name}{'' if key.nested else '.NAME' if 'mapping' in key.type else '[]'}"
+            form = next((f", {one.type}" for one in section.keys if one.name == "kind"), "") if key.sections[1:] else ""
+            yield f"{'#' * level} `{within}`{form}\n\n{section.meaning}\n"
+            yield from keys_of(section.keys, f"{within}.", level)
+
+
+def row(key: Key) -> tuple[str, str, str, str]:
+    """A key's line in the table."""
+    default = "*see below*" if key.nested and key.default else f"`{flow(key.default)}`"
+    return f"`{key.name}`", key.type, "*required*" if key.required else default, key.meaning
+
+
+def file_page(title: str, model: Any, about: str) -> Iterator[str]:
+    """A page for a file that is one model."""
+    yield f"# {title}\n\n{about}\n"
+    yield from keys_of(describe(model)[""].keys, level=2)
+
+
+def settings_page() -> Iterator[str]:
+    """All settings, and the shipped profiles."""
+    yield from file_page("Settings", Settings, SETTINGS)
+    yield "## Profiles\n\n`profile: NAME` lays these settings below those that name it.\n"
+    for name in profiles():
+        text = (FOLDER / f"{name}.yaml").read_text(encoding="utf-8").rstrip()
+        yield f"### `{name}`\n\n```yaml\n{text}\n```\n"
+
+
+def parts_page() -> Iterator[str]:
+    """Every kind of every part that is shipped."""
+    yield f"# Parts\n\n{PARTS}\n"
+    defaults = {key.name: flow(key.default) for key in describe(Settings)[""].keys}
+    for slot, there in BUILT_IN.items():
+        yield f"## `{slot}`\n\nDefault: `{defaults[slot]}`. Entry points: `{SLOTS[slot].group}`.\n"
+        for kind in there:
+            section = describe(part_class(slot, kind))[""]
+            file = there[kind].partition(":")[0].replace(".", "/")
+            yield f"### `{slot}: {kind}`\n\n{section.meaning} (`{file}.py`)\n"
+            if keys := [key for key in section.keys if key.name != "kind"]:
+                yield from keys_of(keys, level=4)
+
+
+def experiment_page() -> Iterator[str]:
+    """The experiment file: what all kinds share, then what each has of its own."""
+    first, *others = (section.keys for section in kinds().values())
+    shared = [key for key in first if all(key in other for other in others)]
+    yield f"# Experiment file\n\n{EXPERIMENT}\nThe kinds are {', '.join(f'`{kind}`' for kind in kinds())}.\n"
+    yield "## All kinds\n"
+    yield from keys_of(shared)
+    for kind, section in kinds().items():
+        yield f"## Kind `{kind}`\n\n{section.meaning}\n"
+        if own := [key for key in section.keys if key not in shared]:
+            yield from keys_of(own)
+
+
+def prompts_page() -> Iterator[str]:
+    """Each template with what it is given; what the variables mean is in docs/prompts.md."""
+    yield "# Prompt templates\n\nWhat each variable holds: [Prompts](../prompts.md#what-each-one-gets).\n"
+    prompts = Prompts()
+    for id in prompts.ids:
+        head = prompts[id].head
+        length = f"; at most {head.max_tokens} tokens" if head.max_tokens else ""
+        yield f"## `{id}`\n\n{head.purpose} Version {head.version}; reply: `{head.reply}`{length}.\n"
+        given = {**dict.fromkeys(head.variables.required, "yes"), **dict.fromkeys(head.variables.optional, "no")}
+        shown = {name: json.dumps(SPECIMENS[id][name], ensure_ascii=False) for name in given}
+        rows = ((f"`{name}`", needed, f"`{shown[name]}`") for name, needed in given.items())
+        yield from table(("variable", "has to be used", "example"), rows)
+
+
+def commands_page() -> Iterator[str]:
+    """Every command with its arguments and options."""
+    yield "# Command line\n\nExit codes: 0 done, 2 usage, 3 missing prerequisite, 4 bad data, 5 model or provider,"
+    yield "6 budget, 7 done but for some topics, 130 interrupted.\n"
+    for name, command in commands("fairagent", app):
+        yield f"## `{name}`\n\n{inspect.getdoc(command)}\n"
+        types = get_type_hints(command, include_extras=True)
+        rows = [option(types[one.name], one) for one in inspect.signature(command).parameters.values()]
+        if rows:
+            yield from table(("argument or option", "default", "meaning"), rows)
+
+
+def commands(name: str, group: Typer) -> Iterator[tuple[str, Callable[..., Any]]]:
+    """The commands, those of groups of commands after the others."""
+    for one in group.registered_commands:
+        if one.callback:
+            yield f"{name} {one.name or one.callback.__name__.replace('_', '-')}", one.callback
+    for inner in group.registered_groups:
+        if inner.typer_instance:
+            yield from commands(f"{name} {inner.name}", inner.typer_instance)
+
+
+def option(annotated: Any, parameter: inspect.Parameter) -> tuple[str, str, str]:
+    """The line of an argument or an option."""
+    type_, info = get_args(annotated)
+    # Of `Option("--json")` in an annotation, typer takes the first name for the default.
+    named = [one for one in (info.default, *(info.param_decls or ())) if isinstance(one, str)]
+    choices = [str(one.value) for one in type_] if isinstance(type_, type) and issubclass(type_, Enum) else []
+    value = f"`{' or '.join(choices) or info.metavar or parameter.name.upper()}`"
+    if isinstance(info, OptionInfo):
+        value = ", ".join(f"`{one}`" for one in named) + (f" {value}" if type_ is not bool else "")
+    default = getattr(parameter.default, "value", parameter.default)
+    unset = default is None or default is False or default == ""
+    default = "*required*" if default is parameter.empty else "" if unset else f"`{default}`"
+    return value, default, info.help or ""
+
+
+PAGES: dict[str, Callable[[], Iterator[str]]] = {
+    "settings.md": settings_page,
+    "parts.md": parts_page,
+    "experiment.md": experiment_page,
+    "collection.md": partial(file_page, "Collection file", CollectionFile, "See [Collections](../collections.md)."),
+    "fairft.md": partial(file_page, "FairFT file", FairFTFile, "See [FairFT](../fairft.md)."),
+    "prompts.md": prompts_page,
+    "commands.md": commands_page,
+}
+
+
+def pages() -> dict[str, str]:
+    """Name of a page -> its text."""
+    texts = {name: re.sub(r"\n{3,}", "\n\n", "\n".join(page())) for name, page in PAGES.items()}
+    # Outside of code, a < would begin an element of HTML.
+    shown = {name: re.sub(r"(`[^`\n]*`)|<", lambda found: found[1] or "&lt;", text) for name, text in texts.items()}
+    return {name: f"{MADE}\n\n{text.rstrip()}\n" for name, text in shown.items()}
+
+
+def main(check: bool) -> int:
+    """Write the pages, or name those that are not up to date."""
+    made = pages()
+    there = {path.name: path.read_text(encoding="utf-8") for path in REFERENCE.glob("*.md")}
+    stale = sorted(name for name in {*made, *there} if made.get(name) != there.get(name))
+    if check:
+        if stale:
+            print(f"docs/reference: {', '.join(stale)} not up to date; run `python docs/generate.py`", file=sys.stderr)
+        return bool(stale)
+    REFERENCE.mkdir(exist_ok=True)
+    for name in stale:
+        path = REFERENCE / name
+        path.write_text(made[name], encoding="utf-8") if name in made else path.unlink()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main("--check" in sys.argv[1:]))

@@ -1,0 +1,199 @@
+"""The keys of a settings file in words, from its model's JSON schema: for the reference pages and for templates."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+from pydantic import TypeAdapter
+
+from fairagent.settings.parts import SLOTS
+
+Schema = Mapping[str, Any]
+"""A JSON schema, or a part of one."""
+
+TYPES = {
+    "string": "text",
+    "integer": "whole number",
+    "number": "number",
+    "boolean": "true or false",
+    "null": "null",
+    "object": "mapping",
+}
+PLURALS = {"text": "texts", "mapping": "mappings"} | {one: f"{one}s" for one in ("whole number", "number", "section")}
+LIMITS = {
+    "minimum": "at least {}",
+    "exclusiveMinimum": "above {}",
+    "maximum": "at most {}",
+    "exclusiveMaximum": "below {}",
+    "minLength": "at least {} characters",
+    "minItems": "at least {} of them",
+    "minProperties": "at least {} of them",
+    "maxLength": "at most {} characters",
+}
+WIDTH = 110
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One key: `type` has its range; `sections` are the forms of the section (or of each of several) that it holds."""
+
+    name: str
+    type: str
+    required: bool
+    default: Any
+    example: Any
+    meaning: str
+    sections: tuple[DescribedSection, ...]
+    nested: bool
+    """Whether its value is such a section itself, and not a list or mapping of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedSection:
+    """A section: its meaning and its keys."""
+
+    meaning: str
+    keys: tuple[Key, ...]
+
+
+def describe(model: Any, *required: str) -> dict[str, DescribedSection]:
+    """What a file may hold: one section for each value of a union's discriminator, else one under the name "".
+
+    `model` is a pydantic model, or a discriminated union of models, each of which then requires its discriminator.
+    `required` are keys that a file needs though the model has a default for them.
+    """
+    schema = TypeAdapter(model).json_schema()
+    models = schema.get("$defs", {})
+    if (union := schema.get("discriminator")) is None:
+        return {"": _section(schema, models, *required)}
+    # The mapping is sorted; the forms stand in their order.
+    kinds = {ref: kind for kind, ref in union["mapping"].items()}
+    required = (union["propertyName"], *required)
+    return {kinds[form["$ref"]]: _section(form, models, *required) for form in schema["oneOf"]}
+
+
+def _section(schema: Schema, models: Schema, *required: str) -> DescribedSection:
+    schema = _resolved(schema, models)
+    needed = {*required, *schema.get("required", ())}
+    keys = (_key(name, field, name in needed, models) for name, field in schema.get("properties", {}).items())
+    return DescribedSection(_plain(schema.get("description", "")), tuple(keys))
+
+
+def _key(name: str, field: Schema, required: bool, models: Schema) -> Key:
+    held = tuple(_section(one, models) for one in _models_in(field, models))
+    nested = all("$ref" in form for form in _forms(field) if form.get("type") != "null")
+    meaning = field.get("description") or (held[0].meaning if held else "")
+    example = next(iter(field.get("examples", ())), None)
+    default = field.get("default")
+    return Key(name, _words(field, models), required, default, example, _plain(meaning), held, nested and bool(held))
+
+
+def _forms(field: Schema) -> Sequence[Schema]:
+    """What a value may be."""
+    found: Sequence[Schema] = field.get("anyOf") or field.get("oneOf") or (field,)
+    return found
+
+
+def _models_in(field: Schema, models: Schema) -> Iterator[Schema]:
+    """The sections that values of a field hold; what a part holds depends on its kind."""
+    if "slot" in field:
+        return
+    if "$ref" in field and "properties" in _resolved(field, models):
+        yield {"$ref": field["$ref"]}
+    inner = field.get("items"), field.get("additionalProperties"), *field.get("anyOf", ()), *field.get("oneOf", ())
+    for one in inner:
+        if isinstance(one, Mapping):
+            yield from _models_in(one, models)
+
+
+def _resolved(schema: Schema, models: Schema) -> Schema:
+    if "$ref" not in schema:
+        return schema
+    found: Schema = models[schema["$ref"].rpartition("/")[2]]
+    return found
+
+
+def _words(field: Schema, models: Schema) -> str:
+    """The type and the range of a field.
+
+    >>> _words({"anyOf": [{"type": "integer", "minimum": 1}, {"type": "null"}]}, {})
+    'whole number, at least 1, or null'
+    >>> _words({"type": "array", "items": {"type": "integer"}, "minItems": 1}, {})
+    'list of whole numbers, not empty'
+    >>> _words({"enum": ["", "a"]}, {})
+    "one of `''`, `a`"
+    """
+    if "slot" in field:
+        return f"{SLOTS[field['slot']].what}: a kind, or a section with `kind`"
+    if "$ref" in field:
+        resolved = _resolved(field, models)
+        return "section" if "properties" in resolved else _words(resolved, models)
+    if len(forms := _forms(field)) > 1:
+        words = list(dict.fromkeys(_words(form, models) for form in forms))
+        return ", or ".join(words) if any("," in word for word in words) else " or ".join(words)
+    if choices := field.get("enum", [field["const"]] if "const" in field else []):
+        return ("one of " if len(choices) > 1 else "") + ", ".join(f"`{flow(choice)}`" for choice in choices)
+    if field.get("type") == "array":
+        if places := field.get("prefixItems"):
+            return f"list of {len(places)}: {', '.join(_words(place, models) for place in places)}"
+        inner = _words(field["items"], models)
+        named = f"list of {PLURALS.get(inner, inner.removeprefix('one of '))}"
+    elif isinstance(values := field.get("additionalProperties"), Mapping) and values:
+        inner = _words(values, models)
+        named = f"mapping of names to {PLURALS.get(inner, inner)}"
+    else:
+        named = TYPES.get(field.get("type", ""), "any value")
+    limits = [said.format(field[limit]) for limit, said in LIMITS.items() if limit in field]
+    return re.sub("at least 1 (characters|of them)", "not empty", ", ".join([named, *limits]))
+
+
+def _plain(text: str) -> str:
+    """A text in one line, its first paragraph alone."""
+    return " ".join(text.partition("\n\n")[0].split())
+
+
+def flow(value: Any) -> str:
+    """A value as YAML in one line.
+
+    >>> flow({"BM25": {"profile": "engine"}, "agent": {}}), flow(""), flow(1.5)
+    ('{BM25: {profile: engine}, agent: {}}', "''", '1.5')
+    """
+    text = yaml.safe_dump(value, default_flow_style=True, width=100_000, allow_unicode=True, sort_keys=False)
+    return text.removesuffix("\n").removesuffix("\n...")
+
+
+def template(section: DescribedSection, margin: str = "", active: bool = True) -> Iterator[str]:
+    """The lines of a file to start from: what is required with an example, all else behind a `#` with its default.
+
+    Text stands behind `# `, keys behind `#`; of a section that has to be there and requires no key, the first is set.
+    """
+    required = {key.name for key in section.keys if key.required} or {key.name for key in section.keys[:1] if margin}
+    for key in section.keys:
+        said = f"{key.meaning} ({key.type})".strip() if not key.nested else key.meaning
+        if not key.required and key.example is not None:
+            said += f" Default: {flow(key.default)}"
+        indent = f"{margin}# "
+        yield from textwrap.wrap(
+            said, WIDTH, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False
+        )
+        now = active and key.name in required
+        name = f"{margin}{'' if now else '#'}{key.name}:"
+        if key.nested:
+            yield name
+            yield from template(key.sections[0], margin + "  ", now)
+        else:
+            yield f"{name} {flow(_example(key))}"
+
+
+def _example(key: Key) -> Any:
+    """A value to start from."""
+    if key.example is not None or not key.required:
+        return key.default if key.example is None else key.example
+    if "`" in key.type:
+        return yaml.safe_load(key.type.split("`")[1])
+    return {"text": "NAME", "list": [], "mapping": {}}.get(key.type.partition(" ")[0].rstrip(","), 1)

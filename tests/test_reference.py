@@ -1,0 +1,191 @@
+"""docs/reference is what docs/generate.py writes, and every key is described; templates of experiment files."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import pytest
+import yaml
+from pydantic import Field
+from typer.testing import CliRunner
+
+from fairagent.cli import app
+from fairagent.cli.template import kinds, models, template_text
+from fairagent.collection.config import CollectionFile
+from fairagent.fairft.settings import FairFTFile
+from fairagent.prompts.source import Head
+from fairagent.settings import Section, Settings, validate
+from fairagent.settings.described import DescribedSection, describe, template
+from fairagent.settings.parts import BUILT_IN, part_class
+
+GENERATOR = Path(__file__).resolve().parents[1] / "docs" / "generate.py"
+
+
+@pytest.fixture(scope="module")
+def generate() -> Any:
+    spec = importlib.util.spec_from_file_location("generate", GENERATOR)
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_pages_are_up_to_date() -> None:
+    """As `make check` asks: in a process of its own, since other tests bring parts of theirs."""
+    done = subprocess.run([sys.executable, GENERATOR, "--check"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_stale_missing_and_left_over_pages_are_found(
+    generate: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(generate, "REFERENCE", tmp_path / "reference")
+    assert generate.main(check=False) == 0
+    made = {path.name: path.read_text(encoding="utf-8") for path in (tmp_path / "reference").iterdir()}
+    assert made == generate.pages()
+    (tmp_path / "reference" / "settings.md").write_text("old", encoding="utf-8")
+    (tmp_path / "reference" / "parts.md").unlink()
+    (tmp_path / "reference" / "gone.md").write_text("", encoding="utf-8")
+    assert generate.main(check=True) == 1
+    assert "gone.md, parts.md, settings.md not up to date" in capsys.readouterr().err
+    assert generate.main(check=False) == generate.main(check=True) == 0
+
+
+def test_the_pages_name_every_command_option_and_part(generate: Any) -> None:
+    pages = generate.pages()
+    assert "| `--collection`, `-c` `FILE` |" in pages["commands.md"]
+    assert "## `fairagent prompts try`" in pages["commands.md"]
+    assert {f"### `{slot}: {kind}`" for slot, kind in SHIPPED} <= set(pages["parts.md"].splitlines())
+
+
+# --- the keys -----------------------------------------------------------------------------------------------------
+
+# Other tests bring parts of their own.
+SHIPPED = [
+    (slot, kind) for slot in BUILT_IN for kind, place in BUILT_IN[slot].items() if place.startswith("fairagent.")
+]
+MODELS = {
+    "settings": Settings,
+    "collection": CollectionFile,
+    "fairft": FairFTFile,
+    "prompt": Head,
+    **{f"experiment: {kind}": model for kind, model in models().items()},
+    **{f"{slot}: {kind}": part_class(slot, kind) for slot, kind in SHIPPED},
+}
+
+
+def undescribed(section: DescribedSection, place: str = "") -> Iterator[str]:
+    for key in section.keys:
+        # The kind is the section's own name: its meaning is that of the section.
+        if not key.meaning and key.name != "kind":
+            yield f"{place}{key.name}"
+        for inner in key.sections:
+            yield from undescribed(inner, f"{place}{key.name}.")
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_every_key_is_described(name: str) -> None:
+    found = [fault for section in describe(MODELS[name]).values() for fault in undescribed(section)]
+    assert found == []
+
+
+class Plain(Section):
+    """A file of the first kind."""
+
+    kind: Literal["plain"] = "plain"
+    name: str = Field(examples=["mine"])
+    """What it is called."""
+    silent: int | None = Field(None, ge=1, lt=5)
+
+
+class Inner(Section):
+    """What is inside."""
+
+    depth: float = Field(0.5, gt=0)
+    """How deep it is."""
+    word: Literal["a", "b"]
+    """Which word."""
+
+
+class Nested(Section):
+    """A file of the second kind."""
+
+    kind: Literal["nested"] = "nested"
+    inner: Inner
+    other: Inner | None = None
+    """Another one."""
+    many: dict[str, Inner] = Field(default={})
+    """Several."""
+
+
+Union = Annotated[Plain | Nested, Field(discriminator="kind")]
+
+
+def test_a_key_without_a_description_is_found() -> None:
+    assert list(undescribed(describe(Plain)[""])) == ["silent"]
+
+
+def test_a_discriminated_union_is_described_kind_by_kind() -> None:
+    found = describe(Union)
+    assert list(found) == ["plain", "nested"]
+    assert found["plain"].meaning == "A file of the first kind."
+    kind, name, silent = found["plain"].keys
+    assert (kind.required, name.required, name.example) == (True, True, "mine")
+    assert (silent.type, silent.default) == ("whole number, at least 1, below 5, or null", None)
+    _, inner, other, many = found["nested"].keys
+    assert (inner.nested, other.nested, many.nested) == (True, True, False)
+    assert inner.meaning == "What is inside."
+    assert many.type == "mapping of names to sections"
+
+
+def test_a_template_of_a_kind() -> None:
+    lines = list(template(describe(Union)["nested"]))
+    assert lines[:6] == [
+        "# (`nested`)",
+        "kind: nested",
+        "# What is inside.",
+        "inner:",
+        "  # How deep it is. (number, above 0)",
+        "  #depth: 0.5",
+    ]
+    assert "#other:" in lines
+    assert yaml.safe_load("\n".join(lines)) == {"kind": "nested", "inner": {"word": "a"}}
+    everything = yaml.safe_load(activated("\n".join(lines)))
+    assert everything["inner"] == everything["other"] == {"depth": 0.5, "word": "a"}
+    assert everything["many"] == {}
+
+
+# --- experiment files ---------------------------------------------------------------------------------------------
+
+
+def activated(text: str) -> str:
+    """A template with every key that stands behind a `#`."""
+    return re.sub(r"^( *)#(?=\w)", r"\1", text, flags=re.MULTILINE)
+
+
+@pytest.mark.parametrize("kind", kinds())
+def test_a_template_can_be_read_as_it_is_and_with_every_key(kind: str) -> None:
+    done = CliRunner().invoke(app, ["evaluate", "--template", kind])
+    assert (done.exit_code, done.output) == (0, template_text(kind))
+    given = yaml.safe_load(done.output)
+    shortest = validate(models()[kind], given, kind)
+    assert set(given) == {key.name for key in kinds()[kind].keys if key.required}
+    everything = yaml.safe_load(activated(done.output))
+    assert list(everything) == [key.name for key in kinds()[kind].keys]
+    longest = validate(models()[kind], everything, kind)
+    # What is behind a # is the default, but for sections that are not there by default.
+    same = [key.name for key in kinds()[kind].keys if not key.sections and key.example is None]
+    assert {name: getattr(shortest, name) for name in same} == {name: getattr(longest, name) for name in same}
+
+
+def test_a_template_of_a_kind_that_there_is_not() -> None:
+    done = CliRunner().invoke(app, ["evaluate", "--template", "rankng"])
+    assert done.exit_code == 2
+    assert "no experiment of kind 'rankng'; did you mean 'ranking'?" in done.output
