@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 import yaml
-from fairagent.evaluate.experiment_file import ExperimentFile
 from faults import life
 
 from fairagent.evaluate.engine.check import check_experiment
 from fairagent.evaluate.engine.crew import threads
 from fairagent.evaluate.engine.experiment import run_experiment
+from fairagent.evaluate.engine.kind import Checking
 from fairagent.evaluate.engine.problems import Problems
+from fairagent.evaluate.engine.reading import read_experiment
 from fairagent.evaluate.engine.systems import read_systems
 from fairagent.evaluate.engine.worst_case import estimate
 from fairagent.prompts import Prompts
-from fairagent.settings import read_yaml, validate
 from fairagent.testing import LoopbackServer
 
 FOLDER = Path(__file__).resolve().parents[2] / "evaluations" / "prompts"
@@ -27,8 +27,7 @@ FILE = FOLDER / "compare.yaml"
 
 def test_the_file_is_right() -> None:
     problems = Problems()
-    described = validate(ExperimentFile, read_yaml(FILE), str(FILE))
-    systems = read_systems(described, FOLDER, (), 20, problems, {})
+    systems = read_systems(read_experiment(FILE, problems), FOLDER, Checking(problems, {}, True, None, None))
     problems.check(FILE)
     assert {name: system.settings.prompts for name, system in systems.items()} == {
         "default": "",
