@@ -14,8 +14,7 @@ from fairagent.collection.demo.biography import write_biography
 from fairagent.collection.demo.draw import Draw
 from fairagent.collection.demo.pages import write_page
 from fairagent.collection.demo.people import draw_leanings, draw_person
-from fairagent.collection.demo.words.occupations import OCCUPATIONS
-from fairagent.collection.demo.words.places import REGIONS
+from fairagent.collection.demo.words import OCCUPATIONS, REGIONS
 from fairagent.errors import UsageError
 
 EDITION = 1

@@ -5,9 +5,7 @@ from __future__ import annotations
 from fairagent.collection.demo.biography import fill
 from fairagent.collection.demo.draw import Draw
 from fairagent.collection.demo.people import PEOPLE_REGIONS
-from fairagent.collection.demo.words.occupation import Occupation, titled
-from fairagent.collection.demo.words.places import COUNTRIES
-from fairagent.collection.demo.words.sentences import PAGES, PATRONS
+from fairagent.collection.demo.words import COUNTRIES, SENTENCES, Occupation, titled
 
 
 def write_page(occupation: Occupation, draw: Draw, taken: set[str]) -> tuple[str, str, str]:
@@ -24,11 +22,11 @@ def write_page(occupation: Occupation, draw: Draw, taken: set[str]) -> tuple[str
             "city": draw.one(country.cities),
             "country": country.name,
             "demonym": country.demonym,
-            "patron": draw.one(PATRONS),
+            "patron": draw.one(SENTENCES["patrons"]),
             "start": str(start),
             "finish": str(start + draw.number(5, 28)),
         }
-        template, text = draw.one(list(PAGES.items()))
+        template, text = draw.one(list(SENTENCES["pages"].items()))
         title = fill(template, slots)
         if title not in taken:
             taken.add(title)

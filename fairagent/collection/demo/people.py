@@ -7,9 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from fairagent.collection.demo.draw import Draw
-from fairagent.collection.demo.words.names import NAMES
-from fairagent.collection.demo.words.occupations import OCCUPATIONS
-from fairagent.collection.demo.words.places import COUNTRIES, REGIONS, Country
+from fairagent.collection.demo.words import COUNTRIES, NAMES, OCCUPATIONS, REGIONS, Country
 
 GENDERS = {"female": 0.43, "male": 0.48, "nonbinary": 0.03, "": 0.06}
 """Shares of the people; "" is unknown: the text has initials instead of a given name, and no pronoun."""
