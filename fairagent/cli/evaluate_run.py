@@ -109,8 +109,8 @@ def _chosen(year: Year, dimensions: Sequence[str], subset: str | None) -> dict[s
     if subset:
         return {subset: subsets[subset]}
     names = tuple(name for given in dimensions for name in given.split(","))
-    if strange := [name for name in names if name not in every]:
-        raise UsageError(f"no dimension {strange[0]!r}; TREC Fair {year} has: {', '.join(every)}")
+    if unknown := [name for name in names if name not in every]:
+        raise UsageError(f"no dimension {unknown[0]!r}; TREC Fair {year} has: {', '.join(every)}")
     if len(set(names)) < len(names):
         raise UsageError("--dimension: one is named twice")
     return {" x ".join(names): names} if names else {**subsets, **{name: (name,) for name in every}}

@@ -21,7 +21,6 @@ from fairagent.collection.records import (
     read_text,
     tsv_records,
 )
-from fairagent.collection.table import GroupTable
 
 TREC_COLUMNS = ("topic", "iteration", "document", "grade")
 _GRADE = re.compile(r"[+-]?[0-9]{1,9}")
@@ -43,7 +42,7 @@ class Qrels:
     """All judgments of the topics of a collection: topic -> document -> grade (0: not relevant)."""
 
     grades: dict[str, dict[str, int]]
-    groups: GroupTable | None = None
+    groups: TopicGroups | None = None
     notes: list[str] = field(default_factory=list)
 
 
@@ -84,7 +83,7 @@ def read_qrels(path: Path, settings: QrelsFile, topics: Collection[str], faults:
         faults.add(path, None, "there are no judgments")
     if settings.dimensions and topics and faults.count == before:
         buffer.check(path, faults)
-        qrels.groups = GroupTable(*buffer.finish()) if faults.count == before else None
+        qrels.groups = TopicGroups(*buffer.finish()) if faults.count == before else None
     qrels.notes = _notes(qrels.grades, strangers, repeated)
     return qrels
 

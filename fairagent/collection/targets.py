@@ -263,8 +263,8 @@ def _population(dimension: str, labels: tuple[str, ...], collection: Collection)
 def _given(shares: Mapping[str, float], dimension: str, collection: Collection) -> Target:
     labels = _labels(dimension, collection)
     faults = share_faults(shares)
-    if strange := [str(label) for label in shares if label not in labels]:
-        faults.append(f"{listed(strange)} is no group of the dimension, which has: {listed(labels)}")
+    if unknown := [str(label) for label in shares if label not in labels]:
+        faults.append(f"{listed(unknown)} is no group of the dimension, which has: {listed(labels)}")
     if faults:
         raise DataError(f"the target given for {dimension!r} cannot be used: {'; '.join(faults)}")
     given = np.array([float(shares.get(label, 0.0)) for label in labels])

@@ -47,8 +47,8 @@ def read_avoid(path: Path | str) -> tuple[AvoidPassage, ...]:
     lines: dict[str, int] = {}
     for number, record in json_records(file, faults):
         try:
-            if strange := [key for key in record if key not in KEYS]:
-                raise ValueError(f"unknown key {shown(strange[0])}; there are {', '.join(KEYS)}")
+            if unknown := [key for key in record if key not in KEYS]:
+                raise ValueError(f"unknown key {shown(unknown[0])}; there are {', '.join(KEYS)}")
             id = checked_id(read_text(record, "id"), "passage's")
             text = read_text(record, "text")
             if not text.strip():

@@ -33,10 +33,9 @@ from fairagent.measures.expected_exposure import (
 )
 from fairagent.measures.expected_utility import expected_utility, normalized_expected_utility
 from fairagent.measures.exposure import gaps, group_exposure, known_part, most_underexposed
-from fairagent.measures.measure import JudgedRanking, Measure
+from fairagent.measures.measure import JudgedRanking, Measure, Product
 from fairagent.measures.ndcg import NDCG, ndcg
 from fairagent.measures.parse import parse_measure
-from fairagent.measures.product import Product
 from fairagent.measures.scale import min_max
 from fairagent.measures.target import blend
 

@@ -157,9 +157,9 @@ def _records(dataset: Any, rules: Sequence[Rule]) -> Iterator[tuple[int, Record]
     """The articles' metadata, counted from 1; an article without any is no page of the track's metadata."""
     fields = [rule.field for rule in rules]
     for number, article in enumerate(dataset.docs_iter(), start=1):
-        values = {field: getattr(article, field) for field in fields}
-        if any(value is not None for value in values.values()):
-            yield number, {"id": page_id(int(article.doc_id), "doc_id"), **values}
+        values = {field: value for field in fields if (value := getattr(article, field)) is not None}
+        if values:
+            yield number, {"id": page_id(int(article.doc_id), "field 'doc_id'"), **values}
 
 
 def _ir_datasets() -> Any:

@@ -41,10 +41,10 @@ class Judgments:
     def numbers(self, run: Run) -> IntArray:
         """The number here of each topic of a run; DataError, naming them, for topics that are not judged."""
         numbers = {topic: number for number, topic in enumerate(self.topics)}
-        if strange := [topic for topic in run.topics if topic not in numbers]:
+        if unjudged := [topic for topic in run.topics if topic not in numbers]:
             raise DataError(
-                f"run {run.name!r}: {len(strange)} of its {len(run.topics)} topics are not in the qrels "
-                f"({', '.join(strange[:10])}{' ...' if len(strange) > 10 else ''}); is it for another set of topics?"
+                f"run {run.name!r}: {len(unjudged)} of its {len(run.topics)} topics are not in the qrels "
+                f"({', '.join(unjudged[:10])}{' ...' if len(unjudged) > 10 else ''}); is it for another set of topics?"
             )
         return np.array([numbers[topic] for topic in run.topics], np.int64)
 
