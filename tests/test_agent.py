@@ -19,7 +19,7 @@ from scripted import Clock, Engine, Proposals, agent, by_letter, collection, ran
 
 from fairagent.agent import FairAgent
 from fairagent.collection import GroupTable, TopicGroups
-from fairagent.collection.build import TableBuffer
+from fairagent.collection.table_buffer import TableBuffer
 from fairagent.errors import DataError, FatalModelError
 from fairagent.loop.base import Looped, Search
 from fairagent.rerank.chain import ChainReranker

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from pydantic import Field
 
-from fairagent.attribute.base import nothing_to_ask, statement
+from fairagent.attribute.attributor import nothing_to_ask, statement
 from fairagent.filter.pages import page_of
 from fairagent.generate.sentences import sentences
 from fairagent.retrieve.encoder import BUNDLED, Embeddings, Encoder, open_encoder

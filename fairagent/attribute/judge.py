@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from fairagent.attribute.base import nothing_to_ask, statement
+from fairagent.attribute.attributor import nothing_to_ask, statement
 from fairagent.filter.pages import LONGEST_TEXT, LONGEST_TITLE, Page, as_data, batches, call_ids, page_of
 from fairagent.filter.verdicts import ask_verdicts
 from fairagent.llm import Model

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from fairagent.attribute.base import nothing_to_ask, statement
+from fairagent.attribute.attributor import nothing_to_ask, statement
 from fairagent.errors import BackendUnavailable, SettingsError
 from fairagent.filter.pages import page_of
 from fairagent.likelihood.loading import load

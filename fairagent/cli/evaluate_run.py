@@ -28,7 +28,7 @@ class Track(StrEnum):
     TREC_FAIR_2021 = "trec-fair-2021"
 
 
-class Part(StrEnum):
+class Split(StrEnum):
     """The splits of the topics."""
 
     TRAIN = "train"
@@ -40,7 +40,7 @@ def evaluate_run(
     data: Annotated[Path, typer.Option("--data", metavar="FOLDER", help="The folder of the track's official files.")],
     task: Annotated[int, typer.Option("--task", min=1, max=2, help="1: one ranking a topic; 2: a sequence of them.")],
     track: Annotated[Track, typer.Option("--track", help="Whose measures.")] = Track.TREC_FAIR_2022,
-    split: Annotated[Part, typer.Option("--split", help="Which topics.")] = Part.EVAL,
+    split: Annotated[Split, typer.Option("--split", help="Which topics.")] = Split.EVAL,
     dimension: Annotated[
         list[str] | None,
         typer.Option(

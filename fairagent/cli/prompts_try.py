@@ -64,7 +64,7 @@ def try_prompt(
     shown with what the index and the loop do with it.
     """
     from fairagent.cli.trial import Listening
-    from fairagent.llm.base import estimate_tokens
+    from fairagent.llm.request import estimate_tokens
     from fairagent.pipeline import open_site
     from fairagent.prompts import Prompts
     from fairagent.report.record import to_json

@@ -12,15 +12,15 @@ from fairagent.exposure import dimensions_of, total_gap
 from fairagent.filter.pages import Page, as_data, call_ids, page_of
 from fairagent.filter.verdicts import Verdicts, ask_verdicts, reason_text
 from fairagent.llm import Model, ModelReply, ModelRequest
-from fairagent.llm.base import Message
 from fairagent.llm.clean import query_shown
+from fairagent.llm.request import Message
 from fairagent.loop.fair_qr import FairQR
 from fairagent.prompts import Prompts
 from fairagent.prompts.specimens import SPECIMENS
 from fairagent.refine.asking import AskingRefiner
-from fairagent.refine.base import RefineState
 from fairagent.refine.grounded import GroundedConfig
 from fairagent.refine.llm import LlmConfig
+from fairagent.refine.refiner import RefineState
 from fairagent.retrieve.base import Retriever, Vocabulary, texts_for
 from fairagent.settings import Settings
 from fairagent.site import Site

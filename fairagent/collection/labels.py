@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from fairagent.collection.build import Labels, TableBuffer
 from fairagent.collection.config import DimensionColumn, GroupsFile
 from fairagent.collection.faults import Faults, listed, shown
 from fairagent.collection.records import Record, checked_id, field_reader, records
 from fairagent.collection.table import GroupTable
+from fairagent.collection.table_buffer import Labels, TableBuffer
 
 
 class LabelReader:

@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fairagent.collection.build import Labels
 from fairagent.collection.config import QrelsFile
 from fairagent.collection.faults import Faults, listed, shown
 from fairagent.collection.groups import TopicGroups
@@ -21,6 +20,7 @@ from fairagent.collection.records import (
     read_text,
     tsv_records,
 )
+from fairagent.collection.table_buffer import Labels
 
 TREC_COLUMNS = ("topic", "iteration", "document", "grade")
 _GRADE = re.compile(r"[+-]?[0-9]{1,9}")

@@ -14,10 +14,10 @@ from typing import Self
 
 import numpy as np
 
-from fairagent.collection.build import Labels, TableBuffer, fixed_width, keys
 from fairagent.collection.columns import AnyArray, Column, IntArray
 from fairagent.collection.faults import Faults
 from fairagent.collection.records import checked_id
+from fairagent.collection.table_buffer import Labels, TableBuffer, fixed_width, keys
 from fairagent.errors import DataError, UsageError
 from fairagent.types import FloatArray
 

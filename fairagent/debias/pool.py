@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fairagent.debias.signals import Flags, Places, Vectors, best, features, passing, to_avoided, to_query
-from fairagent.debias.theta import Step, Theta
+from fairagent.debias.theta import Theta, ThetaStep
 from fairagent.types import FloatArray
 
 
@@ -28,7 +28,7 @@ class Reranked:
     kept: Places
     emptied: bool
     found: FloatArray
-    step: Step
+    step: ThetaStep
     flat: tuple[bool, bool]
 
 

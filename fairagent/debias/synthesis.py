@@ -14,7 +14,7 @@ from pydantic import Field
 from fairagent.debias.avoid import AvoidPassage
 from fairagent.debias.lexicon import Lexicon
 from fairagent.errors import FatalModelError, ModelError, ReplyInvalid
-from fairagent.likelihood.base import Likelihood, perplexity
+from fairagent.likelihood.likelihood import Likelihood, perplexity
 from fairagent.llm import Model, ModelRequest, Reply, ask
 from fairagent.llm.clean import query_shown, visible
 from fairagent.prompts import Prompts

@@ -14,8 +14,7 @@ from fairagent.fairft.examples import Example
 from fairagent.fairft.loss import kl_loss, log_target
 from fairagent.fairft.settings import TrainingSection
 from fairagent.fairft.signals import Signals
-from fairagent.fairft.top import top
-from fairagent.fairft.tower import Tower, text_of
+from fairagent.fairft.tower import Tower, text_of, top
 from fairagent.retrieve.encoder import Embeddings
 from fairagent.types import Document, FloatArray
 

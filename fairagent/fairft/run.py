@@ -25,7 +25,7 @@ from fairagent.fairft.signals import Signals
 from fairagent.fairft.tower import Tower
 from fairagent.fairft.train import History, Progress, Task, train
 from fairagent.files import locked, write_whole
-from fairagent.likelihood.base import Likelihood
+from fairagent.likelihood.likelihood import Likelihood
 from fairagent.prompts import Prompts
 from fairagent.prompts.folder import source_beside
 from fairagent.settings import read_yaml, validate

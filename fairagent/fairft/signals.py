@@ -17,7 +17,7 @@ from fairagent.errors import IndexMismatch
 from fairagent.fairft.examples import Example
 from fairagent.files import explained, force_folder
 from fairagent.generate.context import fit, numbered
-from fairagent.likelihood.base import Likelihood
+from fairagent.likelihood.likelihood import Likelihood
 from fairagent.llm.clean import query_shown
 from fairagent.prompts import Prompts
 from fairagent.types import Document, FloatArray

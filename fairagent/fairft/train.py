@@ -17,8 +17,7 @@ from fairagent.fairft.examples import Example
 from fairagent.fairft.loss import log_target, torch_loss
 from fairagent.fairft.settings import TrainingSection
 from fairagent.fairft.signals import Signals
-from fairagent.fairft.top import top
-from fairagent.fairft.tower import Tower, text_of
+from fairagent.fairft.tower import Tower, text_of, top
 from fairagent.retrieve.encoder import Embeddings
 from fairagent.types import Document
 

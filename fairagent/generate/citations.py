@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-from fairagent.generate.base import OnText
+from fairagent.generate.generator import OnText
 from fairagent.llm.clean import THOUGHTS
 
 _NUMBERS = r"\d{1,9}(?:\s*[,;\-\u2013]\s*\d{1,9})*"

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
-from fairagent.llm.base import estimate_tokens
 from fairagent.llm.clean import visible
+from fairagent.llm.request import estimate_tokens
 from fairagent.types import Document
 
 Order = Literal["rank", "reversed", "ends"]

@@ -11,8 +11,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from fairagent.generate.base import OnText
 from fairagent.generate.citations import without_citations
+from fairagent.generate.generator import OnText
 from fairagent.generate.sentences import sentences
 from fairagent.query import as_query
 from fairagent.retrieve.relevance_model import TermSource

@@ -11,9 +11,9 @@ from pydantic import Field
 
 from fairagent.errors import ReplyInvalid
 from fairagent.filter.pages import LONGEST_TITLE
-from fairagent.generate.base import OnText
 from fairagent.generate.citations import CitationReader
 from fairagent.generate.context import Order, numbered
+from fairagent.generate.generator import OnText
 from fairagent.llm import Model, ModelRequest, tell
 from fairagent.llm.clean import query_shown, visible
 from fairagent.prompts import Prompts

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fairagent.errors import BackendUnavailable, DataError, UsageError
-from fairagent.likelihood.base import Pair, check_texts, perplexity
+from fairagent.likelihood.likelihood import Pair, check_texts, perplexity
 from fairagent.likelihood.loading import load, longest_input
 from fairagent.types import FloatArray
 

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from fairagent.llm.base import ModelRequest
 from fairagent.llm.reply import Reply
+from fairagent.llm.request import ModelRequest
 
 FORMS = ("json_schema", "json_object", "text")
 """How a JSON reply is asked for, the strictest first; at the last the prompt alone asks."""

@@ -10,7 +10,7 @@ from contextvars import ContextVar, copy_context
 from typing import TypeVar
 
 from fairagent.errors import BudgetExceeded, ModelError
-from fairagent.llm.base import ModelReply
+from fairagent.llm.request import ModelReply
 from fairagent.types import Usage
 
 T = TypeVar("T")

@@ -9,9 +9,9 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from fairagent.errors import TransientModelError
-from fairagent.llm.base import ModelReply, ModelRequest
 from fairagent.llm.endpoint import Endpoint
 from fairagent.llm.faults import in_body
+from fairagent.llm.request import ModelReply, ModelRequest
 from fairagent.llm.wire import read_completion
 
 KIND = "text/event-stream"

@@ -14,9 +14,9 @@ from fairagent.errors import (
     ReplyTruncated,
     TransientModelError,
 )
-from fairagent.llm.base import ModelReply, ModelRequest, estimate_tokens
 from fairagent.llm.endpoint import Endpoint
 from fairagent.llm.faults import in_body, quote
+from fairagent.llm.request import ModelReply, ModelRequest, estimate_tokens
 
 
 class _Message(BaseModel):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from fairagent.llm.base import estimate_tokens
+from fairagent.llm.request import estimate_tokens
 from fairagent.prompts import Prompts
 from fairagent.settings import ModelSettings, Settings
 

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from fairagent.errors import Fault, PromptError, SettingsError
-from fairagent.llm.base import Message
+from fairagent.llm.request import Message
 from fairagent.prompts.prompt import Prompt, read_prompt
 from fairagent.prompts.specimens import SPECIMENS
 

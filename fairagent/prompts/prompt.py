@@ -9,7 +9,7 @@ from pathlib import Path
 from jinja2 import Template
 
 from fairagent.errors import Fault, PromptError
-from fairagent.llm.base import Message
+from fairagent.llm.request import Message
 from fairagent.prompts.sandbox import TemplateFault, compile_template, render_template
 from fairagent.prompts.source import Head, read_source
 

@@ -54,7 +54,7 @@ class Head(Section):
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class TemplateSource:
     """A file's head and its sections: role, text, and the line in which the text begins.
 
     `variables_line` is the line in which the head declares its variables.
@@ -67,7 +67,7 @@ class Source:
     variables_line: int
 
 
-def read_source(path: Path, faults: list[Fault]) -> Source | None:
+def read_source(path: Path, faults: list[Fault]) -> TemplateSource | None:
     """The file's parts; None, and what is wrong added to `faults`, where it has not all of them."""
     before = len(faults)
     try:
@@ -95,7 +95,7 @@ def read_source(path: Path, faults: list[Fault]) -> Source | None:
     if head is None or len(faults) > before:
         return None
     declared = _line_of("variables", lines[1 : fences[1]])
-    return Source(path, hashlib.sha256(content).hexdigest(), head, sections, declared)
+    return TemplateSource(path, hashlib.sha256(content).hexdigest(), head, sections, declared)
 
 
 def _read_head(path: Path, lines: Sequence[str], faults: list[Fault]) -> Head | None:

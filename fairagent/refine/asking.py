@@ -10,12 +10,12 @@ from pydantic import Field
 
 from fairagent.errors import ReplyError, ReplyInvalid, ReplyRefused
 from fairagent.llm import Model, ModelRequest, ask
-from fairagent.llm.base import Message
 from fairagent.llm.clean import query_shown, visible
+from fairagent.llm.request import Message
 from fairagent.prompts import Prompts
 from fairagent.prompts.calls import STAND_IN, Calls, Case
-from fairagent.refine.base import RefineState
 from fairagent.refine.keywords import MOST_KEYWORDS, REPLIES, Sifted, sift, words_of
+from fairagent.refine.refiner import RefineState
 from fairagent.settings import Part, Settings
 from fairagent.types import Refinement, Term
 

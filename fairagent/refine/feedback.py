@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from pydantic import Field
 
-from fairagent.refine.base import RefineState
+from fairagent.refine.refiner import RefineState
 from fairagent.retrieve.bm25 import prepare_index, words_of
 from fairagent.retrieve.relevance_model import TermSource, relevance_model, share_out, top_words
 from fairagent.settings.parts import Part, Progress

@@ -9,13 +9,13 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from fairagent.llm import Model
-from fairagent.llm.base import Message
 from fairagent.llm.clean import visible
+from fairagent.llm.request import Message
 from fairagent.prompts import Prompts
 from fairagent.prompts.calls import STAND_IN
 from fairagent.refine.asking import AskingConfig, AskingRefiner, shown
-from fairagent.refine.base import RefineState
 from fairagent.refine.feedback import FeedbackRefiner
+from fairagent.refine.refiner import RefineState
 from fairagent.retrieve.base import TextSource
 from fairagent.retrieve.bm25 import prepare_index, words_of
 from fairagent.settings import Settings

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from fairagent.llm import Model
-from fairagent.llm.base import Message
+from fairagent.llm.request import Message
 from fairagent.prompts import Prompts
 from fairagent.refine.asking import AskingConfig, AskingRefiner, shown
-from fairagent.refine.base import RefineState
+from fairagent.refine.refiner import RefineState
 from fairagent.site import Site
 
 

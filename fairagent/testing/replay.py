@@ -9,8 +9,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from fairagent.errors import DataError, Fault, UsageError
-from fairagent.llm.base import Model, ModelReply, ModelRequest
 from fairagent.llm.ledger import counted
+from fairagent.llm.request import Model, ModelReply, ModelRequest
 
 
 class ReplayModel:

@@ -14,7 +14,7 @@ import pytest
 from fairagent.collection import load_collection
 from fairagent.collection.demo import files, write_demo
 from fairagent.collection.demo.biography import fill, slots_of
-from fairagent.collection.demo.draw import Draw
+from fairagent.collection.demo.draw import SeededChoices
 from fairagent.collection.demo.files import EDITION, make_entries
 from fairagent.collection.demo.words import COUNTRIES, NAMES, OCCUPATIONS, REGIONS, SENTENCES
 from fairagent.errors import UsageError
@@ -367,7 +367,7 @@ def test_fill_chooses_the_article_by_sound():
 
 
 def test_draw_follows_weights_and_never_repeats_in_some():
-    draw = Draw(7)
+    draw = SeededChoices(7)
     counts = Counter(draw.weighted({"a": 3.0, "b": 1.0, "c": 0.0}) for _ in range(4000))
     assert counts["a"] / 4000 == pytest.approx(0.75, abs=0.03)
     assert counts["c"] == 0

@@ -7,7 +7,7 @@ import string
 from collections.abc import Mapping, Sequence
 from functools import cache
 
-from fairagent.collection.demo.draw import Draw
+from fairagent.collection.demo.draw import SeededChoices
 from fairagent.collection.demo.people import Person
 from fairagent.collection.demo.words import OCCUPATIONS, REGIONS, Country, titled
 from fairagent.collection.demo.words import SENTENCES as SAY
@@ -24,7 +24,7 @@ _A = re.compile(r"\ba\(n\) (\w+)")
 _CONSONANT_SOUND = ("eu", "uga", "uni", "uru", "us", "one")
 
 
-def write_biography(person: Person, draw: Draw) -> str:
+def write_biography(person: Person, draw: SeededChoices) -> str:
     """A biography of 40 to 90 words in which the wordings of `person` are kept."""
     teller = _Teller(person, draw)
     told = [teller.tell(place, templates) for place, templates in _always(person)]
@@ -60,7 +60,7 @@ def _always(person: Person) -> list[Part]:
     return parts
 
 
-def _perhaps(person: Person, draw: Draw) -> list[Part]:
+def _perhaps(person: Person, draw: SeededChoices) -> list[Part]:
     """What is said until the text is long enough, the first ones first; the same for every group."""
     parts: list[Part] = []
     if person.wordings[:1] == ("named",) and draw.chance(0.5):
@@ -95,7 +95,7 @@ def fill(template: str, slots: Mapping[str, str]) -> str:
 class _Teller:
     """Fills templates for one person, and says nothing twice."""
 
-    def __init__(self, person: Person, draw: Draw) -> None:
+    def __init__(self, person: Person, draw: SeededChoices) -> None:
         self._draw = draw
         self._told: set[str] = set()
         self._slots = _person_slots(person, draw) | _country_slots(person.countries, draw)
@@ -158,7 +158,7 @@ def slots_of(template: str) -> frozenset[str]:
     return frozenset(name for _, name, _, _ in string.Formatter().parse(template) if name)
 
 
-def _person_slots(person: Person, draw: Draw) -> dict[str, str]:
+def _person_slots(person: Person, draw: SeededChoices) -> dict[str, str]:
     start = person.born + draw.number(20, 28)
     return {
         "name": person.name,
@@ -177,7 +177,7 @@ def _person_slots(person: Person, draw: Draw) -> dict[str, str]:
     }
 
 
-def _country_slots(countries: tuple[Country, ...], draw: Draw) -> dict[str, str]:
+def _country_slots(countries: tuple[Country, ...], draw: SeededChoices) -> dict[str, str]:
     slots = {}
     for country, mark in zip(countries, ("", "2"), strict=False):
         slots[f"country{mark}"] = country.name
@@ -188,7 +188,7 @@ def _country_slots(countries: tuple[Country, ...], draw: Draw) -> dict[str, str]
     return slots
 
 
-def _in_order(phrases: Sequence[str], countries: tuple[Country, ...], draw: Draw) -> list[str]:
+def _in_order(phrases: Sequence[str], countries: tuple[Country, ...], draw: SeededChoices) -> list[str]:
     """`phrases` in random order; often those that are usual in the region come last, to be used first."""
     order = draw.some(phrases, len(phrases))
     if countries and draw.chance(SHARED_PHRASE):

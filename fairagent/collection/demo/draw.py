@@ -14,10 +14,10 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-class Draw:
+class SeededChoices:
     """Choices in a fixed order from one seed.
 
-    >>> draw = Draw(20221)
+    >>> draw = SeededChoices(20221)
     >>> draw.number(1900, 1999), draw.one(["a", "b", "c"])
     (1960, 'c')
     """

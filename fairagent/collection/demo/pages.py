@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from fairagent.collection.demo.biography import fill
-from fairagent.collection.demo.draw import Draw
+from fairagent.collection.demo.draw import SeededChoices
 from fairagent.collection.demo.people import PEOPLE_REGIONS
 from fairagent.collection.demo.words import COUNTRIES, SENTENCES, Occupation, titled
 
 
-def write_page(occupation: Occupation, draw: Draw, taken: set[str]) -> tuple[str, str, str]:
+def write_page(occupation: Occupation, draw: SeededChoices, taken: set[str]) -> tuple[str, str, str]:
     """A page's title (new to `taken`, and added to it), text and region."""
     while True:
         region = draw.weighted(PEOPLE_REGIONS)

@@ -11,10 +11,10 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from fairagent.collection.build import Labels
 from fairagent.collection.faults import Faults, listed
 from fairagent.collection.records import Record, json_records
 from fairagent.collection.table import GroupTable
+from fairagent.collection.table_buffer import Labels
 from fairagent.collection.trec_fair.corpus import PageSet, page_id
 from fairagent.collection.trec_fair.metadata import RULES, RecordAligner, oddities
 from fairagent.errors import DataError, UsageError

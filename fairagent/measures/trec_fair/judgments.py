@@ -48,7 +48,7 @@ class Judgments:
             )
         return np.array([numbers[topic] for topic in run.topics], np.int64)
 
-    def shown_by(self, run: Run, depth: int | None = None) -> Shown:
+    def shown_by(self, run: Run, depth: int | None = None) -> ShownPages:
         """What a run shows in its first `depth` ranks (None: in all); raises DataError as `numbers` does."""
         ids, discounts, topics = run.pages, run.discounts(), self.numbers(run)[run.line_topics()]
         if depth is not None and run.lengths.max(initial=0) > depth:
@@ -59,7 +59,7 @@ class Judgments:
             pairs, discounts, lines = grouped(topics * (LARGEST_ID + 1) + ids, discounts)
             topics, ids = np.divmod(pairs, LARGEST_ID + 1)
         relevant = self._places.find(self._keys(topics, ids)) >= 0
-        return Shown(topics, discounts, lines, self._page_places.find(ids), relevant)
+        return ShownPages(topics, discounts, lines, self._page_places.find(ids), relevant)
 
     def _keys(self, topics: IntArray, ids: IntArray) -> IntArray:
         """A number for each pair, rising with the topic and then the id."""
@@ -67,7 +67,7 @@ class Judgments:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Shown:
+class ShownPages:
     """The pages that a run shows for its topics, each pair of page and topic once; all arrays are (m,).
 
     `attention` is the sum of the discounts 1 / log2(max(rank, 2)) of the `lines` that list the page for the topic
