@@ -1,4 +1,4 @@
-"""The agent: search, measure, let the loop refine, re-rank, and serve what is fairer, or say that it is not."""
+"""The agent: search, measure, run the loop, re-rank, and serve the fairer ranking (or say that none was found)."""
 
 from __future__ import annotations
 

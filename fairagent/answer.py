@@ -1,4 +1,4 @@
-"""From a ranking to an answer: filter, debiasing, context, generator, attribution."""
+"""Answering from a ranking: filter, debiasing, context, generator, attribution."""
 
 from __future__ import annotations
 

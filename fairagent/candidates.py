@@ -1,4 +1,4 @@
-"""Which of the lists that the loop has retrieved go to the re-ranker."""
+"""Candidate selection: which of the lists that the loop retrieved the re-ranker sees."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What your own parts are made of: the protocols of a pipeline, the values they pass, and `Part`, which settings name.
+"""The public interface for parts of your own: protocols, the values they exchange, and `Part`.
 
 Write a class with the method of a protocol, and a `Part` (a section of the settings with a `kind`) whose `build` makes
 it; an entry point lets settings name it. docs/extending.md has a re-ranker, a refiner and an engine.

@@ -1,4 +1,4 @@
-"""Files that are whole or not there, and a folder that one process at a time works in."""
+"""Atomic writes, a lock for a run's folder, and file names."""
 
 from __future__ import annotations
 

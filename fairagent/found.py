@@ -1,4 +1,4 @@
-"""What a search has found, before it is served: the re-ranked candidates, and how they came about."""
+"""`Found`: the outcome of a search before it is served: the re-ranked candidates and their trace."""
 
 from __future__ import annotations
 

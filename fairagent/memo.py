@@ -1,4 +1,4 @@
-"""Thread-safe memo: each key's value is computed once, other threads wait for it."""
+"""Thread-safe memo: compute each key once, other threads wait for the value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Queries: what a caller may pass as one, and adding keywords to one."""
+"""Making queries from text or topics, and adding keywords to a query."""
 
 from __future__ import annotations
 

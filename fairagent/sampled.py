@@ -1,4 +1,4 @@
-"""A ranking of its own for every request: drawn at random from what a pipeline would serve (Fair RAG, ICTIR 2025)."""
+"""`Sampled`: a pipeline that draws a new ranking for every request (Fair RAG, ICTIR 2025)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What parts are built from: a collection and its index, the settings of one pipeline, and what pipelines share."""
+"""`Site`: what parts are built from: a collection, its index, the settings, and shared resources."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The values that are passed between the parts of fairagent: queries, rankings, exposures, traces, answers.
+"""The values that the parts of fairagent exchange: queries, rankings, exposures, traces, answers.
 
 Ranks start at 1. Shares are fractions in [0, 1]. Scores are the engine's own; higher is better.
 """

@@ -1,4 +1,4 @@
-"""What calls of language models consumed."""
+"""`Usage`: what calls of language models consumed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A collection that is nothing but groups: its documents are in somebody else's house."""
+"""A collection that holds groups only: its documents belong to another library."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which documents of its context an answer rests on, by its citations, by entailment, by a judge, by likeness."""
+"""Attribution: which context documents an answer rests on (citations, entailment, a judge model, embeddings)."""
 
 from fairagent.attribute.attributor import Attributor, with_exposures
 from fairagent.attribute.citations import CitationAttributor

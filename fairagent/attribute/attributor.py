@@ -1,4 +1,4 @@
-"""What an attributor is: it says which documents of its context an answer rests on."""
+"""The `Attributor` protocol, what attributors share, and the group exposures of an attribution."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Attribution by the answer's own citations: free, and as honest as whoever wrote the answer."""
+"""Attribution by the answer's own citations: costs nothing, and trusts the generator."""
 
 from __future__ import annotations
 

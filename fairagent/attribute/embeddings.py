@@ -1,4 +1,4 @@
-"""Attribution by sentence embeddings: an answer rests on the documents that say something very like it. Offline."""
+"""Attribution by sentence embeddings: an answer rests on documents with a very similar sentence. Offline."""
 
 from __future__ import annotations
 

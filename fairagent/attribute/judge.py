@@ -1,4 +1,4 @@
-"""Attribution by a language model: it is asked about each document whether the answer rests on it."""
+"""Attribution by a language model, which is asked about each document whether the answer rests on it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Attribution by entailment: an answer rests on the documents that it follows from.
+"""Attribution by entailment (NLI): an answer rests on the documents that entail it.
 
 Source: Kim & Diaz, Towards Fair RAG, ICTIR 2025 (there with roberta-large-mnli).
 """

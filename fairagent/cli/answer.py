@@ -1,4 +1,4 @@
-"""`fairagent answer`: an answer from a fair ranking, its sources, and whom it gives exposure."""
+"""`fairagent answer`: an answer from a fair ranking, its sources, and the group exposure in both."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`fairagent cache`: the replies of language models that are kept so that none is paid for twice."""
+"""`fairagent cache`: statistics and deletion of the cached replies of language models."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`fairagent demo`: the whole way on a collection made up for it, without a key."""
+"""`fairagent demo`: generate a collection, compare systems on it, and show one search and answer, without a key."""
 
 from __future__ import annotations
 

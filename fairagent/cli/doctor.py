@@ -1,4 +1,4 @@
-"""`fairagent doctor`: does everything work here, and if not, what to do."""
+"""`fairagent doctor`: check that everything works on this machine, and say how to fix what does not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`fairagent fairft`: train a retriever on a language model's likelihood of the fair answer, and see what changed."""
+"""`fairagent fairft`: train a retriever on a language model's likelihood of the fair answer, and evaluate it."""
 
 from __future__ import annotations
 

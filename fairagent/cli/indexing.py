@@ -1,4 +1,4 @@
-"""Building indexes under the eyes of a user: what is there already, what may be replaced, and progress bars."""
+"""Building indexes from the command line: reuse, replacement with --force, and progress bars."""
 
 from __future__ import annotations
 

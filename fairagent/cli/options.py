@@ -1,4 +1,4 @@
-"""Options that several commands share, under one name each, and the settings that they add up to."""
+"""Options that several commands share, and the settings that they add up to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`fairagent prompts`: look at the prompt templates, check them, try them out, and take copies to edit."""
+"""`fairagent prompts`: list, show, check, compare, try out and copy the prompt templates."""
 
 from __future__ import annotations
 

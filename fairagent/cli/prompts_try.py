@@ -1,4 +1,4 @@
-"""`fairagent prompts try`: a template on a real search, shown, and if asked for, sent."""
+"""`fairagent prompts try`: fill a template from a real search, show it, and with --send ask the model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`fairagent search`: a fair ranking, what it gives the groups, and how it came about."""
+"""`fairagent search`: a fair ranking, the exposure of the groups, and the steps that led to it."""
 
 from __future__ import annotations
 

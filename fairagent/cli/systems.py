@@ -1,4 +1,4 @@
-"""Systems side by side on the topics of a collection: engines alone, the paper's loop, and the agent."""
+"""Comparison of systems on a collection's topics: engines alone, the paper's loop, and the agent."""
 
 from __future__ import annotations
 

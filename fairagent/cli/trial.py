@@ -1,4 +1,4 @@
-"""Trying a prompt template out on a real search: what the model is asked, what it says, and what comes of that."""
+"""Trying out a prompt template on a real search: the request, the model's reply, and its effect."""
 
 from __future__ import annotations
 

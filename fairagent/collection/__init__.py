@@ -1,4 +1,4 @@
-"""What is searched and judged: documents, topics, judgments, groups, and the shares groups should get."""
+"""Test collections: documents, topics, relevance judgments, groups, and target shares."""
 
 from fairagent.collection.collection import Collection
 from fairagent.collection.groups import Groups, TopicGroups

@@ -1,4 +1,4 @@
-"""A collection: what is searched, what is asked, what was judged, and who is in the documents."""
+"""`Collection`: documents, topics, judgments and groups; and `Source`, where the documents come from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The documents of a collection: streamed from their files, never all in memory."""
+"""The documents of a collection, streamed from their files and never all in memory."""
 
 from __future__ import annotations
 

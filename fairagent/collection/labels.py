@@ -1,4 +1,4 @@
-"""Group labels as they stand in files: columns of a table or fields of JSON lines."""
+"""Reading group labels from table columns or JSON fields."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A guard against leakage: what something was fitted to must not be what it is tested on."""
+"""Leakage check: training texts must not appear among test texts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loading a collection: its settings file, then every file it names, then all faults at once."""
+"""Loading a collection: its settings file and every file that it names; all errors are reported together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""World shares: what part of the world's population each group of a dimension is."""
+"""World shares: the share of the world's population that each group of a dimension has."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Relevance judgments: TREC qrels, judgments as JSON lines, and lists of relevant documents a topic."""
+"""Relevance judgments: TREC qrels, JSON lines, or a list of relevant documents per topic."""
 
 from __future__ import annotations
 

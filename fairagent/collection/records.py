@@ -1,4 +1,4 @@
-"""Lines and records of the files that a collection is read from: JSON lines or tab-separated, gzipped or not.
+"""Reading lines and records of JSON-lines and tab-separated files, gzipped or not.
 
 A byte order mark, CRLF ends and blank lines are accepted. Whatever cannot be read becomes a fault with
 its line, and the reading goes on where it can.

@@ -1,4 +1,4 @@
-"""The group table: which documents belong to which groups, for millions of documents.
+"""`GroupTable`: the group memberships of up to millions of documents.
 
 Ids are a sorted array, labels a few small integers a document; a saved table is mapped from disk, so that
 only the pages that are asked for are read.

@@ -1,4 +1,4 @@
-"""Building group tables: rows stream into compact buffers, one for the ids and a few a dimension."""
+"""Buffers from which a `GroupTable` is built row by row."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Targets: the share of exposure that each known group of a dimension should get, for one topic.
+"""Targets: the share of exposure that each known group of a dimension should get for one topic.
 
 With a(d) the membership row of document d over the known groups, all of these add up to 1:
 

@@ -1,4 +1,4 @@
-"""The avoid library: biased passages that contexts are to be unlike, and what is near a query among them.
+"""The avoid library: biased passages that contexts should differ from, and a nearest-neighbor index of them.
 
 A library is a file of JSON lines with `id`, `text` and, if need be, `class`, the bias class of the passage.
 """

@@ -1,4 +1,4 @@
-"""An avoid library by self-diagnosis: a language model says which of some passages are biased, and against whom."""
+"""Building an avoid library by self-diagnosis: a language model says which passages are biased."""
 
 from __future__ import annotations
 

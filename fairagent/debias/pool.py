@@ -1,4 +1,4 @@
-"""The candidates of one query, from the avoid filter to the best of them: all of it on vectors.
+"""Re-ranking one query's candidates by relevance and distance from avoided passages, on vectors.
 
 Source: DebiasRAG (arXiv 2605.16113), Algorithm 2. `tests/golden/test_debiasrag.py` has the reference values.
 """

@@ -1,4 +1,4 @@
-"""DebiasRAG as one stage: from a query and its documents, or none, to the contexts that an answer is written from."""
+"""DebiasRAG as a pipeline stage: from a query and its documents to the contexts of the answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Counterfactual contexts: what is biased against one group, said of the other, and put into fluent words.
+"""Counterfactual contexts: a biased passage with its group words swapped, and optionally rewritten by a model.
 
 Source: DebiasRAG (arXiv 2605.16113), its steps of substitution and refinement; the prompt is this project's own.
 """

@@ -1,4 +1,4 @@
-"""The weights of the two signals: a listwise loss and projected gradient steps, carried from query to query.
+"""The weights of the two signals: a listwise loss and projected gradient steps, kept from query to query.
 
 Source: DebiasRAG (arXiv 2605.16113), Eq. 4 to 8 and Algorithm 2, whose call of the optimizer is read as once a query.
 """

@@ -1,4 +1,4 @@
-"""Checkpoints of a training: one file that is whole or not there, so that a kill costs a few steps at most."""
+"""Training checkpoints, written atomically."""
 
 from __future__ import annotations
 

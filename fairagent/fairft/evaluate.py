@@ -1,4 +1,4 @@
-"""What a training changed: the retriever before and after it, on questions that it was not trained on."""
+"""Evaluation of a training: the retriever before and after, on held-out questions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The questions that a retriever is trained on, each with its fair answer."""
+"""Training examples: questions with their fair answers."""
 
 from __future__ import annotations
 

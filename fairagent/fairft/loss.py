@@ -1,4 +1,4 @@
-"""FairFT's loss: how far the retriever's distribution over documents is from the language model's.
+"""FairFT's loss: the divergence between the retriever's and the language model's distribution over documents.
 
 With cosines s, the log-likelihoods l of the answer, and temperatures gamma and beta (both > 0):
     P_R(d|q) = softmax_d(s_d / gamma)        Q_LM(d|q, a) = softmax_d(exp(l_d) / beta)

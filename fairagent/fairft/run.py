@@ -1,4 +1,4 @@
-"""A FairFT run: everything that its settings file names, opened and checked, and the folder that it works in."""
+"""A FairFT run: checks and opens everything that its settings file names, and works in the run's folder."""
 
 from __future__ import annotations
 

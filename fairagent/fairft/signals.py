@@ -1,4 +1,4 @@
-"""The language model's signal: how likely it finds the fair answer with each document before it; kept on the disk."""
+"""The training signal: a language model's likelihood of the fair answer given each document, cached on disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The retriever that is trained: a sentence-transformers model with a gradient."""
+"""The retriever that is trained: a sentence-transformers model with gradients, and its exact top documents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""FairFT: a retriever learns to rank as a frozen language model finds documents of use for the fair answer."""
+"""FairFT's training loop: the retriever learns to rank as a frozen language model values the documents."""
 
 from __future__ import annotations
 

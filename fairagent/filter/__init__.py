@@ -1,4 +1,4 @@
-"""Documents that would do harm to an answer are taken out of its context; what that takes from whom is counted."""
+"""Filters: removing documents that would harm an answer, and statistics of what each group lost."""
 
 from fairagent.filter.fair import FairFilter
 from fairagent.filter.removals import removal_warnings, removals

@@ -1,4 +1,4 @@
-"""FairFilter's replies read as its authors' released code reads them, for comparison with it."""
+"""Reading FairFilter's replies as its authors' released code does, for comparison."""
 
 from __future__ import annotations
 

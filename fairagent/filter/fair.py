@@ -1,4 +1,4 @@
-"""FairFilter: keeps the documents that bring no bias into an answer, and those that an answer cannot do without.
+"""FairFilter: keeps documents that bring no bias into an answer, and those that an answer needs.
 
 Source: FairFT and FairFilter (the second seed system), its section on FairFilter; prompts in this project's words.
 """

@@ -1,4 +1,4 @@
-"""One call about some documents: their verdicts, each under the id that its document was sent with."""
+"""The `Filter` protocol, and asking a model for verdicts on documents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From documents to an answer that cites them: the context, and who writes."""
+"""Answer generation: the context, the generators, and citations."""
 
 from fairagent.generate.citations import CitationReader
 from fairagent.generate.context import arrange, fit

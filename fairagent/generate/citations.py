@@ -1,4 +1,4 @@
-"""Citations: [2], [1, 3] and [1-3] in an answer's text, checked against the documents that there are."""
+"""Citations such as [2], [1, 3] and [1-3] in an answer's text, checked against the context."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers without a language model: the sentences of the context that say most about the query, with their sources."""
+"""Answers without a language model: the context's most relevant sentences, with citations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers by a language model, which cites the documents it was shown."""
+"""Answers by a language model that cites the documents it was shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sentences, by a small rule that needs no data of a language package."""
+"""Sentence splitting by a small rule, without language data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a model that tells likelihoods is to fairagent: a name and one method."""
+"""The `Likelihood` protocol: a name, and the log-probabilities of a text after a context."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Likelihoods by a masked language model on this machine: what stands behind a mask, and what follows what."""
+"""Likelihoods by a masked language model on this machine: masked tokens, and next sentences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reading the tokens of a prompt out of a completion, in the two forms in which servers tell them."""
+"""Reading the prompt's log-probabilities from a completion, in the two formats that servers use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one door to language models. Nothing here loads a client before `fairagent.llm.openai` makes one."""
+"""Access to language models. Importing it loads no client library."""
 
 from fairagent.llm.reply import Reply
 from fairagent.llm.request import Message, Model, ModelReply, ModelRequest, StreamingModel, ask, read_reply, tell

@@ -1,4 +1,4 @@
-"""One endpoint's state of health, shared by all threads that call it."""
+"""Circuit breaker: the health of one server, shared by all threads that call it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the calls of a run may take together: reserved before a request leaves, settled after its answer."""
+"""Budgets of calls, tokens, dollars and seconds: reserved before a request, settled after its reply."""
 
 from __future__ import annotations
 

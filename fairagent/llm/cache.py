@@ -1,4 +1,4 @@
-"""Replies of language models, kept between runs so that none is paid for twice."""
+"""`ReplyCache`: replies of language models kept on disk, so that none is paid for twice."""
 
 from __future__ import annotations
 

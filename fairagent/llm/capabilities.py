@@ -1,4 +1,4 @@
-"""What a server was found to take for a model: the form of replies, and the parameters it refused."""
+"""What a server supports, as found out from its refusals: reply formats and parameters."""
 
 from __future__ import annotations
 

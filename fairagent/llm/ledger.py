@@ -1,4 +1,4 @@
-"""What a request spends on language models, all in one place: a ledger that every call inside a block writes to."""
+"""Usage accounting: a `ledger()` counts every model call made inside its block, failed ones too."""
 
 from __future__ import annotations
 

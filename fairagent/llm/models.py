@@ -1,4 +1,4 @@
-"""The models of a whole run: one connection to each, one budget and one cache for all of them."""
+"""The models of a run, which share connections, one budget and one cache."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a model's text to a checked value: find the JSON object, validate it, say what is wrong."""
+"""Parsing a model's text: find the JSON object, validate it, say what is wrong."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a language model is to fairagent: a request, a reply, one method, and `ask` for checked values."""
+"""The `Model` protocol, its request and reply, and `ask`, which returns a validated reply."""
 
 from __future__ import annotations
 

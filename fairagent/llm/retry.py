@@ -1,4 +1,4 @@
-"""The only layer that repeats a request: bounded in number and time, full jitter, and the wait a server asks for."""
+"""Retries, in this layer only: limited in number and time, with full jitter and the wait that a server asks for."""
 
 from __future__ import annotations
 

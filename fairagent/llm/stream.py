@@ -1,4 +1,4 @@
-"""Reading a chat completion that comes in pieces (server-sent events)."""
+"""Reading a streamed chat completion (server-sent events)."""
 
 from __future__ import annotations
 

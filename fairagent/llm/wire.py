@@ -1,4 +1,4 @@
-"""Reading a chat completion: every odd body that comes with HTTP 200 becomes an error of its own."""
+"""Reading a chat completion: every malformed body that comes with HTTP 200 becomes an error of its own."""
 
 from __future__ import annotations
 

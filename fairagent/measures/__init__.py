@@ -1,4 +1,4 @@
-"""Measures of exposure, fairness and relevance: pure functions on arrays, and what prints as a definition.
+"""Measures of exposure, fairness and relevance: pure functions on arrays, and `Measure` objects built on them.
 
 Memberships are (n, g), a row a document in rank order, column 0 `UNKNOWN`; ranks start at 1; logarithms are
 natural unless a base is given. What is not defined is a DataError, never a nan.

@@ -1,4 +1,4 @@
-"""BERTScore's greedy matching on given token vectors: how much of one text is said, word for word, in another."""
+"""BERTScore's greedy matching of token vectors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rank discounts: how much of a reader's attention each rank gets.
+"""Rank discounts: the share of a reader's attention that each rank gets.
 
 A discount is a value, not a flag: `discount(n)` gives the weights (n,) of ranks 1..n, and `str(discount)`
 is its definition, which `parse_discount` reads back. Ranks start at 1; the weight of rank 1 is 1 and none

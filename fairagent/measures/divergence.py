@@ -1,4 +1,4 @@
-"""How far one distribution over groups is from another.
+"""Divergences between two distributions over groups.
 
 All take shares p and q of shape (g,) that add up to 1 (within 1e-6) and divide them by their sums.
 `smoothing` is added to every share first, p'_g = (p_g + s) / (1 + g s); then an all-zero p (nothing

@@ -1,4 +1,4 @@
-"""What a measure is: a function of a judged ranking whose `str` is its full definition."""
+"""The `Measure` protocol: a function of a judged ranking whose `str` is its full definition; and products."""
 
 from __future__ import annotations
 

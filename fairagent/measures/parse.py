@@ -1,4 +1,4 @@
-"""Measures from text: the inverse of `str(measure)`."""
+"""Parsing measures: the inverse of `str(measure)`."""
 
 from __future__ import annotations
 

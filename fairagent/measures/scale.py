@@ -1,4 +1,4 @@
-"""Putting the scores of one list on a common scale."""
+"""Min-max scaling of the scores of one list."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a language model prefers: StereoSet's and CrowS-Pairs' measures, from the scores of sentences."""
+"""StereoSet's and CrowS-Pairs' measures, from the scores of sentences."""
 
 from __future__ import annotations
 

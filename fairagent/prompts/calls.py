@@ -1,4 +1,4 @@
-"""Calls of a language model that are counted before they are made: what parts tell as their worst case."""
+"""Worst-case estimates of model calls, which each part gives before any call is made."""
 
 from __future__ import annotations
 

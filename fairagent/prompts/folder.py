@@ -1,4 +1,4 @@
-"""All templates: those that are shipped, replaced file by file by those of a variant or of a user's folder."""
+"""`Prompts`: the shipped templates, replaced file by file by those of a variant or of a user's folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One template: checked once, rendered often."""
+"""`Prompt`: one template, checked when read, and rendered."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A template's file: a YAML head between two `---` lines, then `[system]` and `[user]`, each on a line of its own."""
+"""The format of a template file: a YAML head between two `---` lines, then `[system]` and `[user]` sections."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each template is given, by an example: so that one which cannot be filled is found before anything is paid."""
+"""Example values for every template, so that one which cannot be rendered is found before any call is paid for."""
 
 from __future__ import annotations
 

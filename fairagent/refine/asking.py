@@ -1,4 +1,4 @@
-"""Asking a language model for keywords: what it is shown of the loop, and what becomes of its reply."""
+"""Refiners that ask a language model: what the model is shown, and how its reply is used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Refinement without a language model: the words of the under-exposed group's own documents."""
+"""Refinement without a language model: keywords from the under-exposed group's own documents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Refinement by a language model that is shown the group's own documents: it chooses among their words, and adds."""
+"""Refinement by a language model that is shown words and titles of the group's own documents."""
 
 from __future__ import annotations
 

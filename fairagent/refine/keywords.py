@@ -1,4 +1,4 @@
-"""Keywords that a model proposes: the form of its reply, and what of it is fit to be searched for."""
+"""Keywords proposed by a model: the reply's format, and validation of each keyword."""
 
 from __future__ import annotations
 

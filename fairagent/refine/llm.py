@@ -1,4 +1,4 @@
-"""Refinement by a language model: it names words for the under-exposed group."""
+"""Refinement by a language model that names words for the under-exposed group."""
 
 from __future__ import annotations
 

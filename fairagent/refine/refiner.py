@@ -1,4 +1,4 @@
-"""What the loop tells a refiner, and what it asks of one."""
+"""The `Refiner` protocol, and `RefineState`, what the loop tells a refiner."""
 
 from __future__ import annotations
 

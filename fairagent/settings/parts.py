@@ -1,4 +1,4 @@
-"""The replaceable parts of a pipeline: the one table of the kinds that there are, and how settings name them.
+"""`Part`, the table of all kinds of parts, and how settings name them.
 
 A part is a `Part`: a section of the settings that is told apart by its `kind`, declares the prompts it asks with, and
 builds what does the work. Built-in kinds stand in `BUILT_IN`; other packages add theirs through entry points, e.g.

@@ -1,4 +1,4 @@
-"""Profiles: shipped settings under one word, e.g. what a paper's system is."""
+"""Profiles: named sets of settings that are shipped, e.g. a paper's system."""
 
 from __future__ import annotations
 

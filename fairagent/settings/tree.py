@@ -1,4 +1,4 @@
-"""The settings of a pipeline: one checked tree, laid together from defaults, profiles, file, environment and call.
+"""`Settings`, the checked settings of a pipeline, merged from defaults, profiles, file, environment and call.
 
 A call's arguments beat FAIRAGENT_... variables, these the file, and the file the defaults. A layer that names a
 `profile` has that profile's values right below its own.

@@ -1,4 +1,4 @@
-"""A model that was asked once and is heard again: its replies on file."""
+"""A model that replays recorded replies from a file."""
 
 from __future__ import annotations
 

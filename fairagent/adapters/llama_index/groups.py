@@ -1,4 +1,4 @@
-"""Group labels that stand in the nodes' own metadata."""
+"""Group labels read from the nodes' own metadata."""
 
 from __future__ import annotations
 

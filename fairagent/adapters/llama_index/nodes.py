@@ -1,4 +1,4 @@
-"""LlamaIndex's nodes as this package's documents, and the other way."""
+"""Conversion between LlamaIndex's nodes and fairagent's documents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From a person to the text about them."""
+"""Biographies: the text about one generated person."""
 
 from __future__ import annotations
 

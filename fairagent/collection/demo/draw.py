@@ -1,4 +1,4 @@
-"""Random choices that come out the same on every platform and every Python.
+"""Seeded random choices that are the same on every platform and Python version.
 
 Of `random.Random` only `random()` promises the same numbers for a seed in every version; `choice`, `sample`
 and `shuffle` do not, so the few choices needed here are made from it.

@@ -1,4 +1,4 @@
-"""The demo collection's files, written whole or not at all."""
+"""Writing the demo collection's files, all or none."""
 
 from __future__ import annotations
 

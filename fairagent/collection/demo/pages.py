@@ -1,4 +1,4 @@
-"""Pages about societies, prizes, streets and schools: they name an occupation, but are nobody's biography."""
+"""Pages about societies, prizes, streets and schools: they name an occupation, but are no biography."""
 
 from __future__ import annotations
 

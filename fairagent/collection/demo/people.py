@@ -1,4 +1,4 @@
-"""Who the demo's biographies are about: groups, occupations, and how directly each text will name them."""
+"""The people of the demo: groups, occupations, and how directly each text names the occupation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The official files of the track, by the names they are published under."""
+"""Finding the official files of the TREC Fair Ranking track by their published names."""
 
 from __future__ import annotations
 

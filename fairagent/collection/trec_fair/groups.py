@@ -1,4 +1,4 @@
-"""Group tables with the track's own page alignments, from its metadata, and their cache.
+"""Group tables from the page alignments in the track's metadata, and their cache on disk.
 
 Nothing is normalized: alignments are used as the track makes them, so a page about a woman and a man has a gender row
 that sums to 2, and 2021's continents count 1 each.

@@ -1,4 +1,4 @@
-"""The real track as a collection: from a folder of its official files, or through ir-datasets.
+"""The TREC Fair Ranking track as a collection: from its official files, or through ir-datasets.
 
     load_track("trec-fair", year=2022, split="eval", dimensions=["sub-geo", "gender"])
     load_track_from_ir_datasets(2022, "train")

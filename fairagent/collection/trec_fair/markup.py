@@ -1,4 +1,4 @@
-"""Wikitext and HTML as plain text, in the simplest way that keeps the words.
+"""Plain text from wikitext and HTML by simple rules.
 
 What is dropped: comments, references, templates (and with them infoboxes), tables, files and categories, tags, styles
 and scripts. What stays: running text, the shown text of links, headings, lists, and of formulas and code the source.

@@ -1,4 +1,4 @@
-"""Run files as the TREC Fair Ranking track took them in, 2022 and 2021.
+"""Run files in the TREC Fair Ranking track's own formats, 2022 and 2021.
 
 Tab-separated whole numbers, best page first; a header line, recognized by its first cell `id`, may come first:
 

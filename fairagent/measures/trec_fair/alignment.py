@@ -1,4 +1,4 @@
-"""Page alignments: what one metadata record says about a page's labels, dimension by dimension.
+"""Page alignments: the label weights of one metadata record, dimension by dimension.
 
 An alignment is label -> weight (> 0); what a rule does with labels it does not know is the same everywhere:
 they count for nothing and are named in `unrecognized`. Each rule takes the raw value of a field, None where the

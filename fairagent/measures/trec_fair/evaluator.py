@@ -1,4 +1,4 @@
-"""A track's evaluation: pages, judgments and dimensions once, then any number of runs."""
+"""`TrackEvaluator`: evaluates any number of runs against one set of pages, judgments and dimensions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Relevance judgments met with pages and runs: what is relevant, what is known, at which rank."""
+"""Relevance judgments, matched with pages and runs."""
 
 from __future__ import annotations
 

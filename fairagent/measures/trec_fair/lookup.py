@@ -1,4 +1,4 @@
-"""Finding numbers in a sorted array, many at a time."""
+"""Fast lookup of many numbers in a sorted array."""
 
 from __future__ import annotations
 

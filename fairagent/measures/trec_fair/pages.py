@@ -1,4 +1,4 @@
-"""The pages of a collection as arrays: ids, one alignment row a dimension, and quality classes.
+"""Pages as arrays: ids, one alignment row per dimension, and quality classes.
 
 Millions of pages share few alignment rows, so a dimension keeps its distinct rows once, and each page the
 number of its row: four bytes a page and dimension.

@@ -1,4 +1,4 @@
-"""The targets of a year and task, from the relevant pages of its topics."""
+"""The targets of a year and task, computed from the topics' relevant pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What TREC Fair Ranking 2021 did differently.
+"""The rules of TREC Fair Ranking 2021 that differ from 2022.
 
 Task 1 leaves the cell in which everything is unknown out of exposure and target (2022 keeps it), and a ranking
 that shows nothing else counts as showing all other cells alike. Task 2 counts the exposure of every listed page
