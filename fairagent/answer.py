@@ -1,7 +1,5 @@
 """Answering from a ranking: filter, debiasing, context, generator, attribution."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter

@@ -1,7 +1,5 @@
 """Candidate selection: which of the lists that the loop retrieved the re-ranker sees."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """Atomic writes, a lock for a run's folder, and file names."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

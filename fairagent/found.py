@@ -1,7 +1,5 @@
 """`Found`: the outcome of a search before it is served: the re-ranked candidates and their trace."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from time import perf_counter
 

@@ -1,7 +1,5 @@
 """Thread-safe memo: compute each key once, other threads wait for the value."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future

@@ -1,7 +1,5 @@
 """Making queries from text or topics, and adding keywords to a query."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from fairagent.types import Query, Term, Topic

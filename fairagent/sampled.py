@@ -1,7 +1,5 @@
 """`Sampled`: a pipeline that draws a new ranking for every request (Fair RAG, ICTIR 2025)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """`Site`: what parts are built from: a collection, its index, the settings, and shared resources."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any

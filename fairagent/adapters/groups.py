@@ -1,7 +1,5 @@
 """A collection that holds groups only: its documents belong to another library."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 
 from fairagent.collection import Collection, Groups

@@ -1,7 +1,5 @@
 """The `Attributor` protocol, what attributors share, and the group exposures of an attribution."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
@@ -60,7 +58,5 @@ def with_exposures(
     """
     places = discount(len(ids))
     return replace(
-        attribution,
-        exposures=meter.weigh(ids, places * attribution.weights),
-        retrieved=meter.weigh(ids, places),
+        attribution, exposures=meter.weigh(ids, places * attribution.weights), retrieved=meter.weigh(ids, places)
     )

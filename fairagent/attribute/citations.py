@@ -1,7 +1,5 @@
 """Attribution by the answer's own citations: costs nothing, and trusts the generator."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal

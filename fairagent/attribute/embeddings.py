@@ -1,7 +1,5 @@
 """Attribution by sentence embeddings: an answer rests on documents with a very similar sentence. Offline."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal

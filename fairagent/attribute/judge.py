@@ -1,7 +1,5 @@
 """Attribution by a language model, which is asked about each document whether the answer rests on it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial

@@ -3,8 +3,6 @@
 Source: Kim & Diaz, Towards Fair RAG, ICTIR 2025 (there with roberta-large-mnli).
 """
 
-from __future__ import annotations
-
 import importlib
 import threading
 from collections.abc import Mapping, Sequence

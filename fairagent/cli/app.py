@@ -1,7 +1,5 @@
 """The program `fairagent`: its commands, exit codes, and the handling of errors and Ctrl-C."""
 
-from __future__ import annotations
-
 import io
 import sys
 from importlib.metadata import PackageNotFoundError, version

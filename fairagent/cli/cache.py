@@ -1,7 +1,5 @@
 """`fairagent cache`: statistics and deletion of the cached replies of language models."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated

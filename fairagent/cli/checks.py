@@ -5,8 +5,6 @@ process, and so is each plugin, which may do anything while it is imported.
 Of addresses only the host is ever named, of the key only whether there is one.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

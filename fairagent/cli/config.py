@@ -1,7 +1,5 @@
 """`fairagent config`: the settings that a call would use, and where each comes from."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """`fairagent demo`: generate a collection, compare systems on it, and show one search and answer, without a key."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

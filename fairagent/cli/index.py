@@ -1,7 +1,5 @@
 """`fairagent index`: build the index of a collection."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer

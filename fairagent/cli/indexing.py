@@ -1,7 +1,5 @@
 """Building indexes from the command line: reuse, replacement with --force, and progress bars."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter

@@ -1,7 +1,5 @@
 """`fairagent labels`: what each item is worth to a generator, before rankings of them are measured."""
 
-from __future__ import annotations
-
 import os
 from typing import Annotated
 

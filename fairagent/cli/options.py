@@ -1,7 +1,5 @@
 """Options that several commands share, and the settings that they add up to."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Sequence
 from pathlib import Path

@@ -121,13 +121,7 @@ def known(name: str, used: Prompts) -> str:
 
 
 def _trial(
-    id: str,
-    prompts: Prompts,
-    site: Site,
-    query: Query,
-    group: str | None,
-    documents: int,
-    answer: str,
+    id: str, prompts: Prompts, site: Site, query: Query, group: str | None, documents: int, answer: str
 ) -> Trial:
     from fairagent.cli.trial import (
         READERS,

@@ -1,7 +1,5 @@
 """Comparison of systems on a collection's topics: engines alone, the paper's loop, and the agent."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from time import perf_counter

@@ -1,7 +1,5 @@
 """Trying out a prompt template on a real search: the request, the model's reply, and its effect."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 

@@ -6,12 +6,4 @@ from fairagent.collection.load import load_collection
 from fairagent.collection.table import GroupTable
 from fairagent.collection.targets import Target, make_target
 
-__all__ = [
-    "Collection",
-    "GroupTable",
-    "Groups",
-    "Target",
-    "TopicGroups",
-    "load_collection",
-    "make_target",
-]
+__all__ = ["Collection", "GroupTable", "Groups", "Target", "TopicGroups", "load_collection", "make_target"]

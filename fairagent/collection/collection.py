@@ -1,7 +1,5 @@
 """`Collection`: documents, topics, judgments and groups; and `Source`, where the documents come from."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field

@@ -14,15 +14,7 @@ import numpy as np
 
 from fairagent.collection.config import DocumentsFile
 from fairagent.collection.faults import Faults, shown
-from fairagent.collection.records import (
-    Record,
-    checked_id,
-    field_reader,
-    lines,
-    read_text,
-    records,
-    template_fields,
-)
+from fairagent.collection.records import Record, checked_id, field_reader, lines, read_text, records, template_fields
 from fairagent.errors import DataError
 from fairagent.types import Document
 

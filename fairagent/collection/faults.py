@@ -1,7 +1,5 @@
 """`Faults`: errors in a collection's files, collected so that all are reported at once."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from pathlib import Path
 

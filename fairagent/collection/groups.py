@@ -1,7 +1,5 @@
 """The protocol of groups, and two implementations beside `GroupTable`: groups by topic, and several groups joined."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Protocol
 

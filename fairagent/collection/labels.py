@@ -1,7 +1,5 @@
 """Reading group labels from table columns or JSON fields."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Leakage check: training texts must not appear among test texts."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 import unicodedata

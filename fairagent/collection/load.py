@@ -1,7 +1,5 @@
 """Loading a collection: its settings file and every file that it names; all errors are reported together."""
 
-from __future__ import annotations
-
 import glob
 from collections.abc import Iterator, Mapping
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """World shares: the share of the world's population that each group of a dimension has."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Relevance judgments: TREC qrels, JSON lines, or a list of relevant documents per topic."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
@@ -11,15 +9,7 @@ from fairagent.collection.config import QrelsFile
 from fairagent.collection.faults import Faults, listed, shown
 from fairagent.collection.groups import TopicGroups
 from fairagent.collection.labels import LabelReader
-from fairagent.collection.records import (
-    Record,
-    checked_id,
-    field_reader,
-    json_records,
-    lines,
-    read_text,
-    tsv_records,
-)
+from fairagent.collection.records import Record, checked_id, field_reader, json_records, lines, read_text, tsv_records
 from fairagent.collection.table_buffer import Labels
 
 TREC_COLUMNS = ("topic", "iteration", "document", "grade")

@@ -128,14 +128,7 @@ class GroupTable:
             present = {part: array for part, array in arrays.items() if array is not None}
             for part, array in present.items():
                 _write(folder / f"{place}.{part}.npy", array)
-            head.append(
-                {
-                    "name": name,
-                    "labels": column.labels,
-                    "normalize": column.normalize,
-                    "arrays": list(present),
-                }
-            )
+            head.append({"name": name, "labels": column.labels, "normalize": column.normalize, "arrays": list(present)})
         text = json.dumps({"format": FORMAT, "documents": len(self), "dimensions": head}, ensure_ascii=False, indent=1)
         (folder / HEAD).write_text(text + "\n", encoding="utf-8")
 

@@ -1,7 +1,5 @@
 """Buffers from which a `GroupTable` is built row by row."""
 
-from __future__ import annotations
-
 from array import array
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property

@@ -19,8 +19,6 @@ w(d) = (score(d) - lowest) / (highest - lowest), the min-max score within the ra
 equal. `trec` is the known part of TREC Fair 2022's target, t <- t/2 + K b/2 with K the known mass, over K.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Self, TypeVar

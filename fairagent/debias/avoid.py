@@ -3,8 +3,6 @@
 A library is a file of JSON lines with `id`, `text` and, if need be, `class`, the bias class of the passage.
 """
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 import json

@@ -1,7 +1,5 @@
 """Building an avoid library by self-diagnosis: a language model says which passages are biased."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

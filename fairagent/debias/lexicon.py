@@ -5,8 +5,6 @@ word by the other, `hers -> his` the first alone, and `pregnant` nothing. The wo
 stand alone, mark a text as being of the class.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping

@@ -3,8 +3,6 @@
 Source: DebiasRAG (arXiv 2605.16113), Algorithm 2. `tests/golden/test_debiasrag.py` has the reference values.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -4,8 +4,6 @@ Source: Auto-Debias (Guo, Yang & Abbasi, ACL 2022), as DebiasRAG uses it: beam s
 Jensen-Shannon divergence between the completions for the groups.
 """
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Sequence
 from dataclasses import dataclass

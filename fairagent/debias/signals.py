@@ -3,8 +3,6 @@
 Source: DebiasRAG (arXiv 2605.16113), Eq. 4, 5 and 15. Similarities are cosines; vectors have length 1.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -1,7 +1,5 @@
 """DebiasRAG as a pipeline stage: from a query and its documents to the contexts of the answer."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path

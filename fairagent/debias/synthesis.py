@@ -3,8 +3,6 @@
 Source: DebiasRAG (arXiv 2605.16113), its steps of substitution and refinement; the prompt is this project's own.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated

@@ -3,8 +3,6 @@
 Source: DebiasRAG (arXiv 2605.16113), Eq. 4 to 8 and Algorithm 2, whose call of the optimizer is read as once a query.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass

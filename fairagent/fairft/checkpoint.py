@@ -1,7 +1,5 @@
 """Training checkpoints, written atomically."""
 
-from __future__ import annotations
-
 import importlib
 import pickle
 from dataclasses import dataclass

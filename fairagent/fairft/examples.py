@@ -1,7 +1,5 @@
 """Training examples: questions with their fair answers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

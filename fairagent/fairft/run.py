@@ -1,7 +1,5 @@
 """A FairFT run: checks and opens everything that its settings file names, and works in the run's folder."""
 
-from __future__ import annotations
-
 import hashlib
 import importlib
 import json
@@ -102,10 +100,7 @@ def texts_of_test(path: Path, section: TestSection) -> tuple[str, ...]:
 
 
 def run_training(
-    checked: Checked,
-    folder: Path,
-    progress: Progress = lambda done, all, best: None,
-    new: bool = False,
+    checked: Checked, folder: Path, progress: Progress = lambda done, all, best: None, new: bool = False
 ) -> Trained:
     """Train the retriever, or go on where a training in `folder` was broken off; the model is in `folder`/model.
 
@@ -118,13 +113,7 @@ def run_training(
         tower = open_tower(checked)
         key = _key(checked, signals, tower)
         task = Task(
-            key,
-            checked.documents,
-            checked.training,
-            checked.held_out,
-            signals,
-            settings,
-            checked.file.retriever.towers,
+            key, checked.documents, checked.training, checked.held_out, signals, settings, checked.file.retriever.towers
         )
         history = train(task, tower, folder, progress)
         tower.save(folder / MODEL)

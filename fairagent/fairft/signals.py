@@ -1,7 +1,5 @@
 """The training signal: a language model's likelihood of the fair answer given each document, cached on disk."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import logging

@@ -1,7 +1,5 @@
 """FairFT's training loop: the retriever learns to rank as a frozen language model values the documents."""
 
-from __future__ import annotations
-
 import importlib
 import math
 from collections.abc import Callable, Sequence
@@ -110,11 +108,7 @@ class _Training:
         best = History(tuple(measured)).best
         over = state.round == self._rounds or state.round - best >= self._task.settings.patience
         state = replace(
-            state,
-            held=held,
-            measured=measured,
-            done=over,
-            best=self._weights() if best == state.round else state.best,
+            state, held=held, measured=measured, done=over, best=self._weights() if best == state.round else state.best
         )
         if over:
             save_state(state, self._folder)

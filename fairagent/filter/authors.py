@@ -1,7 +1,5 @@
 """Reading FairFilter's replies as its authors' released code does, for comparison."""
 
-from __future__ import annotations
-
 import json
 import re
 

@@ -3,8 +3,6 @@
 Source: FairFT and FairFilter (the second seed system), its section on FairFilter; prompts in this project's words.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial

@@ -1,7 +1,5 @@
 """Documents as a model is shown them: visible text, cut to a length, under ids that no author can predict."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """What a filter removed from each group, and warnings where a group lost significantly more than the others."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

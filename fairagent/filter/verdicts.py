@@ -1,7 +1,5 @@
 """The `Filter` protocol, and asking a model for verdicts on documents."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Protocol
 

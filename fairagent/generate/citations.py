@@ -1,7 +1,5 @@
 """Citations such as [2], [1, 3] and [1-3] in an answer's text, checked against the context."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """The context: which part of which documents a generator reads, and in which order."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The `Generator` protocol: it answers a query from documents, and cites those that it used."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Protocol
 

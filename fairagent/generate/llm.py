@@ -1,7 +1,5 @@
 """Answers by a language model that cites the documents it was shown."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Sentence splitting by a small rule, without language data."""
 
-from __future__ import annotations
-
 import re
 
 _SHORT_FORMS = "".join(rf"(?<!\b{form}\.)" for form in ("[A-Z]", "St", "Dr", "Mr", "Mrs", "Ms", "Jr", "vs"))

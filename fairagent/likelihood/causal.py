@@ -1,7 +1,5 @@
 """Likelihoods by a causal language model on this machine."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import logging

@@ -1,7 +1,5 @@
 """Likelihoods by a server that returns the log-probabilities of what it was given, as vLLM does."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

@@ -1,7 +1,5 @@
 """The `Likelihood` protocol: a name, and the log-probabilities of a text after a context."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Protocol

@@ -1,7 +1,5 @@
 """Likelihoods by a masked language model on this machine: masked tokens, and next sentences."""
 
-from __future__ import annotations
-
 import importlib
 import logging
 import threading

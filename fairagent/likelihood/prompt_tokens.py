@@ -1,7 +1,5 @@
 """Reading the prompt's log-probabilities from a completion, in the two formats that servers use."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

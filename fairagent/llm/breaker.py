@@ -1,7 +1,5 @@
 """Circuit breaker: the health of one server, shared by all threads that call it."""
 
-from __future__ import annotations
-
 import logging
 import threading
 import time

@@ -1,7 +1,5 @@
 """What a server supports, as found out from its refusals: reply formats and parameters."""
 
-from __future__ import annotations
-
 import re
 import threading
 from collections.abc import Mapping

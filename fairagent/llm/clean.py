@@ -1,7 +1,5 @@
 """Cleaning untrusted text before a model or an engine sees it."""
 
-from __future__ import annotations
-
 import unicodedata
 
 LONGEST_QUERY = 2000

@@ -1,7 +1,5 @@
 """`Door`, which all model calls go through: it caches replies, asks the same question once, and counts usage."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import threading

@@ -1,7 +1,5 @@
 """Usage accounting: a `ledger()` counts every model call made inside its block, failed ones too."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor

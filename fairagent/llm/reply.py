@@ -1,7 +1,5 @@
 """Parsing a model's text: find the JSON object, validate it, say what is wrong."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import TypeVar
 

@@ -1,7 +1,5 @@
 """The `Model` protocol, its request and reply, and `ask`, which returns a validated reply."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar, runtime_checkable

@@ -1,7 +1,5 @@
 """Retries, in this layer only: limited in number and time, with full jitter and the wait that a server asks for."""
 
-from __future__ import annotations
-
 import logging
 import threading
 import time

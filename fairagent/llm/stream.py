@@ -1,7 +1,5 @@
 """Reading a streamed chat completion (server-sent events)."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any

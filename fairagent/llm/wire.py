@@ -1,7 +1,5 @@
 """Reading a chat completion: every malformed body that comes with HTTP 200 becomes an error of its own."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from pydantic import BaseModel, Field, ValidationError

@@ -16,14 +16,7 @@ from fairagent.measures.discounts import (
     Uniform,
     parse_discount,
 )
-from fairagent.measures.divergence import (
-    DIVERGENCES,
-    Divergence,
-    jensen_shannon,
-    kl,
-    kl_reverse,
-    total_variation,
-)
+from fairagent.measures.divergence import DIVERGENCES, Divergence, jensen_shannon, kl, kl_reverse, total_variation
 from fairagent.measures.expected_exposure import (
     ExpectedExposure,
     expected_exposure,

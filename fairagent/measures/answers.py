@@ -1,7 +1,5 @@
 """String utilities: comparing an answer with the expected ones (exact match, F1, ROUGE-L, accuracy, absolute error)."""
 
-from __future__ import annotations
-
 import importlib
 import re
 import string

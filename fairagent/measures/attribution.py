@@ -5,8 +5,6 @@
 is N = 1. Source of all: Kim & Diaz, Towards Fair RAG, ICTIR 2025, which released no code for these measures.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Literal
 

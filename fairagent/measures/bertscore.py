@@ -1,7 +1,5 @@
 """BERTScore's greedy matching of token vectors."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

@@ -6,8 +6,6 @@ looked for here only when one of them is off. The rest (`gaps`, `blend`, `joint_
 `awrf`) is checked number by number at once.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -5,8 +5,6 @@ is its definition, which `parse_discount` reads back. Ranks start at 1; the weig
 is negative.
 """
 
-from __future__ import annotations
-
 import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Curves over sampled rankings at several alphas: slope, area, and intervals of disparity (Fair RAG, ICTIR 2025)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

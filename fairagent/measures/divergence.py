@@ -5,21 +5,13 @@ All take shares p and q of shape (g,) that add up to 1 (within 1e-6) and divide 
 labeled) counts as uniform. Results are in nats unless a base is given.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 
 import numpy as np
 
 from fairagent.errors import DataError
-from fairagent.measures.checks import (
-    TOLERANCE,
-    as_distribution,
-    as_vector,
-    check_nonnegative,
-    check_same_length,
-)
+from fairagent.measures.checks import TOLERANCE, as_distribution, as_vector, check_nonnegative, check_same_length
 from fairagent.types import FloatArray
 
 Divergence = Callable[[FloatArray, FloatArray, float], float]
@@ -87,12 +79,7 @@ def total_variation(p: FloatArray, q: FloatArray, smoothing: float = 0.0) -> flo
     return min(1.0, 0.5 * float(np.abs(p - q).sum()))
 
 
-DIVERGENCES: dict[str, Divergence] = {
-    "kl": kl,
-    "kl-reverse": kl_reverse,
-    "js": jensen_shannon,
-    "tv": total_variation,
-}
+DIVERGENCES: dict[str, Divergence] = {"kl": kl, "kl-reverse": kl_reverse, "js": jensen_shannon, "tv": total_variation}
 """The divergences by the names that settings use, all called as (exposure, target, smoothing)."""
 
 

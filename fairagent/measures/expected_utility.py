@@ -1,7 +1,5 @@
 """Expected utility of answers to sampled rankings (Fair RAG, ICTIR 2025)."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -3,8 +3,6 @@
 A membership row says how a document's weight is spread over the groups; column 0 is `UNKNOWN`.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

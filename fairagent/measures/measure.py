@@ -1,7 +1,5 @@
 """The `Measure` protocol: a function of a judged ranking whose `str` is its full definition; and products."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Protocol
 

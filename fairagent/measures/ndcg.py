@@ -6,8 +6,6 @@
 `fairagent.measures.trec_fair` has the binary one for all topics of a track's run at once.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal

@@ -1,7 +1,5 @@
 """Parsing measures: the inverse of `str(measure)`."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import fields
 from typing import Any

@@ -1,7 +1,5 @@
 """Min-max scaling of the scores of one list."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from fairagent.types import FloatArray

@@ -1,7 +1,5 @@
 """The TREC Fair Ranking track's target for one dimension: relevant documents' shares averaged with the world's."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

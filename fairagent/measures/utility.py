@@ -1,7 +1,5 @@
 """RAG utility: what documents add to an answer's performance, and its correlation with ranking quality."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ Caliskan, Bryson and Narayanan, "Semantics derived automatically from language c
 (2017); with sentences it is SEAT (May et al., "On Measuring Social Biases in Sentence Encoders", 2019).
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Worst-case estimates of model calls, which each part gives before any call is made."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """`Prompts`: the shipped templates, replaced file by file by those of a variant or of a user's folder."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Mapping
 from importlib.metadata import entry_points

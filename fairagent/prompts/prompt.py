@@ -1,7 +1,5 @@
 """`Prompt`: one template, checked when read, and rendered."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path

@@ -4,8 +4,6 @@ A template comes from a user's folder, perhaps a downloaded one, so what is not 
 anything runs. What is left cannot make a value larger than the text it stands in, and its loops are counted.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any

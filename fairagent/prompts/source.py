@@ -1,7 +1,5 @@
 """The format of a template file: a YAML head between two `---` lines, then `[system]` and `[user]` sections."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Example values for every template, so that one which cannot be rendered is found before any call is paid for."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Refiners that ask a language model: what the model is shown, and how its reply is used."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar

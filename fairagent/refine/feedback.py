@@ -1,7 +1,5 @@
 """Refinement without a language model: keywords from the under-exposed group's own documents."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

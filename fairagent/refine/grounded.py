@@ -1,7 +1,5 @@
 """Refinement by a language model that is shown words and titles of the group's own documents."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal

@@ -1,7 +1,5 @@
 """Keywords proposed by a model: the reply's format, and validation of each keyword."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence

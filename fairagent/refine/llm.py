@@ -1,7 +1,5 @@
 """Refinement by a language model that names words for the under-exposed group."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 

@@ -1,7 +1,5 @@
 """The `Refiner` protocol, and `RefineState`, what the loop tells a refiner."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Protocol

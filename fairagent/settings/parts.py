@@ -100,10 +100,7 @@ BUILT_IN: dict[str, dict[str, str]] = {
         "chain": "fairagent.rerank.chain:ChainConfig",
         "none": "fairagent.settings.parts:Without",
     },
-    "filter": {
-        "fair": "fairagent.filter.fair:FairFilterConfig",
-        "none": "fairagent.settings.parts:Without",
-    },
+    "filter": {"fair": "fairagent.filter.fair:FairFilterConfig", "none": "fairagent.settings.parts:Without"},
     "debias": {
         "debias-rag": "fairagent.debias.stage:DebiasRAGConfig",
         "debias-rag-variant": "fairagent.debias.stage:DebiasRAGVariant",

@@ -1,7 +1,5 @@
 """Profiles: named sets of settings that are shipped, e.g. a paper's system."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

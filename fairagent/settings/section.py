@@ -3,8 +3,6 @@
 Whatever is wrong is reported at once, each fault with its place and, for an unknown key, the nearest valid one.
 """
 
-from __future__ import annotations
-
 import difflib
 import math
 from collections.abc import Iterable, Mapping

@@ -151,10 +151,7 @@ def _of_form(value: Any) -> bool:
 
 
 FORMS = "expected the name of a target, or for each dimension a name or shares, e.g. {gender: {female: 0.5, male: 0.5}}"
-Target = Annotated[
-    SerializeAsAny[Part] | dict[str, SerializeAsAny[Part]],
-    BeforeValidator(_target),
-]
+Target = Annotated[SerializeAsAny[Part] | dict[str, SerializeAsAny[Part]], BeforeValidator(_target)]
 
 
 class Settings(Section):
@@ -243,9 +240,7 @@ class Settings(Section):
 
 
 def load_settings(
-    file: Path | None = None,
-    overrides: Mapping[str, Any] | None = None,
-    environ: Mapping[str, str] = os.environ,
+    file: Path | None = None, overrides: Mapping[str, Any] | None = None, environ: Mapping[str, str] = os.environ
 ) -> Settings:
     """The settings of a run; raises SettingsError naming every fault of file, environment and call."""
     layers = [read_yaml(file) if file else {}, from_environment(environ), overrides or {}]

@@ -1,7 +1,5 @@
 """A model that replays recorded replies from a file."""
 
-from __future__ import annotations
-
 import json
 import threading
 from collections import defaultdict

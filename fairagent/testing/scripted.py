@@ -1,7 +1,5 @@
 """A model that answers from a script."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Sequence
 

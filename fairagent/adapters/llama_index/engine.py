@@ -1,7 +1,5 @@
 """A LlamaIndex retriever as fairagent's search engine, and an agent over it."""
 
-from __future__ import annotations
-
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Group labels read from the nodes' own metadata."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np

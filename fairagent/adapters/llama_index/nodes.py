@@ -1,7 +1,5 @@
 """Conversion between LlamaIndex's nodes and fairagent's documents."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Biographies: the text about one generated person."""
 
-from __future__ import annotations
-
 import re
 import string
 from collections.abc import Mapping, Sequence

@@ -4,8 +4,6 @@ Of `random.Random` only `random()` promises the same numbers for a seed in every
 and `shuffle` do not, so the few choices needed here are made from it.
 """
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Writing the demo collection's files, all or none."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """Pages about societies, prizes, streets and schools: they name an occupation, but are no biography."""
 
-from __future__ import annotations
-
 from fairagent.collection.demo.biography import fill
 from fairagent.collection.demo.draw import SeededChoices
 from fairagent.collection.demo.people import PEOPLE_REGIONS

@@ -1,7 +1,5 @@
 """The people of the demo: groups, occupations, and how directly each text names the occupation."""
 
-from __future__ import annotations
-
 import string
 from collections.abc import Mapping
 from dataclasses import dataclass

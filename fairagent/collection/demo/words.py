@@ -1,7 +1,5 @@
 """The demo's word lists and sentence templates, read from `word_lists/*.yaml`."""
 
-from __future__ import annotations
-
 import string
 from dataclasses import dataclass
 from pathlib import Path

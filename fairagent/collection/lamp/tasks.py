@@ -3,8 +3,6 @@
 What of a profile's entries is searched is stated for LaMP-1 alone; for the others it is all of their prose.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

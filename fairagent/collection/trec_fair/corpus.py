@@ -4,8 +4,6 @@
 twice: the first line counts, the others are counted and named.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """Finding the official files of the TREC Fair Ranking track by their published names."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path

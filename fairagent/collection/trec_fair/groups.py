@@ -4,8 +4,6 @@ Nothing is normalized: alignments are used as the track makes them, so a page ab
 that sums to 2, and 2021's continents count 1 each.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -6,8 +6,6 @@
 Articles are streamed; judgments and groups are compact arrays.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator, Sequence
 from importlib import import_module

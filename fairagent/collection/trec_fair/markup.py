@@ -6,8 +6,6 @@ Text that templates would have produced is lost, so counts of terms differ a lit
 prefer its plain corpus. Time grows with the length of the text, whatever is in it.
 """
 
-from __future__ import annotations
-
 import html
 import re
 from html.parser import HTMLParser

@@ -3,8 +3,6 @@
 JSON lines, gzipped or not. Millions of pages are read one by one; what stays is a few bytes a page.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -9,8 +9,6 @@ A gzipped file, a byte order mark, CRLF ends and blank lines are accepted. A fil
 array; at the first thing that is odd the lines are gone through one by one, to name every fault.
 """
 
-from __future__ import annotations
-
 import gzip
 import re
 import zlib

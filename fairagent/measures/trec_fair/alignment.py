@@ -6,8 +6,6 @@ record lacks it, and raises ValueError where it has another form than the track'
 Source: TREC Fair Ranking 2022 and 2021, PageAlignments and Alignments.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Mapping
@@ -134,10 +132,7 @@ RULES_2022 = tuple(
         strict=True,
     )
 )
-RULES_2021 = (
-    Rule(DIMENSIONS_2021[0], "geographic_locations", continents),
-    Rule(DIMENSIONS_2021[1], "gender", genders),
-)
+RULES_2021 = (Rule(DIMENSIONS_2021[0], "geographic_locations", continents), Rule(DIMENSIONS_2021[1], "gender", genders))
 QUALITY_FIELD = {2021: "quality_score_disc", 2022: "qual_cat"}
 """The field with a page's quality class, by year."""
 

@@ -1,7 +1,5 @@
 """Fast lookup of many numbers in a sorted array."""
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

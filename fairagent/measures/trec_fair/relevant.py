@@ -1,7 +1,5 @@
 """The targets of a year and task, computed from the topics' relevant pages."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Literal

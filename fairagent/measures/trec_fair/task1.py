@@ -6,8 +6,6 @@ cells are ever looked at.
 Source: TREC Fair Ranking 2022, Task1Evaluation.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

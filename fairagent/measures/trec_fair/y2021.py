@@ -6,8 +6,6 @@ that shows nothing else counts as showing all other cells alike. Task 2 counts t
 Source: TREC Fair Ranking 2021, Alignments and metrics.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from fairagent.measures.trec_fair.space import Amounts, Space
