@@ -81,14 +81,13 @@ INHABITANTS = {
 }
 """The people of the 20 regions of the world (the track's world-pop.csv of 2022)."""
 
-OCCUPATIONS = tuple(
-    (
-        "activist, agricultural worker, artist, athlete, biologist, businessperson, chemist, civil servant, "
-        "clergyperson, computer scientist, designer, earth scientist, educator, engineer, health professional, "
-        "humanities scholar, information professional, journalist, jurist, linguist, mathematician, media "
-        "professional, military personnel, musician, performing artist, physicist, politician, scientist, social "
-        "scientist, sportsperson (non-athlete), transportation occupation, writer"
-    ).split(", ")
+OCCUPATIONS = (
+    *("activist", "agricultural worker", "artist", "athlete", "biologist", "businessperson", "chemist"),
+    *("civil servant", "clergyperson", "computer scientist", "designer", "earth scientist", "educator", "engineer"),
+    *("health professional", "humanities scholar", "information professional", "journalist", "jurist", "linguist"),
+    *("mathematician", "media professional", "military personnel", "musician", "performing artist", "physicist"),
+    *("politician", "scientist", "social scientist", "sportsperson (non-athlete)", "transportation occupation"),
+    *("writer"),
 )
 _REGIONS = (UNKNOWN, *INHABITANTS)
 _WORLD = tuple(people / sum(INHABITANTS.values()) for people in INHABITANTS.values())
