@@ -87,7 +87,7 @@ OCCUPATIONS = (
     *("health professional", "humanities scholar", "information professional", "journalist", "jurist", "linguist"),
     *("mathematician", "media professional", "military personnel", "musician", "performing artist", "physicist"),
     *("politician", "scientist", "social scientist", "sportsperson (non-athlete)", "transportation occupation"),
-    *("writer"),
+    "writer",
 )
 _REGIONS = (UNKNOWN, *INHABITANTS)
 _WORLD = tuple(people / sum(INHABITANTS.values()) for people in INHABITANTS.values())
