@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -59,12 +59,8 @@ class JudgeAttributor:
 class JudgeConfig(Part):
     """The language model is asked about each document."""
 
+    template: ClassVar[str] = PROMPT
     kind: Literal["judge"] = "judge"
-
-    @property
-    def templates(self) -> tuple[str, ...]:
-        """The one template."""
-        return (PROMPT,)
 
     def worst_case(self, case: Case) -> Iterator[Calls]:
         """Each document and the answer as long as a model is ever shown them."""

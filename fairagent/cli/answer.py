@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 
 def answer(
-    query: Annotated[str | None, typer.Argument(help="What to answer.", show_default=False)] = None,
+    query: Annotated[str | None, typer.Argument(help="The question.", show_default=False)] = None,
     topic: Topic = None,
     n: Length = None,
     dimension: Dimensions = None,
     beside: Annotated[
-        bool, typer.Option("--beside", help="Show the engine's own documents and their answer beside the agent's.")
+        bool, typer.Option("--beside", help="Also show the documents and the answer of the engine alone, side by side.")
     ] = False,
     collection: CollectionFile = None,
     index: IndexFolder = None,

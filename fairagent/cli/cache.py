@@ -10,7 +10,7 @@ from fairagent.cli.options import AsJson, Assignments, SettingsFile, settings_of
 from fairagent.cli.terminal import console
 from fairagent.errors import UsageError
 
-cache = typer.Typer(no_args_is_help=True, help="Look at the kept replies of language models, or delete them.")
+cache = typer.Typer(no_args_is_help=True, help="Show or delete the cached replies of language models.")
 
 
 @cache.command("stats")
@@ -41,7 +41,7 @@ def stats(settings: SettingsFile = None, assignments: Assignments = None, as_jso
 def clear(
     settings: SettingsFile = None,
     assignments: Assignments = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
 ) -> None:
     """Delete all kept replies: what was paid for is then paid for again."""
     from fairagent.llm.cache import ReplyCache

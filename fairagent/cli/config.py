@@ -24,7 +24,12 @@ PROFILE = ("profile",)
 def config(
     defaults: Annotated[bool, typer.Option("--defaults", help="Print all defaults with what they mean.")] = False,
     profile: Annotated[
-        str | None, typer.Option("--profile", metavar="NAME", help=f"Lay a profile below: {', '.join(profiles())}.")
+        str | None,
+        typer.Option(
+            "--profile",
+            metavar="NAME",
+            help=f"A profile, overridden by file, environment and --set: {', '.join(profiles())}.",
+        ),
     ] = None,
     settings: SettingsFile = None,
     assignments: Assignments = None,

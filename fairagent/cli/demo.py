@@ -11,8 +11,10 @@ from fairagent.settings import Settings, load_settings
 
 
 def demo(
-    folder: Annotated[Path, typer.Option("--folder", metavar="DIR", help="Where to put it.")] = Path("fairagent-demo"),
-    people: Annotated[int, typer.Option("--people", metavar="N", help="How many people to make up.")] = 3000,
+    folder: Annotated[
+        Path, typer.Option("--folder", metavar="DIR", help="The folder to write the collection to.")
+    ] = Path("fairagent-demo"),
+    people: Annotated[int, typer.Option("--people", metavar="N", help="How many people to generate.")] = 3000,
     vectors: Annotated[
         bool, typer.Option("--vectors", help="Search by vectors as well (embedding takes minutes).")
     ] = False,

@@ -38,25 +38,28 @@ class Split(StrEnum):
 def evaluate_run(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="The run file, gzipped or not.", show_default=False)],
     data: Annotated[Path, typer.Option("--data", metavar="FOLDER", help="The folder of the track's official files.")],
-    task: Annotated[int, typer.Option("--task", min=1, max=2, help="1: one ranking a topic; 2: a sequence of them.")],
-    track: Annotated[Track, typer.Option("--track", help="Whose measures.")] = Track.TREC_FAIR_2022,
-    split: Annotated[Split, typer.Option("--split", help="Which topics.")] = Split.EVAL,
+    task: Annotated[
+        int, typer.Option("--task", min=1, max=2, help="1: one ranking per topic; 2: a sequence of rankings.")
+    ],
+    track: Annotated[Track, typer.Option("--track", help="The track whose measures are used.")] = Track.TREC_FAIR_2022,
+    split: Annotated[Split, typer.Option("--split", help="The topics to evaluate.")] = Split.EVAL,
     dimension: Annotated[
         list[str] | None,
         typer.Option(
             "--dimension",
             "--dimensions",
             metavar="NAME",
-            help="Measure in this; repeated or with commas: in all of them together.",
+            help="A dimension to measure; several (repeated or with commas) are measured together.",
         ),
     ] = None,
     subset: Annotated[
-        str | None, typer.Option("--subset", metavar="NAME", help="2021, internal, demographic, or all dimensions.")
+        str | None,
+        typer.Option("--subset", metavar="NAME", help="A subset of dimensions: 2021, internal, demographic, or all."),
     ] = None,
     n: Annotated[
         int | None, typer.Option("--n", metavar="N", min=1, help="Cut rankings to N pages (task 1). (default: 500)")
     ] = None,
-    per_topic: Annotated[bool, typer.Option("--per-topic", help="Print every topic, too.")] = False,
+    per_topic: Annotated[bool, typer.Option("--per-topic", help="Also print every topic.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Score a run file as the TREC Fair Ranking track does.

@@ -31,7 +31,7 @@ Assignments = Annotated[
     typer.Option("--set", metavar="KEY=VALUE", help="A setting, e.g. rerank.kind=fused; may be repeated."),
 ]
 LogPrompts = Annotated[
-    bool, typer.Option("--log-prompts", help="Log to standard error, also what models are asked (never the key).")
+    bool, typer.Option("--log-prompts", help="Log to standard error, including the prompts sent (never the key).")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 

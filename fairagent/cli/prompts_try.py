@@ -30,7 +30,10 @@ if TYPE_CHECKING:
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="A template, e.g. refine_query.", show_default=False)]
 Source = Annotated[
-    str | None, typer.Option("--prompts", metavar="DIR", help="A folder or a shipped variant. (default: settings')")
+    str | None,
+    typer.Option(
+        "--prompts", metavar="DIR", help="A folder of templates or a shipped variant. (default: the settings')"
+    ),
 ]
 
 
@@ -39,16 +42,22 @@ def try_prompt(
     query: Annotated[str | None, typer.Option("--query", "-q", metavar="TEXT", help="What to search for.")] = None,
     topic: Topic = None,
     group: Annotated[
-        str | None, typer.Option("--group", metavar="LABEL", help="Refine for it. (default: the most under-exposed)")
+        str | None,
+        typer.Option("--group", metavar="LABEL", help="The group to refine for. (default: the most under-exposed)"),
     ] = None,
     dimension: Dimensions = None,
     documents: Annotated[
-        int, typer.Option("--documents", min=1, metavar="N", help="How many documents a template that reads some gets.")
+        int,
+        typer.Option(
+            "--documents", min=1, metavar="N", help="How many documents to fill in, for templates that show documents."
+        ),
     ] = 3,
     answer: Annotated[
-        str, typer.Option("--answer", metavar="TEXT", help="For the template attribute: the answer to attribute.")
+        str, typer.Option("--answer", metavar="TEXT", help="The answer to attribute, for the template `attribute`.")
     ] = "",
-    send: Annotated[bool, typer.Option("--send", help="Ask the model, and show what comes of its reply.")] = False,
+    send: Annotated[
+        bool, typer.Option("--send", help="Send it to the model, and show the reply and its effect.")
+    ] = False,
     source: Source = None,
     collection: CollectionFile = None,
     index: IndexFolder = None,

@@ -26,12 +26,13 @@ if TYPE_CHECKING:
 
 
 Topic = Annotated[
-    str | None, typer.Option("--topic", metavar="ID", help="A topic of the collection: its query, or yours as its.")
+    str | None,
+    typer.Option("--topic", metavar="ID", help="A topic of the collection; its own query, unless you give one."),
 ]
 Length = Annotated[int | None, typer.Option("--n", metavar="N", help="The ranking's length. (default: 20)")]
 Dimensions = Annotated[
     list[str] | None,
-    typer.Option("--dimension", metavar="NAME", help="Be fair in this; may be repeated. (default: all)"),
+    typer.Option("--dimension", metavar="NAME", help="A dimension to be fair in; may be repeated. (default: all)"),
 ]
 
 Stochastic = Annotated[
@@ -39,7 +40,7 @@ Stochastic = Annotated[
     typer.Option(
         "--stochastic",
         metavar="ALPHA",
-        help="Draw the ranking: 0 in any order, 8 almost the best one. (another draw: --set sampling.seed=1)",
+        help="Draw the ranking at random: 0 is any order, 8 nearly the best. (another draw: --set sampling.seed=1)",
     ),
 ]
 

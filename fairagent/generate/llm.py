@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
@@ -87,6 +87,7 @@ class LlmGenerator:
 class LlmGeneratorConfig(Part):
     """The language model writes the answer."""
 
+    template: ClassVar[str] = PROMPT
     kind: Literal["llm"] = "llm"
     length: int = Field(0, ge=0)
     """How many words at most; 0 is as many as the question needs."""
@@ -94,11 +95,6 @@ class LlmGeneratorConfig(Part):
     """The answer's language; empty is that of the question."""
     citations: Literal["remove", "error"] = "remove"
     """What becomes of the citation of a document that there is not."""
-
-    @property
-    def templates(self) -> tuple[str, ...]:
-        """The one template."""
-        return (PROMPT,)
 
     def worst_case(self, case: Case) -> Iterator[Calls]:
         """A call for each query, with a context as long as it may be."""

@@ -69,16 +69,12 @@ class GroundedRefiner(AskingRefiner):
 class GroundedConfig(AskingConfig):
     """A language model proposes keywords, shown those that the group's documents have."""
 
+    template: ClassVar[str] = GroundedRefiner.template
     kind: Literal["grounded"] = "grounded"
     documents: int = Field(50, ge=1)
     """How many of the group's documents are read."""
     terms: int = Field(20, ge=1)
     """How many of their words the model is shown."""
-
-    @property
-    def templates(self) -> tuple[str, ...]:
-        """The one template."""
-        return (GroundedRefiner.template,)
 
     def evidence(self, settings: Settings) -> Mapping[str, object]:
         """All words and titles."""

@@ -31,12 +31,8 @@ class LlmRefiner(AskingRefiner):
 class LlmConfig(AskingConfig):
     """A language model proposes keywords."""
 
+    template: ClassVar[str] = LlmRefiner.template
     kind: Literal["llm"] = "llm"
-
-    @property
-    def templates(self) -> tuple[str, ...]:
-        """The one template."""
-        return (LlmRefiner.template,)
 
     def build(self, site: Site) -> LlmRefiner:
         """The refiner."""

@@ -17,7 +17,7 @@ from functools import cache, partial
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import BeforeValidator, Field, SerializeAsAny, ValidationError
 from pydantic_core import InitErrorDetails, PydanticCustomError
@@ -128,6 +128,8 @@ class Part(Section):
     may hold others, as a chain of re-rankers does; unless it says otherwise, what is asked of it is asked of these.
     """
 
+    template: ClassVar[str] = ""
+    """The id of the prompt template that it asks a language model with; "" where it asks with none, or several."""
     kind: str
 
     def model_post_init(self, context: Any, /) -> None:
@@ -154,7 +156,8 @@ class Part(Section):
     @property
     def templates(self) -> tuple[str, ...]:
         """The ids of the prompt templates that it asks a language model with, in the order of asking."""
-        return tuple(id for part in self.inner for id in part.templates)
+        own = (self.template,) if self.template else ()
+        return (*own, *(id for part in self.inner for id in part.templates))
 
     @property
     def files(self) -> Mapping[str, Path]:
