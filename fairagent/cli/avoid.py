@@ -14,13 +14,9 @@ if TYPE_CHECKING:
     from fairagent.likelihood.causal import CausalModel
     from fairagent.likelihood.masked import MaskedModel
 
-avoid = typer.Typer(
-    no_args_is_help=True, help="Make an avoid library: biased passages from which DebiasRAG keeps away."
-)
+avoid = typer.Typer(no_args_is_help=True, help="Make an avoid library: the biased passages of DebiasRAG.")
 
-Out = Annotated[
-    Path, typer.Option("--out", metavar="FILE", help="The library to write (JSON lines).", show_default=False)
-]
+Out = Annotated[Path, typer.Option("--out", metavar="FILE", help="The library (JSON lines).", show_default=False)]
 
 
 @avoid.command("diagnose")
@@ -75,7 +71,7 @@ def search(
         typer.Option(
             "--group",
             metavar="A/B",
-            help="Words that differ only in the group, e.g. he/she; may be repeated.",
+            help="Words that differ only in the group, e.g. he/she.",
             show_default=False,
         ),
     ],
@@ -88,13 +84,9 @@ def search(
     out: Out,
     masked: Annotated[bool, typer.Option("--masked", help="The model is a masked one. (default: causal)")] = False,
     length: Annotated[int, typer.Option("--length", metavar="N", min=1, help="The most words of a prompt.")] = 5,
-    width: Annotated[
-        int, typer.Option("--width", metavar="N", min=1, help="How many prompts are kept (beam width).")
-    ] = 10,
+    width: Annotated[int, typer.Option("--width", metavar="N", min=1, help="Prompts kept (beam width).")] = 10,
     kind: Annotated[str, typer.Option("--class", metavar="NAME", help="The bias class of the passages found.")] = "",
-    device: Annotated[
-        str, typer.Option("--device", metavar="NAME", help="The torch device. (default: a GPU if there is one)")
-    ] = "",
+    device: Annotated[str, typer.Option("--device", metavar="NAME", help="torch's. (default: a GPU if any)")] = "",
 ) -> None:
     """Search for prompts after which a local model goes on differently for each group (Auto-Debias)."""
     from fairagent.debias.avoid import write_avoid

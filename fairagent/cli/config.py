@@ -28,7 +28,7 @@ def config(
         typer.Option(
             "--profile",
             metavar="NAME",
-            help=f"A profile, overridden by file, environment and --set: {', '.join(profiles())}.",
+            help=f"A profile to start from: {', '.join(profiles())}.",
         ),
     ] = None,
     settings: SettingsFile = None,

@@ -11,9 +11,9 @@ from fairagent.settings import Settings, load_settings
 
 
 def demo(
-    folder: Annotated[
-        Path, typer.Option("--folder", metavar="DIR", help="The folder to write the collection to.")
-    ] = Path("fairagent-demo"),
+    folder: Annotated[Path, typer.Option("--folder", metavar="DIR", help="The folder to write.")] = Path(
+        "fairagent-demo"
+    ),
     people: Annotated[int, typer.Option("--people", metavar="N", help="How many people to generate.")] = 3000,
     vectors: Annotated[
         bool, typer.Option("--vectors", help="Search by vectors as well (embedding takes minutes).")

@@ -38,9 +38,7 @@ class Split(StrEnum):
 def evaluate_run(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="The run file, gzipped or not.", show_default=False)],
     data: Annotated[Path, typer.Option("--data", metavar="FOLDER", help="The folder of the track's official files.")],
-    task: Annotated[
-        int, typer.Option("--task", min=1, max=2, help="1: one ranking per topic; 2: a sequence of rankings.")
-    ],
+    task: Annotated[int, typer.Option("--task", min=1, max=2, help="1: one ranking per topic; 2: a sequence.")],
     track: Annotated[Track, typer.Option("--track", help="The track whose measures are used.")] = Track.TREC_FAIR_2022,
     split: Annotated[Split, typer.Option("--split", help="The topics to evaluate.")] = Split.EVAL,
     dimension: Annotated[
@@ -54,7 +52,7 @@ def evaluate_run(
     ] = None,
     subset: Annotated[
         str | None,
-        typer.Option("--subset", metavar="NAME", help="A subset of dimensions: 2021, internal, demographic, or all."),
+        typer.Option("--subset", metavar="NAME", help="A subset: 2021, internal, demographic, or all."),
     ] = None,
     n: Annotated[
         int | None, typer.Option("--n", metavar="N", min=1, help="Cut rankings to N pages (task 1). (default: 500)")

@@ -115,12 +115,8 @@ def diff(source: Source = None, settings: SettingsFile = None, assignments: Assi
 
 @prompts.command("eject")
 def eject(
-    folder: Annotated[
-        Path, typer.Argument(metavar="DIR", help="The folder to copy to; created if missing.", show_default=False)
-    ],
-    names: Annotated[
-        list[str] | None, typer.Argument(metavar="[NAME]...", help="Names of templates. (default: all)")
-    ] = None,
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder to copy to.", show_default=False)],
+    names: Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="Their names. (default: all)")] = None,
     source: Annotated[
         str, typer.Option("--prompts", metavar="DIR", help="Copy from this variant or folder. (default: as shipped)")
     ] = "",

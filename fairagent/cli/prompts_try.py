@@ -31,9 +31,7 @@ if TYPE_CHECKING:
 Name = Annotated[str, typer.Argument(metavar="NAME", help="A template, e.g. refine_query.", show_default=False)]
 Source = Annotated[
     str | None,
-    typer.Option(
-        "--prompts", metavar="DIR", help="A folder of templates or a shipped variant. (default: the settings')"
-    ),
+    typer.Option("--prompts", metavar="DIR", help="A folder or shipped variant. (default: the settings')"),
 ]
 
 
@@ -43,21 +41,17 @@ def try_prompt(
     topic: Topic = None,
     group: Annotated[
         str | None,
-        typer.Option("--group", metavar="LABEL", help="The group to refine for. (default: the most under-exposed)"),
+        typer.Option("--group", metavar="LABEL", help="Group to refine for. (default: the most under-exposed)"),
     ] = None,
     dimension: Dimensions = None,
     documents: Annotated[
         int,
-        typer.Option(
-            "--documents", min=1, metavar="N", help="How many documents to fill in, for templates that show documents."
-        ),
+        typer.Option("--documents", min=1, metavar="N", help="How many documents to show, if the template shows any."),
     ] = 3,
     answer: Annotated[
         str, typer.Option("--answer", metavar="TEXT", help="The answer to attribute, for the template `attribute`.")
     ] = "",
-    send: Annotated[
-        bool, typer.Option("--send", help="Send it to the model, and show the reply and its effect.")
-    ] = False,
+    send: Annotated[bool, typer.Option("--send", help="Send it, and show the reply and its effect.")] = False,
     source: Source = None,
     collection: CollectionFile = None,
     index: IndexFolder = None,

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 Topic = Annotated[
     str | None,
-    typer.Option("--topic", metavar="ID", help="A topic of the collection; its own query, unless you give one."),
+    typer.Option("--topic", metavar="ID", help="A topic of the collection, with its query or yours."),
 ]
 Length = Annotated[int | None, typer.Option("--n", metavar="N", help="The ranking's length. (default: 20)")]
 Dimensions = Annotated[
