@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class FairAgent:
-    """Finds rankings that are relevant to a query and show groups their share. `open_agent` makes one.
+    """Finds rankings that are relevant and give groups their share of exposure. `open_agent` makes one.
 
     Without a loop the engine is asked once, without a re-ranker the candidates stay in their order. An agent holds no
     state of a search: threads may share it. `answerer` opens what answers need, which may be a model, when the first

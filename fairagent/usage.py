@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What language-model calls consumed; `cost` is in US dollars, None where a price is not known.
+    """What calls of language models consumed; `cost` is in US dollars, None where a price is unknown.
 
     `estimated` says that a server did not count its tokens, `notes` what had to be done to get the answers (each
     once). `saved` is what the answers that came from a cache took when they were paid for.

@@ -21,7 +21,7 @@ THRESHOLD = 0.6
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingAttributor:
-    """A document weighs 1 if one of its sentences is as like a sentence of the answer as `threshold`, else 0.
+    """A document weighs 1 if one of its sentences is similar to a sentence of the answer (>= `threshold`), else 0.
 
     Likeness is the cosine of the vectors that `encoder` makes, in [-1, 1]. A document's sentences are read with its
     title before them, since most call their subject "he", "she" or "it". Likeness knows a subject better than a claim:
@@ -52,7 +52,7 @@ def _unit(vectors: Embeddings) -> Embeddings:
 
 
 class EmbeddingConfig(Part):
-    """By likeness of sentences."""
+    """By the similarity of sentences."""
 
     kind: Literal["embeddings"] = "embeddings"
     encoder: str = BUNDLED

@@ -38,7 +38,7 @@ ANSWER = "Nothing is known about this."
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a template becomes for one search; `about` says what it was filled with.
+    """A filled template; `about` says what it was filled with.
 
     Without messages the model would not be asked, and `about` says why.
     """
@@ -49,7 +49,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """What came of sending it: the model's texts, rows of (what, count or verdict, what becomes of it), the end."""
+    """The outcome of sending it: the model's texts, rows of (item, count or verdict, effect), and the end."""
 
     texts: tuple[str, ...]
     rows: tuple[tuple[str, str, str], ...]
@@ -58,7 +58,7 @@ class Heard:
 
 
 class Listening:
-    """A model that keeps what it says, usable or not."""
+    """A model that records its replies, usable or not."""
 
     def __init__(self, model: Model) -> None:
         self.model = model

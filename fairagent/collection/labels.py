@@ -11,7 +11,7 @@ from fairagent.collection.table_buffer import Labels, TableBuffer
 
 
 class LabelReader:
-    """Reads the dimensions of a record, and remembers which columns it never met."""
+    """Reads the dimensions of a record, and keeps track of columns that no record has."""
 
     def __init__(self, dimensions: Mapping[str, DimensionColumn]) -> None:
         self.dimensions = dimensions

@@ -18,7 +18,7 @@ _GRADE = re.compile(r"[+-]?[0-9]{1,9}")
 
 @dataclass(frozen=True, slots=True)
 class Judgment:
-    """One line's worth: how relevant a document is to a topic, and its record for further columns."""
+    """One judgment: the grade of a document for a topic, and its record for further columns."""
 
     line: int
     topic: str

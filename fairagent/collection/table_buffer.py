@@ -21,7 +21,7 @@ HEAVIEST = 1e300
 
 
 class IdBuffer:
-    """Ids one after another, as UTF-8 bytes."""
+    """A growing list of ids, as UTF-8 bytes."""
 
     def __init__(self) -> None:
         self.bytes = bytearray()
@@ -101,7 +101,7 @@ class ColumnBuffer:
 
 
 class TableBuffer:
-    """Rows of (id, labels a dimension), as they come; `lines` says where each one stood."""
+    """A growing list of rows (id, labels per dimension); `lines` are their line numbers."""
 
     def __init__(self, labels: Mapping[str, Sequence[str] | None], unnormalized: Collection[str] = ()) -> None:
         self.ids = IdBuffer()

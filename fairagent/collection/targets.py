@@ -98,7 +98,7 @@ class Corpus(TargetKind):
 
 
 class Estimated(TargetKind):
-    """The shares of the scores of what is found; the corpus's where nothing labeled is."""
+    """The groups' shares of the retrieved scores; the corpus's where nothing labeled is retrieved."""
 
     kind: str = "estimated"
 

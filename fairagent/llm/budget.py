@@ -64,7 +64,7 @@ class Budget:
 
 
 class Reservation:
-    """Room that one request holds; a context manager that gives back what was not settled."""
+    """What one request has reserved; a context manager that gives back what was not settled."""
 
     def __init__(self, budget: Budget, tokens: int, dollars: float) -> None:
         self.tokens = tokens

@@ -206,7 +206,7 @@ IN_THE_ROW = 1
 
 
 class TextDisk(diskcache.Disk):  # type: ignore[misc]
-    """Keeps texts under texts.
+    """A diskcache disk that stores texts only.
 
     diskcache's own Disk, and its JSONDisk too, unpickle what a row says is a pickle, so that whoever can write to the
     database can run code. Here such a row is no value at all, and a row's file name is never opened nor removed.

@@ -31,7 +31,7 @@ _FORM = re.compile(r"response.?format|json.?(?:schema|object|mode)|structured.?o
 
 
 class Capabilities:
-    """Begins by asking for everything and gives up, once and for all, what the server says it cannot take.
+    """What one server supports: everything at first; what it refuses is not asked for again.
 
     Threads share it: of several requests that are refused for the same reason, one teaches it.
     """

@@ -35,7 +35,7 @@ class Identified(Protocol):
 
 
 class Door:
-    """A `Model` before `model`: with a cache, it asks nothing twice. Threads may share it.
+    """A `Model` in front of `model`, with an optional cache and usage counting. Threads may share it.
 
     Only complete replies of the form that was asked for are kept: no error, refusal, truncated or invalid one. Of
     several threads that ask the same at once, one asks the model.

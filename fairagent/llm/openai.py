@@ -32,7 +32,7 @@ CUT_OFF = f"cut off, asked again for up to {LONGER} times the tokens"
 
 
 class ServerState:
-    """What is known of one server and model: how it is, what it takes, and how many retries it may still be asked for.
+    """The state of one server and model: its health, its capabilities, and the retries left.
 
     Every OpenAIModel of the two shares it, whatever its other settings.
     """

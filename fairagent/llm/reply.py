@@ -13,7 +13,7 @@ LONGEST_FAULT = 200
 
 
 class Reply(BaseModel):
-    """What a model is asked to send as one JSON object: no other keys, no values of another type."""
+    """The form of a reply: one JSON object, without other keys or values of other types."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 

@@ -23,7 +23,7 @@ _jitter = tenacity.wait_random_exponential(multiplier=0.5, max=LONGEST_WAIT)
 
 
 class Allowance:
-    """How many retries there may be: a fifth of all first attempts, and 10 on credit.
+    """A limit on retries: a fifth of all first attempts, plus 10.
 
     Without it, every thread would answer an overload with five times the load.
     """

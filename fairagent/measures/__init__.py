@@ -12,7 +12,7 @@ from fairagent.measures.discounts import (
     Geometric,
     Log2Max2,
     Log2Plus1,
-    Step,
+    StepDiscount,
     Uniform,
     parse_discount,
 )
@@ -47,7 +47,7 @@ __all__ = [
     "Log2Plus1",
     "Measure",
     "Product",
-    "Step",
+    "StepDiscount",
     "Uniform",
     "awrf",
     "blend",

@@ -30,7 +30,7 @@ Progress = Callable[[str, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A place for a part: what it is called, the entry points that fill it, and the kind where none is named."""
+    """A place for a part: its name in messages, the entry point group of plugins, and the default kind."""
 
     what: str
     group: str

@@ -79,7 +79,7 @@ class ModelSettings(Section):
 
 
 class Price(Section):
-    """What a language model costs, in US dollars for a million tokens."""
+    """The price of a language model, in US dollars per million tokens."""
 
     input: float = Field(ge=0)
     """For what it reads."""
@@ -96,7 +96,7 @@ class Price(Section):
 
 
 class BudgetSettings(Section):
-    """The most that all calls of a run may take together; what is not set is not limited."""
+    """Limits on all model calls of a run together; what is not set is not limited."""
 
     calls: int | None = Field(None, ge=0)
     """Requests that leave, failed ones included."""
@@ -249,7 +249,7 @@ def load_settings(
 
 
 class Laid(dict[str, Any]):
-    """Settings that were laid over each other: what their profile sets is in them."""
+    """Merged settings, which contain what their profile sets."""
 
 
 def lay(*layers: Mapping[str, Any]) -> Laid:

@@ -12,7 +12,7 @@ from fairagent.llm.request import Model, ModelReply, ModelRequest
 
 
 class ReplayModel:
-    """A `Model` that gives the replies in a file which `ReplayModel.record` wrote; nothing is sent anywhere.
+    """A `Model` that replays the replies in a file that `ReplayModel.record` wrote; nothing is sent.
 
     A request that was made several times gets its replies in their order, and the last one from then on. One that was
     not recorded raises UsageError. As with a real model, open ledgers count what the replies took.

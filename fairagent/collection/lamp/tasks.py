@@ -27,7 +27,7 @@ def candidates(input: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class After:
-    """What comes after the first `mark` of an input; ValueError where nothing does.
+    """Finds the query after the first `mark` of an input; ValueError where nothing follows.
 
     >>> After("review:")("How many stars? review: A fine pen.")
     'A fine pen.'
@@ -45,7 +45,7 @@ class After:
 
 @dataclass(frozen=True, slots=True)
 class LampTask:
-    """One task.
+    """One task of LaMP: how it is searched, prompted and measured.
 
     A profile's entries have the `fields`. Those `searched` make the text that is scored for a query, which `find_query`
     takes from a question's input (ValueError where it cannot); those `shown` stand in a prompt, with `long` cut where
