@@ -8,16 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fairagent.cli.options import (
-    AsJson,
-    Assignments,
-    CollectionFile,
-    IndexFolder,
-    LogPrompts,
-    SettingsFile,
-    logged,
-    settings_of,
-)
+from fairagent.cli import options
 from fairagent.cli.search import Dimensions, Topic, asked, check_asked
 from fairagent.cli.terminal import console
 from fairagent.errors import ReplyError, UsageError
@@ -53,12 +44,12 @@ def try_prompt(
     ] = "",
     send: Annotated[bool, typer.Option("--send", help="Send it, and show the reply and its effect.")] = False,
     source: Source = None,
-    collection: CollectionFile = None,
-    index: IndexFolder = None,
-    settings: SettingsFile = None,
-    assignments: Assignments = None,
-    log_prompts: LogPrompts = False,
-    as_json: AsJson = False,
+    collection: options.CollectionFile = None,
+    index: options.IndexFolder = None,
+    settings: options.SettingsFile = None,
+    assignments: options.Assignments = None,
+    log_prompts: options.LogPrompts = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Fill a template from a real search, and show what the model would be asked.
 
@@ -72,14 +63,14 @@ def try_prompt(
     from fairagent.prompts import Prompts
     from fairagent.report.record import to_json
 
-    chosen = settings_of(
+    chosen = options.settings_of(
         settings,
         assignments,
         prompts=source,
         collection=collection,
         index=index,
         dimensions=dimension or None,
-        model=logged(log_prompts),
+        model=options.logged(log_prompts),
         iterations=1,
         threshold=0.0,
     )

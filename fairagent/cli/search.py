@@ -7,16 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fairagent.cli.options import (
-    AsJson,
-    Assignments,
-    CollectionFile,
-    IndexFolder,
-    LogPrompts,
-    SettingsFile,
-    logged,
-    settings_of,
-)
+from fairagent.cli import options
 from fairagent.cli.terminal import console
 from fairagent.errors import UsageError
 
@@ -51,12 +42,12 @@ def search(
     n: Length = None,
     dimension: Dimensions = None,
     stochastic: Stochastic = None,
-    collection: CollectionFile = None,
-    index: IndexFolder = None,
-    settings: SettingsFile = None,
-    assignments: Assignments = None,
-    log_prompts: LogPrompts = False,
-    as_json: AsJson = False,
+    collection: options.CollectionFile = None,
+    index: options.IndexFolder = None,
+    settings: options.SettingsFile = None,
+    assignments: options.Assignments = None,
+    log_prompts: options.LogPrompts = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Search fairly, and show how it came about.
 
@@ -68,7 +59,7 @@ def search(
     from fairagent.pipeline import collection_path, open_agent
     from fairagent.report.record import result_record, to_json
 
-    chosen = settings_of(
+    chosen = options.settings_of(
         settings,
         assignments,
         collection=collection,
@@ -76,7 +67,7 @@ def search(
         n=n,
         dimensions=dimension or None,
         sampling=None if stochastic is None else {"alpha": stochastic},
-        model=logged(log_prompts),
+        model=options.logged(log_prompts),
     )
     check_asked(query, topic)
     loaded = load_collection(collection_path("", chosen))

@@ -15,12 +15,11 @@ from fairagent.llm.breaker import Breaker
 from fairagent.llm.budget import Budget
 from fairagent.llm.capabilities import Capabilities, json_schema
 from fairagent.llm.client import open_client
+from fairagent.llm.completion import STREAM, read_completion, read_stream
 from fairagent.llm.endpoint import Endpoint
 from fairagent.llm.faults import from_client
 from fairagent.llm.request import ModelReply, ModelRequest, estimate_tokens
 from fairagent.llm.retry import Allowance, Retry
-from fairagent.llm.stream import KIND, read_stream
-from fairagent.llm.wire import read_completion
 from fairagent.settings import ModelSettings, Price
 from fairagent.types import Usage
 
@@ -230,7 +229,7 @@ class OpenAIModel:
         fault: ModelError
         try:
             with closing(response):
-                if KIND not in response.headers.get("content-type", ""):
+                if STREAM not in response.headers.get("content-type", ""):
                     response.read()
                     return self._read(response, call)
                 return read_stream(lines(), call.request, self.endpoint, self.settings.name, call.tell)
