@@ -23,6 +23,7 @@ from fairagent.retrieve.base import Retriever, checked
 from fairagent.retrieve.clock import engine_seconds
 from fairagent.retrieve.relevance_model import RM3, TermSource
 from fairagent.settings import Settings
+from fairagent.threads import one_blas_thread
 from fairagent.types import AnswerResult, Query, Ranking, SearchResult, Step, Topic
 
 if TYPE_CHECKING:
@@ -79,6 +80,10 @@ class FairAgent:
         A re-ranker that looks at the whole ranking, as `exposure` does, may order the head of a longer one otherwise
         than `search` does. Raises what `search` does.
         """
+        with one_blas_thread():
+            return self._found(query, length)
+
+    def _found(self, query: str | Query | Topic, length: int) -> Found:
         started, engine_started = perf_counter(), engine_seconds()
         asked, length = as_query(query), max(length, self.settings.n)
         begun, meter = self._start(asked)
@@ -90,6 +95,8 @@ class FairAgent:
         pool = replace(search.pool(looped.candidates, looped.meter, looped.unit), n=length)
         ranking, notes = self._guarded(pool, looped)
         notes += engine_notes(self.retriever, asked)
+        if self.settings.expansion.documents and not isinstance(self.retriever, TermSource):
+            notes += ("no topic words were added: this engine does not tell the terms of its documents",)
         clocks = (started, engine_started)
         return Found(
             asked, ranking, looped.steps, looped.stopped, looped.meter, self.retriever, self.settings, notes, *clocks
@@ -100,7 +107,8 @@ class FairAgent:
 
     def _guarded(self, pool: Pool, looped: Looped) -> tuple[Ranking, tuple[str, ...]]:
         """What is served: never less fair than the engine's own list, by more than the loop allows, without a word."""
-        ranking, meter = self._serve(pool), looped.meter
+        seen, meter = looped.served, looped.meter
+        ranking = seen if seen is not None and pool.n == self.settings.n else self._serve(pool)
         if looped.worse is None or not len(ranking):
             return ranking, ()
         own = without(first_of(looped.steps), looped.removed).top(pool.n)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import signal
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +22,10 @@ SHARED = Path(__file__).resolve().parents[2] / "shared"
 settings.register_profile("fairagent", derandomize=True, deadline=None, database=None)
 settings.load_profile("fairagent")
 
+# A shell starts what runs in the background deaf to Ctrl-C, and so would be the programs that tests interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 
 @pytest.fixture(scope="session")
 def shared() -> Path:
@@ -32,7 +37,7 @@ def shared() -> Path:
 
 @pytest.fixture(scope="session", autouse=True)
 def without_the_encoder() -> Iterator[None]:
-    """The default engine is BM25 alone, as where the packaged encoder is not installed: it takes seconds to load."""
+    """The default engine is BM25 alone, as where there are no embeddings: the encoder takes seconds to load."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(auto, "encoder_installed", lambda: False)
         yield

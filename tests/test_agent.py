@@ -494,6 +494,12 @@ def test_topic_words_can_be_left_out() -> None:
     assert [step.source for step in result.trace.steps] == ["query", "scripted"]
 
 
+def test_an_engine_that_tells_no_terms_adds_no_topic_words_and_says_so() -> None:
+    result = agent(Engine(SKEWED), Proposals(""), expansion={"documents": 2}).search("q")
+    assert result.trace.notes == ("no topic words were added: this engine does not tell the terms of its documents",)
+    assert agent(Engine(SKEWED), Proposals(""), expansion={"documents": 0}).search("q").trace.notes == ()
+
+
 def test_an_estimated_target_comes_from_the_list_of_the_topic_words() -> None:
     engine = Words({"q": "m1 m2 m3 m4", "q law": "f1 f2 m1"})  # weights 1, 1/2, 0
     result = agent(engine, Proposals(""), target="estimated", iterations=0, expansion={"documents": 50}).search("q")

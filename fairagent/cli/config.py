@@ -9,7 +9,17 @@ import typer
 import yaml
 
 from fairagent.cli.options import AsJson, Assignments, SettingsFile, overrides, settings_file
-from fairagent.settings import ENV_PREFIX, Part, Section, Settings, from_environment, lay, load_settings, read_yaml
+from fairagent.settings import (
+    ENV_PREFIX,
+    Part,
+    Section,
+    Settings,
+    default_profile,
+    from_environment,
+    lay,
+    load_settings,
+    read_yaml,
+)
 from fairagent.settings.parts import SLOTS, described
 from fairagent.settings.profiles import profiles, read_profile
 
@@ -48,6 +58,8 @@ def config(
     environ: Mapping[str, str] = {} if defaults else os.environ
     chosen = load_settings(file, called, environ)
     layers = [(str(file), read_yaml(file) if file else {}), (ENVIRONMENT, from_environment(environ)), ("--set", called)]
+    if default_profile([values for _, values in layers]) == "agent":
+        layers.insert(0, ("a model is named", {"profile": "agent"}))
     sources = {} if defaults else sources_of(chosen, layers)
     if profile is not None and not defaults:
         sources[PROFILE] = "--profile"

@@ -119,6 +119,6 @@ def _faiss() -> Any:
     if importlib.util.find_spec("faiss") is None:
         raise BackendUnavailable(
             "the avoid library is searched with the package faiss, which is missing; install it with: "
-            "pip install 'fairagent[dense]'"
+            "pip install faiss-cpu"
         )
     return importlib.import_module("faiss")

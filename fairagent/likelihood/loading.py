@@ -24,7 +24,7 @@ def load(
     """
     if importlib.util.find_spec("transformers") is None:
         raise BackendUnavailable(
-            f"a local {what} needs the package transformers; install it with: pip install 'fairagent[dense]'"
+            f"a local {what} needs the package transformers; install it with: pip install transformers"
         )
     torch = importlib.import_module("torch")
     if dtype and dtype not in DTYPES:

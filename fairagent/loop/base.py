@@ -40,6 +40,7 @@ class Looped:
     `meter` measures as the loop did; `unit` is what a difference of 1 in relevance is on the scale of the candidates'
     scores (0: their range). `worse` is by how much the served list may be less fair than the engine's own before that
     is done something about; None: it is served whatever it is. `removed` are the documents that a filter has taken out.
+    `served` is what `Search.serve` made of the candidates, where the loop has seen it.
     """
 
     candidates: Ranking
@@ -49,6 +50,7 @@ class Looped:
     unit: float = 0.0
     worse: float | None = None
     removed: frozenset[str] = frozenset()
+    served: Ranking | None = None
 
 
 class Loop(Protocol):

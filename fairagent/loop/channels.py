@@ -35,9 +35,12 @@ class Mix:
         spread = float(np.ptp(self.fixed)) if len(self.fixed) else 0.0
         return spread + sum(channel.weight for channel in self.channels)
 
-    def scores(self, added: FloatArray, weights: FloatArray) -> FloatArray:
-        """The refined scores (n,) under the groups' `weights` (g,), with what is `added` (n,) to them."""
-        return self.fixed + added + sum(channel.scores(weights) for channel in self.channels)
+    def scores(self, added: FloatArray, weights: FloatArray, part: float = 1.0) -> FloatArray:
+        """The refined scores (n,) under the groups' `weights` (g,), with what is `added` (n,) to them.
+
+        Evidence has a `part` of its share of the query.
+        """
+        return self.fixed + added + sum(channel.scores(weights, part) for channel in self.channels)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -18,12 +18,14 @@ HALVINGS = 2
 class Control:
     """How far refinement has come: `made` steps, the last of them halved `halved` times.
 
-    `reached` are the weights (g,) and exposures of the last step that was accepted, None before there is one; `ended`
-    says why there is no next step.
+    `part` is how much of the evidence's share (beta) this query bears: half as much after each first step that led too
+    far from it. `reached` are the weights (g,) and exposures of the last step that was accepted, None before there is
+    one; `ended` says why there is no next step.
     """
 
     made: int = 0
     halved: int = 0
+    part: float = 1.0
     reached: tuple[FloatArray, tuple[Exposure, ...]] | None = None
     ended: str = ""
 

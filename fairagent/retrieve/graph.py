@@ -99,9 +99,7 @@ def _exact(vectors: NDArray[np.float32], k: int) -> Callable[[int, int], NDArray
 
 def _approximate(vectors: NDArray[np.float32], k: int) -> Callable[[int, int], NDArray[np.intp]]:
     if importlib.util.find_spec("faiss") is None:
-        raise BackendUnavailable(
-            f"a graph of more than {EXACT:,} documents needs faiss: pip install 'fairagent[dense]'"
-        )
+        raise BackendUnavailable(f"a graph of more than {EXACT:,} documents needs faiss: pip install faiss-cpu")
     faiss = importlib.import_module("faiss")
     index = faiss.IndexHNSWFlat(vectors.shape[1], 32, faiss.METRIC_INNER_PRODUCT)
     index.add(np.ascontiguousarray(vectors, dtype=np.float32))

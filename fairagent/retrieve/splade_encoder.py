@@ -71,7 +71,7 @@ class SpladeEncoder:
 def _load(name: str, device: str) -> Any:
     if importlib.util.find_spec("sentence_transformers") is None:
         raise BackendUnavailable(
-            "SPLADE needs the package sentence-transformers; install it with: pip install 'fairagent[dense]'"
+            "SPLADE needs the package sentence-transformers; install it with: pip install sentence-transformers"
         )
     try:
         with without_progress():

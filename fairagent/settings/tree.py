@@ -7,7 +7,7 @@ A call's arguments beat FAIRAGENT_... variables, these the file, and the file th
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -158,7 +158,8 @@ class Settings(Section):
     """Everything that can be set."""
 
     profile: str = ""
-    """A shipped set of settings that these are laid over: `fairagent config --profile NAME` shows one."""
+    """A shipped set of settings that these are laid over: `fairagent config --profile NAME` shows one. None named:
+    agent where `model` has a name, else offline."""
     collection: str = ""
     """The collection's settings file."""
     index: str = ""
@@ -242,10 +243,32 @@ class Settings(Section):
 def load_settings(
     file: Path | None = None, overrides: Mapping[str, Any] | None = None, environ: Mapping[str, str] = os.environ
 ) -> Settings:
-    """The settings of a run; raises SettingsError naming every fault of file, environment and call."""
+    """The settings of a run; raises SettingsError naming every fault of file, environment and call.
+
+    Where none of them names a profile, that of `default_profile` does.
+    """
     layers = [read_yaml(file) if file else {}, from_environment(environ), overrides or {}]
     origin = " + ".join(["settings", *([str(file)] if file else []), *_variables(environ)])
-    return validate(Settings, lay(*layers), origin)
+    default = default_profile(layers)
+    if default == "agent":
+        return validate(Settings, lay({"profile": default}, *layers), origin)
+    # The defaults are those of the profile offline.
+    return validate(Settings, lay(*layers, Laid(profile=default) if default else {}), origin)
+
+
+def default_profile(layers: Sequence[Mapping[str, Any]]) -> str:
+    """The profile where no layer names one: agent if a language model is named, else offline.
+
+    "" where a layer names one, or is laid already.
+
+    >>> default_profile([{"model": {"name": "gpt-4o"}}]), default_profile([{"n": 5}])
+    ('agent', 'offline')
+    """
+    if any(isinstance(layer, Laid) or layer.get("profile") for layer in layers):
+        return ""
+    models = (layer.get("model") for layer in layers)
+    named = [one["name"] for one in models if isinstance(one, Mapping) and "name" in one]
+    return "agent" if named and named[-1] else "offline"
 
 
 class Laid(dict[str, Any]):

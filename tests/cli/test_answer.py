@@ -97,7 +97,7 @@ def test_the_engine_alone_is_the_engine_of_the_settings_and_opened_once(
     assert len(opened) == 1
     plain, fair = found["plain"]["search"], found["fair"]["search"]
     assert (plain["profile"], plain["reranker"], plain["draw"], plain["stopped"]) == ("engine", "none", None, "")
-    assert (fair["profile"], fair["reranker"], fair["draw"]["alpha"]) == (None, "mmr, exposure", 0)
+    assert (fair["profile"], fair["reranker"], fair["draw"]["alpha"]) == ("offline", "mmr, exposure", 0)
     alone = json.loads(
         call("search", "lawyer", "--n", "6", "--set", "profile=engine", *chosen[4:], "--json", *small.options).stdout
     )
@@ -110,7 +110,8 @@ def shares(record: Any) -> list[tuple[str, float]]:
 
 # --- with a model -----------------------------------------------------------------------------------------------
 
-MODEL = ["--set", "model.name=tiny", "--set", "cache=''", "--n", "4", "--dimension", "gender"]
+OFFLINE = ["--set", "profile=offline"]
+MODEL = [*OFFLINE, "--set", "model.name=tiny", "--set", "cache=''", "--n", "4", "--dimension", "gender"]
 
 
 @pytest.fixture

@@ -49,7 +49,7 @@ def test_defaults_are_all_there_and_described(call: Call, tmp_path: Path) -> Non
     printed = call("config", "--defaults").stdout
     file = tmp_path / "defaults.yaml"
     file.write_text(printed, encoding="utf-8")
-    assert load_settings(file, environ={}) == Settings()
+    assert load_settings(file, environ={}) == Settings(profile="offline")
     lines = printed.splitlines()
     settings = [line for line in lines if not line.strip().startswith("#")]
     assert len(settings) == len(list(leaves(Settings()))) + len([line for line in settings if line.endswith(":")])

@@ -13,6 +13,7 @@ from scripted import by_letter
 
 from fairagent.collection import Groups
 from fairagent.loop.actions.refine import Refine
+from fairagent.loop.channels import Mixer
 from fairagent.loop.control import moved, start
 from fairagent.loop.controller import Controller, weighed
 from fairagent.types import Exposure, FloatArray
@@ -129,3 +130,16 @@ def test_a_dimension_that_does_not_apply_weighs_nothing() -> None:
     assert importance.shape == (2,)
     assert importance[0] == 1
     assert replace(meter, importance=(1.0, 0.0)).measure(search.steps[-1].ranking)[1].importance == 0
+
+
+def test_evidence_that_leads_away_from_the_query_gets_half_of_its_share() -> None:
+    ships = {f"{letter}{number}": "law law ship ship ship" for letter in "fn" for number in range(5)}
+    texts = {f"m{number}": "law" for number in range(5)} | ships
+    groups = by_letter(texts, labels=("female", "male", "nonbinary"))
+    result = agent(Dense(texts), Controller((Refine(2),), mixer=Mixer(beta=0.9)), groups).search("law")
+    far, near = [step for step in result.trace.steps if step.why]
+    assert (far.accepted, far.reason) == (False, "less relevant")
+    assert (near.accepted, near.weights) == (True, far.weights)
+    gentle = agent(Dense(texts), Controller((Refine(1),), mixer=Mixer(beta=0.45)), groups).search("law")
+    assert near.ranking.ids == gentle.ranking.ids
+    assert near.ranking.scores == pytest.approx(gentle.trace.steps[-1].ranking.scores)

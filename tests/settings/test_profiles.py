@@ -78,6 +78,17 @@ def test_offline_is_the_default_but_for_its_name() -> None:
     assert loaded("offline").model_copy(update={"profile": ""}) == Settings()
 
 
+def test_with_a_model_the_default_is_the_agent_and_without_one_offline(tmp_path: Path) -> None:
+    file = tmp_path / "settings.yaml"
+    file.write_text("model: {name: some}\n", encoding="utf-8")
+    assert load_settings(file, {}, {}) == loaded("agent", model={"name": "some"})
+    assert load_settings(None, {}, {"FAIRAGENT_MODEL__NAME": "some"}).profile == "agent"
+    assert load_settings(file, {"model": {"name": ""}}, {}).profile == "offline"
+    assert load_settings(file, {"profile": "fair-qr"}, {}).profile == "fair-qr"
+    # What is laid already, as an experiment's systems are, says what it is.
+    assert load_settings(None, lay({"model": {"name": "some"}}), {}).profile == ""
+
+
 def test_a_profile_that_is_not_there() -> None:
     with pytest.raises(SettingsError, match="no profile 'fairqr'; did you mean 'fair-qr'\\?"):
         loaded("fairqr")

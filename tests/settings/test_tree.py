@@ -72,7 +72,7 @@ def test_the_defaults() -> None:
 
 
 def test_nothing_given_is_the_defaults() -> None:
-    assert load_settings(environ={}) == Settings()
+    assert load_settings(environ={}) == Settings(profile="offline")
 
 
 def test_the_real_environment_is_read_unless_another_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,7 +111,7 @@ def test_resolving_a_value_lays_the_call_over_it_section_by_section(monkeypatch:
     assert resolve(given, {"rerank": "mmr"}).rerank == MMRConfig()
     shares, others = {"gender": {"female": 0.5, "male": 0.5}}, {"gender": {"female": 0.7, "nonbinary": 0.3}}
     assert resolve(Settings(target=shares), {"target": others}) == Settings(target=others)
-    assert resolve(None, {"depth": 60}) == Settings(n=7, depth=60)
+    assert resolve(None, {"depth": 60}) == Settings(profile="offline", n=7, depth=60)
 
 
 @pytest.mark.parametrize("rerank", [MMRConfig(), MMRConfig(relevance=0.3), "mmr", ["mmr", FusedConfig()], "none"])

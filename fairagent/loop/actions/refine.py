@@ -19,7 +19,7 @@ class Refine:
     """At most `steps` steps with the exponent `eta`; one that overshoots is halved, twice at most.
 
     The first refined list takes the place of the engine's own whatever its gap, if it is relevant enough: every group's
-    evidence is relevance feedback.
+    evidence is relevance feedback. If it is not, the evidence gets half of its share of this query.
     """
 
     steps: int = 3
@@ -65,7 +65,8 @@ class Refine:
         return moved(*control.reached, self.eta / 2**control.halved, self.smoothing)
 
     def _halved(self, control: Control, reason: str) -> Control:
-        """Half a step from what was reached comes next; none where nothing was, or it was halved often enough."""
-        if control.reached is None or control.halved == HALVINGS:
+        """Half a step from what was reached comes next, or half of the evidence; none after `HALVINGS`."""
+        if control.halved == HALVINGS:
             return replace(control, ended=f"a step was no gain: {reason}")
-        return replace(control, halved=control.halved + 1)
+        part = control.part / 2 if control.reached is None else control.part
+        return replace(control, halved=control.halved + 1, part=part)

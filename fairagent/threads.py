@@ -1,0 +1,38 @@
+"""Threads of the numerical libraries: products as small as those of a search lose more by waiting than they gain."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+from threadpoolctl import ThreadpoolController
+
+_LOCK = threading.Lock()
+_inside = 0
+_limit: Any = None
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """BLAS uses one thread until the last of all blocks that are open at the same time, in any thread, ends."""
+    global _inside, _limit
+    with _LOCK:
+        _inside += 1
+        if _inside == 1:
+            _limit = _blas().limit(limits=1)
+    try:
+        yield
+    finally:
+        with _LOCK:
+            _inside -= 1
+            if not _inside:
+                _limit.restore_original_limits()
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    """The BLAS libraries that are loaded; found once, which takes longer than a search."""
+    return ThreadpoolController().select(user_api="blas")
