@@ -1,12 +1,12 @@
-"""What your own parts are made of: the protocols of a pipeline, the values they pass, and `Part`, which settings name.
+"""The public interface for parts of your own: protocols, the values they exchange, and `Part`.
 
 Write a class with the method of a protocol, and a `Part` (a section of the settings with a `kind`) whose `build` makes
 it; an entry point lets settings name it. docs/extending.md has a re-ranker, a refiner and an engine.
 """
 
-from fairagent.attribute.base import Attributor
-from fairagent.filter.base import Filter
-from fairagent.generate.base import Generator
+from fairagent.attribute.attributor import Attributor
+from fairagent.filter.verdicts import Filter
+from fairagent.generate.generator import Generator
 from fairagent.llm import Message, Model, ModelReply, ModelRequest
 from fairagent.llm.ledger import counted, in_threads, ledger
 from fairagent.loop.base import Loop, Looped, Search
@@ -14,7 +14,7 @@ from fairagent.measures import min_max
 from fairagent.prompts import Prompts
 from fairagent.prompts.calls import Calls, Case
 from fairagent.refine.asking import AskingConfig, AskingRefiner, shown
-from fairagent.refine.base import Refiner, RefineState
+from fairagent.refine.refiner import Refiner, RefineState
 from fairagent.rerank.base import Pool, Reranker, ordered
 from fairagent.retrieve.base import PassageSource, Retriever, TextSource, Vocabulary
 from fairagent.retrieve.dense import EmbeddingSource

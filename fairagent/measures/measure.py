@@ -1,6 +1,4 @@
-"""What a measure is: a function of a judged ranking whose `str` is its full definition."""
-
-from __future__ import annotations
+"""The `Measure` protocol: a function of a judged ranking whose `str` is its full definition; and products."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -8,7 +6,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from fairagent.errors import DataError
+from fairagent.errors import DataError, UsageError
 from fairagent.types import FloatArray
 
 
@@ -40,3 +38,30 @@ class Measure(Protocol):
     def __call__(self, judged: JudgedRanking) -> float:
         """The value; raises DataError where it is not defined."""
         ...
+
+
+@dataclass(frozen=True)
+class Product:
+    """left * right of one judged ranking, such as nDCG * AWRF, the score of TREC Fair Ranking's Task 1.
+
+    A run's score is the mean of the topics' products, not the product of the means. The factors are no
+    products.
+
+    >>> from fairagent.measures import AWRF, NDCG
+    >>> print(Product(NDCG(20), AWRF(20)))
+    nDCG(discount=log2-max2)@20*AWRF(discount=log2-max2, log=e, unknown=group)@20
+    """
+
+    left: Measure
+    right: Measure
+
+    def __post_init__(self) -> None:
+        if isinstance(self.left, Product) or isinstance(self.right, Product):
+            raise UsageError("a product has two factors, and neither can be a product itself")
+
+    def __call__(self, judged: JudgedRanking) -> float:
+        """The product of both values; raises DataError where one of them is not defined."""
+        return self.left(judged) * self.right(judged)
+
+    def __str__(self) -> str:
+        return f"{self.left}*{self.right}"

@@ -1,6 +1,4 @@
-"""Measures from text: the inverse of `str(measure)`."""
-
-from __future__ import annotations
+"""Parsing measures: the inverse of `str(measure)`."""
 
 import re
 from dataclasses import fields
@@ -9,9 +7,8 @@ from typing import Any
 from fairagent.errors import UsageError
 from fairagent.measures.awrf import AWRF
 from fairagent.measures.discounts import parse_discount
-from fairagent.measures.measure import Measure
+from fairagent.measures.measure import Measure, Product
 from fairagent.measures.ndcg import NDCG
-from fairagent.measures.product import Product
 
 FORMS = (
     "nDCG(discount=log2-max2)@20, AWRF(discount=log2-max2, log=e|2, unknown=group|ignore)@20, "

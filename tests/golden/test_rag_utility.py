@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fairagent.evaluate.utility.contexts import arranged, orders, starts, windows
-from fairagent.measures.graded_ndcg import graded_ndcg
+from fairagent.measures.ndcg import graded_ndcg
 from fairagent.measures.utility import paired_test, pearson, utility
 
 pytestmark = pytest.mark.shared

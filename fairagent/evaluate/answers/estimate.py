@@ -12,7 +12,7 @@ from fairagent.evaluate.answers.grading import PROMPTS as JUDGES
 from fairagent.evaluate.answers.questions import Question, Task
 from fairagent.evaluate.plan import Plan, SystemPlan
 from fairagent.filter.pages import LONGEST_TITLE
-from fairagent.llm.base import estimate_tokens
+from fairagent.llm.request import estimate_tokens
 from fairagent.prompts import Prompts
 from fairagent.prompts.calls import LETTER, Calls, Case
 from fairagent.settings import ModelSettings

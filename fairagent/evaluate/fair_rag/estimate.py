@@ -11,7 +11,7 @@ from fairagent.evaluate.fair_rag.lamp import generators, lamp_of
 from fairagent.evaluate.plan import SystemPlan
 from fairagent.filter.fair import steps
 from fairagent.filter.pages import LONGEST_TITLE
-from fairagent.llm.base import estimate_tokens
+from fairagent.llm.request import estimate_tokens
 from fairagent.prompts import Prompts
 from fairagent.prompts.calls import LETTER, Calls
 

@@ -24,7 +24,7 @@ from fairagent.evaluate.fingerprint import Record
 from fairagent.evaluate.journal import LineFile
 from fairagent.files import locked
 from fairagent.llm import Model
-from fairagent.llm.base import estimate_tokens
+from fairagent.llm.request import estimate_tokens
 from fairagent.measures.answers import StringUtility
 from fairagent.prompts import Prompts
 from fairagent.prompts.calls import Calls

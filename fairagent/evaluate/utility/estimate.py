@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from fairagent.evaluate.plan import Plan, SystemPlan
 from fairagent.evaluate.utility.writing import PROMPT
 from fairagent.filter.pages import LONGEST_TITLE
-from fairagent.llm.base import estimate_tokens
+from fairagent.llm.request import estimate_tokens
 from fairagent.prompts import Prompts
 from fairagent.prompts.calls import LETTER, Calls
 

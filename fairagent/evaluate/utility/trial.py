@@ -20,7 +20,7 @@ from fairagent.evaluate.utility.writing import ExtractWriter, ModelWriter, Write
 from fairagent.generate import fit
 from fairagent.llm.models import Models
 from fairagent.measures.bertscore import best_of_references
-from fairagent.measures.graded_ndcg import graded_ndcg
+from fairagent.measures.ndcg import graded_ndcg
 from fairagent.measures.utility import mean_performance, utility
 from fairagent.memo import Memo
 from fairagent.prompts import Prompts
