@@ -1,4 +1,4 @@
-"""fairagent makes search and RAG show groups of people and places their fair share.
+"""Search and RAG that give groups of people and places their fair share of exposure.
 
 Start with `open_agent(collection).search(query)`. Importing the package loads nothing heavy: each public name is
 fetched from its module when it is first used.
@@ -29,36 +29,17 @@ if TYPE_CHECKING:
     from fairagent.types import Answer, AnswerResult, Document, Hit, Query, Ranking, SearchResult, Term, Topic, Trace
 
 _HOMES = {
-    "fairagent.agent": ("FairAgent",),
-    "fairagent.collection": ("Collection", "GroupTable", "Target", "load_collection", "make_target"),
-    "fairagent.collection.demo": ("write_demo",),
-    "fairagent.errors": (
-        "BackendUnavailable",
-        "BudgetExceeded",
-        "DataError",
-        "FairAgentError",
-        "ModelError",
-        "SettingsError",
-        "UsageError",
-    ),
-    "fairagent.pipeline": ("open_agent",),
-    "fairagent.sampled": ("Sampled",),
-    "fairagent.retrieve.lucene": ("LuceneRetriever", "build_index"),
-    "fairagent.settings": ("Settings", "load_settings"),
-    "fairagent.types": (
-        "Answer",
-        "AnswerResult",
-        "Document",
-        "Hit",
-        "Query",
-        "Ranking",
-        "SearchResult",
-        "Term",
-        "Topic",
-        "Trace",
-    ),
+    "agent": "FairAgent",
+    "collection": "Collection GroupTable Target load_collection make_target",
+    "collection.demo": "write_demo",
+    "errors": "BackendUnavailable BudgetExceeded DataError FairAgentError ModelError SettingsError UsageError",
+    "pipeline": "open_agent",
+    "retrieve.lucene": "LuceneRetriever build_index",
+    "sampled": "Sampled",
+    "settings": "Settings load_settings",
+    "types": "Answer AnswerResult Document Hit Query Ranking SearchResult Term Topic Trace",
 }
-_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
+_HOME_OF = {name: f"fairagent.{module}" for module, names in _HOMES.items() for name in names.split()}
 
 __all__ = [
     "Answer",

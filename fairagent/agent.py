@@ -1,4 +1,4 @@
-"""The agent: search, measure, let the loop refine, re-rank, and serve what is fairer, or say that it is not."""
+"""The agent: search, measure, run the loop, re-rank, and serve the fairer ranking (or say that none was found)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class FairAgent:
-    """Finds rankings that are relevant to a query and show groups their share. `open_agent` makes one.
+    """Finds rankings that are relevant and give groups their share of exposure. `open_agent` makes one.
 
     Without a loop the engine is asked once, without a re-ranker the candidates stay in their order. An agent holds no
     state of a search: threads may share it. `answerer` opens what answers need, which may be a model, when the first

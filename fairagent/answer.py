@@ -1,6 +1,4 @@
-"""From a ranking to an answer: filter, debiasing, context, generator, attribution."""
-
-from __future__ import annotations
+"""Answering from a ranking: filter, debiasing, context, generator, attribution."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -29,7 +27,7 @@ from fairagent.types import (
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What an answer is written from: of the `first` documents of a ranking those `chosen`, cut to `documents`.
+    """The context of an answer: the `first` documents of a ranking, those `chosen` of them, cut to `documents`.
 
     `filtered` and `debiased` say what became of the others, where a filter or a debiasing was asked; `notes` what is to
     be known about the texts.
@@ -78,7 +76,7 @@ class Contexts:
 
 @dataclass(frozen=True, slots=True)
 class Answerer:
-    """Answers from a ranking's context. Without an attributor nothing is said about what the answer rests on.
+    """Answers from a ranking's context. Without an attributor the result has no attribution.
 
     Threads may share it.
     """

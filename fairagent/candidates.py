@@ -1,6 +1,4 @@
-"""Which of the lists that the loop has retrieved go to the re-ranker."""
-
-from __future__ import annotations
+"""Candidate selection: which of the lists that the loop retrieved the re-ranker sees."""
 
 from collections.abc import Sequence
 from typing import Literal

@@ -20,8 +20,6 @@ The first three and DataError are the user's to mend; ModelError is the wire's o
 A message says what happened, where, and what to do.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Measuring a ranking inside the loop: what each group gets, and how far that is from its target."""
+"""`ExposureMeter`: the group exposure of a ranking, and its divergence from the targets."""
 
 from __future__ import annotations
 

@@ -1,17 +1,17 @@
-"""What your own parts are made of: the protocols of a pipeline, the values they pass, and `Part`, which settings name.
+"""The public interface for parts of your own: protocols, the values they exchange, and `Part`.
 
 Write a class with the method of a protocol, and a `Part` (a section of the settings with a `kind`) whose `build` makes
 it; an entry point lets settings name it. docs/extending.md has a re-ranker, a refiner, an engine, a
 measure and a kind of experiment.
 """
 
-from fairagent.attribute.base import Attributor
+from fairagent.attribute.attributor import Attributor
 from fairagent.evaluate.engine.kind import ExperimentKind, Measured, Opened
 from fairagent.evaluate.engine.outcome import Outcome
 from fairagent.evaluate.engine.systems import System, build_systems
 from fairagent.evaluate.engine.tables import Table
-from fairagent.filter.base import Filter
-from fairagent.generate.base import Generator
+from fairagent.filter.verdicts import Filter
+from fairagent.generate.generator import Generator
 from fairagent.llm import Message, Model, ModelReply, ModelRequest
 from fairagent.llm.ledger import counted, in_threads, ledger
 from fairagent.loop.base import Loop, Looped, Search
@@ -19,7 +19,7 @@ from fairagent.measures import JudgedRanking, Measure, min_max
 from fairagent.prompts import Prompts
 from fairagent.prompts.calls import Calls, Case
 from fairagent.refine.asking import AskingConfig, AskingRefiner, shown
-from fairagent.refine.base import Refiner, RefineState
+from fairagent.refine.refiner import Refiner, RefineState
 from fairagent.rerank.base import Pool, Reranker, ordered
 from fairagent.retrieve.base import PassageSource, Retriever, TextSource, Vocabulary
 from fairagent.retrieve.dense import EmbeddingSource

@@ -1,8 +1,5 @@
-"""Files that are whole or not there, and a folder that one process at a time works in."""
+"""Atomic writes, a lock for a run's folder, and file names."""
 
-from __future__ import annotations
-
-import fcntl
 import json
 import os
 import re
@@ -11,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
+
+from filelock import FileLock, Timeout
 
 from fairagent.errors import BackendUnavailable
 
@@ -76,55 +75,40 @@ def locked(folder: Path) -> Iterator[None]:
     over, unless it names another host, where nobody here can look.
     """
     path = folder / LOCK
+    lock = FileLock(path, timeout=0)
     with explained(path):
         folder.mkdir(parents=True, exist_ok=True)
-        descriptor = _open_lock(path)
+        try:
+            lock.acquire()
+        except Timeout:
+            raise _taken(path) from None
     try:
-        owner = os.pread(descriptor, 1000, 0)
-        holder = _holder(owner)
-        if holder and holder[1] != socket.gethostname():
-            raise _taken(folder, path, holder)
+        if _holder(path)[1] not in (None, socket.gethostname()):
+            raise _taken(path)
         with explained(path):
-            os.ftruncate(descriptor, 0)
-            os.pwrite(descriptor, json.dumps({"pid": os.getpid(), "host": socket.gethostname()}).encode(), 0)
+            path.write_text(json.dumps({"pid": os.getpid(), "host": socket.gethostname()}), encoding="utf-8")
         try:
             yield
         finally:
             path.unlink(missing_ok=True)
     finally:
-        os.close(descriptor)
+        lock.release()
 
 
-def _open_lock(path: Path) -> int:
-    """The lock file, locked by this process alone."""
-    while True:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            holder = _holder(os.pread(descriptor, 1000, 0))
-            os.close(descriptor)
-            raise _taken(path.parent, path, holder) from None
-        # Between opening and locking, the last owner may have removed the file: then the lock is on a ghost.
-        with suppress(FileNotFoundError):
-            if os.fstat(descriptor).st_ino == path.stat().st_ino:
-                return descriptor
-        os.close(descriptor)
-
-
-def _holder(text: bytes) -> tuple[int, str] | None:
+def _holder(path: Path) -> tuple[int, str] | tuple[None, None]:
     """Process and host that the lock file names; None where it names none (its owner died while writing it)."""
     try:
-        named = json.loads(text)
+        named = json.loads(path.read_text(encoding="utf-8"))
         return int(named["pid"]), str(named["host"])
-    except (ValueError, KeyError, TypeError):
-        return None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None, None
 
 
-def _taken(folder: Path, path: Path, holder: tuple[int, str] | None) -> BackendUnavailable:
-    who = f"process {holder[0]} on {holder[1]}" if holder else "another process"
+def _taken(path: Path) -> BackendUnavailable:
+    process, host = _holder(path)
+    who = f"process {process} on {host}" if host else "another process"
     return BackendUnavailable(
-        f"{who} is working in {folder}; wait for it, or name another folder. "
+        f"{who} is working in {path.parent}; wait for it, or name another folder. "
         f"If that process is certainly gone, remove {path}"
     )
 

@@ -1,6 +1,4 @@
-"""What a search has found, before it is served: the re-ranked candidates, and how they came about."""
-
-from __future__ import annotations
+"""`Found`: the outcome of a search before it is served: the re-ranked candidates and their trace."""
 
 from dataclasses import dataclass
 from time import perf_counter

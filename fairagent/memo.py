@@ -1,6 +1,4 @@
-"""Thread-safe memo: each key's value is computed once, other threads wait for it."""
-
-from __future__ import annotations
+"""Thread-safe memo: compute each key once, other threads wait for the value."""
 
 import threading
 from collections.abc import Callable, Hashable

@@ -1,4 +1,4 @@
-"""The composition root: from settings to a pipeline. Nobody else builds parts."""
+"""The composition root: builds pipelines from settings. No other module builds parts."""
 
 from __future__ import annotations
 

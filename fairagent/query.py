@@ -1,6 +1,4 @@
-"""Queries: what a caller may pass as one, and adding keywords to one."""
-
-from __future__ import annotations
+"""Making queries from text or topics, and adding keywords to a query."""
 
 from collections.abc import Sequence
 

@@ -1,6 +1,4 @@
-"""A ranking of its own for every request: drawn at random from what a pipeline would serve (Fair RAG, ICTIR 2025)."""
-
-from __future__ import annotations
+"""`Sampled`: a pipeline that draws a new ranking for every request (Fair RAG, ICTIR 2025)."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -18,7 +16,7 @@ from fairagent.types import AnswerResult, Draw, Query, Ranking, SearchResult, To
 
 @dataclass(frozen=True, slots=True)
 class Sampled:
-    """`agent`, whose re-ranked candidates are drawn from by Plackett-Luce with `alpha`, anew for each request.
+    """`agent`, with a new ranking for each request, drawn from its candidates by Plackett-Luce with `alpha`.
 
     What the loop and the re-ranker do for the groups and what chance does add up. Requests for one query differ; the
     seed (`settings.sampling.seed`) and the request's number give a ranking again. Threads may share it. Raises

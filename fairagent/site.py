@@ -1,6 +1,4 @@
-"""What parts are built from: a collection and its index, the settings of one pipeline, and what pipelines share."""
-
-from __future__ import annotations
+"""`Site`: what parts are built from: a collection, its index, the settings, and shared resources."""
 
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,20 +1,21 @@
-"""The values that travel through fairagent: frozen, and without behavior beyond reading themselves.
+"""The values that the parts of fairagent exchange: queries, rankings, exposures, traces, answers.
 
 Ranks start at 1. Shares are fractions in [0, 1]. Scores are the engine's own; higher is better.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fairagent.usage import Usage as Usage
+
 FloatArray = NDArray[np.float64]
 
 UNKNOWN = "@UNKNOWN"
-"""The label of documents whose group is not known: column 0 of every membership matrix."""
+"""The label of documents whose group is unknown: column 0 of every membership matrix."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +63,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """One information need of a test collection; `query` is the text that is searched.
-
-    `dimensions` are those that it is to be judged in; None means all.
-    """
+    """One information need: `query` is the text that is searched, `dimensions` those it is judged in (None: all)."""
 
     id: str
     query: str
@@ -75,10 +73,7 @@ class Topic:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ranking:
-    """Document ids in rank order (rank 1 first) with the scores that ordered them.
-
-    `ids` are distinct; `scores` has shape (n,), finite and never increasing.
-    """
+    """Distinct document ids, rank 1 first, with the `scores` (n,) that ordered them: finite, never increasing."""
 
     ids: tuple[str, ...]
     scores: FloatArray
@@ -86,9 +81,9 @@ class Ranking:
     def __len__(self) -> int:
         return len(self.ids)
 
-    def top(self, n: int) -> Ranking:
+    def top(self, n: int) -> Self:
         """The first `n` documents (all of them where the ranking is shorter)."""
-        return self if n >= len(self.ids) else Ranking(self.ids[:n], self.scores[:n])
+        return self if n >= len(self.ids) else replace(self, ids=self.ids[:n], scores=self.scores[:n])
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,10 +112,9 @@ class Group:
 class Exposure:
     """What one ranking gives the groups of one dimension, beside what they should get.
 
-    `shares` and `target` have shape (g,) over the KNOWN `labels` and sum to 1 each (`shares` is all
-    zero where nothing in the ranking is labeled); `unknown` is the exposure share of documents
-    without a label; `divergence` is the smoothed divergence of `shares` from `target` (nats). `importance` in [0, 1]
-    says how much the dimension applies to the query: what it counts for in the gap.
+    `shares` and `target` (g,) are over the KNOWN `labels` and sum to 1 each (`shares` is all zero where nothing in the
+    ranking is labeled); `unknown` is the exposure share of documents without a label; `divergence` is the smoothed
+    divergence of `shares` from `target` (nats). `importance` in [0, 1] is the dimension's weight in the gap.
     """
 
     dimension: str
@@ -133,45 +127,10 @@ class Exposure:
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
-    """What language-model calls consumed; `cost` is in US dollars, None where a price is not known.
-
-    `estimated` says that a server did not count its tokens, `notes` what had to be done to get the answers (each
-    once). `saved` is what the answers that came from a cache took when they were paid for.
-    """
-
-    calls: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cost: float | None = 0.0
-    seconds: float = 0.0
-    estimated: bool = False
-    notes: tuple[str, ...] = ()
-    saved: Usage | None = None
-
-    def __add__(self, other: Usage) -> Usage:
-        return Usage(
-            self.calls + other.calls,
-            self.input_tokens + other.input_tokens,
-            self.output_tokens + other.output_tokens,
-            None if self.cost is None or other.cost is None else self.cost + other.cost,
-            self.seconds + other.seconds,
-            self.estimated or other.estimated,
-            tuple(dict.fromkeys(self.notes + other.notes)),
-            self.saved + other.saved if self.saved and other.saved else self.saved or other.saved,
-        )
-
-    @property
-    def whole(self) -> Usage:
-        """What the answers took, whether they were paid for now or came from a cache."""
-        return self if self.saved is None else replace(self, saved=None) + self.saved
-
-
-@dataclass(frozen=True, slots=True)
 class Refinement:
-    """What a refiner proposes: keywords, who proposed them, and why there are none where there are none.
+    """What a refiner proposes: keywords, who proposed them, and a `note` where there are none.
 
-    `refused` are words that a model proposed and that are no keywords (an address, a known one), with the reasons.
+    `refused` are proposals that are no keywords (an address, a known one), with the reasons.
     """
 
     terms: tuple[Term, ...]
@@ -183,14 +142,13 @@ class Refinement:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Step:
-    """One retrieval of the loop: what was searched, why, and what it did to the exposure of the groups.
+    """One step of the loop: what was searched or done, why, and what it did to the exposure of the groups.
 
-    `source` says who wrote the query: "query" (the user), "topic words", or a refiner's name. `aim` is the group
-    that a refiner wrote for. `added` are its new keywords, `dropped` those that do not occur in the index, `refused` is
-    that of its refinement. A controller's step has the groups' `weights` instead, and the `reason` why it was not
-    accepted; its `ranking` is what would have been served. Else `ranking` is the deep list. `gap` is the sum of the
-    dimensions' divergences at the cut-off. Of an action of the loop `source` is the name, `why` says why it was chosen,
-    and `notes` what it did.
+    `source` says who wrote the query ("query" is the user, "topic words", a refiner's name), or names the loop's
+    action; `why` says why that was chosen, `notes` what it did. `ranking` is the deep list, `gap` the sum of the
+    dimensions' divergences at the cut-off. `aim` is the group that a refiner wrote for, `added` are its new keywords,
+    `dropped` those that do not occur in the index, `refused` as in `Refinement`. A controller's step has the groups'
+    `weights` instead, the `ranking` that would have been served, and the `reason` why it was not accepted.
     """
 
     source: str
@@ -212,10 +170,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """A ranking that was drawn, by Plackett-Luce with `alpha` from `pool` candidates.
-
-    `seed` and `request`, the number (from 0) of the request among those for its query, are enough to draw it again.
-    """
+    """A draw by Plackett-Luce with `alpha` from `pool` candidates; `seed` and `request` (from 0) repeat it."""
 
     alpha: float
     pool: int
@@ -227,11 +182,10 @@ class Draw:
 class Trace:
     """Everything that happened between a query and its ranking.
 
-    `exposures` and `gap` are those of the final ranking; `targets` says where each dimension's target comes from, and
-    `oracle` marks a run in which a target or the groups came from the relevance judgments. `seconds` is the whole time,
-    `engine_seconds` the search engine's part of it, `usage.seconds` the language model's. `draw` is there where the
-    final ranking was drawn, `profile` and `engine` the settings' own; `notes` say what else is to be known (an engine
-    that failed).
+    `exposures` and `gap` are those of the final ranking; `targets` says where each dimension's target comes from;
+    `oracle` marks a search whose target or groups came from the relevance judgments. `seconds` is the whole time,
+    `engine_seconds` the engine's part of it, `usage.seconds` the model's. `draw` is set where the ranking was drawn at
+    random; `notes` say what else is to be known, such as an engine that failed.
     """
 
     query: Query
@@ -264,10 +218,10 @@ class SearchResult:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a filter found about one document, and what became of it.
+    """A filter's verdict on one document.
 
-    `fair`: the document brings no bias into an answer; `useful`: an answer needs it. None means not asked, or not
-    answered: `note` says so, and what else is to be known (the model's reasons, a text that was cut).
+    `fair`: the document brings no bias into an answer; `useful`: an answer needs it. None: not asked, or not answered;
+    `note` says so, with the model's reasons and whether the text was cut.
     """
 
     id: str
@@ -288,11 +242,11 @@ class Filtered:
 
 @dataclass(frozen=True, slots=True)
 class Debiased:
-    """The contexts that DebiasRAG chose, the best first with falling `scores`, and an account of how.
+    """The contexts that DebiasRAG chose, the best first with falling `scores`, and how it chose them.
 
-    `kind` is the bias class of the query ("": not told), `avoided` are the ids of the passages that it kept away from,
-    `made` those of the counterfactual contexts made from them, at most one each, `dropped` those of the candidates that
-    are too near to what is avoided. `theta` are the weights of relevance and of distance from what is avoided.
+    `kind` is the bias class of the query ("" is none), `avoided` are the ids of the avoided passages, `made` those of
+    the counterfactual contexts made from them (at most one each), `dropped` those of candidates that are too similar to
+    what is avoided. `theta` are the weights of relevance and of distance from what is avoided.
     """
 
     kind: str
@@ -319,10 +273,7 @@ class Debiased:
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """How many documents of a group a filter saw, and how many of them it removed.
-
-    Both are sums of memberships: a document that belongs to a group by half counts by half.
-    """
+    """How many documents of a group a filter saw and removed, as sums of memberships (half a member counts half)."""
 
     group: Group
     seen: float
@@ -338,8 +289,8 @@ class Removal:
 class Answer:
     """A text that answers a query from a context of documents.
 
-    `cited` are the numbers (from 1, in the context's rank order) that it cites, in the order of their first mention;
-    `source` says who wrote it, `notes` what is to be known about it.
+    `cited` are the numbers (from 1, in rank order) that it cites, in the order of their first mention; `source` says
+    who wrote it.
     """
 
     text: str
@@ -353,9 +304,9 @@ class Answer:
 class Attribution:
     """How far an answer rests on each document of its context, and what that gives the groups.
 
-    `kind` says who found out: "citations", "nli", "judge" or "embeddings". `weights` (k,) are in [0, 1], in the
-    context's rank order. `exposures` are those of the attributed documents, `retrieved` those of the whole context,
-    one a dimension; both are empty until they are measured.
+    `kind` is the method: "citations", "nli", "judge" or "embeddings". `weights` (k,) are in [0, 1], in rank order.
+    `exposures` are those of the attributed documents, `retrieved` those of the whole context, one a dimension; both
+    are empty until they are measured.
     """
 
     kind: str
@@ -370,9 +321,8 @@ class Attribution:
 class AnswerResult:
     """An answer to a query, and everything it came from.
 
-    `context` are the documents it was written from, in rank order: citation [k] is the k-th of them. `notes` say what
-    became of the context. `filtered` and `removed` (what each group lost) are there where a filter was asked,
-    `attribution` and `debiased` where they were. `seconds` is the whole time, the search's included.
+    `context` are the documents it was written from, in rank order: citation [k] is the k-th of them. `removed` is what
+    each group lost to the filter. `seconds` is the whole time, the search's included.
     """
 
     query: Query
@@ -394,6 +344,5 @@ class AnswerResult:
     @property
     def usage(self) -> Usage:
         """What all model calls took: of search, filter, debiasing, generator and attribution."""
-        parts = [self.search.trace.usage, self.answer.usage]
-        parts += [part.usage for part in (self.filtered, self.debiased, self.attribution) if part]
-        return sum(parts, Usage())
+        parts = (self.search.trace, self.answer, self.filtered, self.debiased, self.attribution)
+        return sum((part.usage for part in parts if part), Usage())

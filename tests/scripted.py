@@ -17,7 +17,7 @@ from fairagent.collection import Groups, GroupTable
 from fairagent.collection.config import DocumentsFile
 from fairagent.collection.documents import Documents
 from fairagent.loop.fair_qr import FairQR
-from fairagent.refine.base import RefineState
+from fairagent.refine.refiner import RefineState
 from fairagent.rerank.base import Reranker
 from fairagent.rerank.relevance import OriginalReranker
 from fairagent.settings import Settings

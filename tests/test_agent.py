@@ -19,7 +19,7 @@ from scripted import Clock, Engine, Proposals, agent, by_letter, collection, ran
 
 from fairagent.agent import FairAgent
 from fairagent.collection import GroupTable, TopicGroups
-from fairagent.collection.build import TableBuffer
+from fairagent.collection.table_buffer import TableBuffer
 from fairagent.errors import DataError, FatalModelError
 from fairagent.loop.base import Looped, Search
 from fairagent.rerank.chain import ChainReranker
@@ -442,7 +442,7 @@ def test_groups_that_come_from_the_judgments_make_an_oracle_of_any_target(target
     judged = TableBuffer({"stance": None})
     for line, (id, stance) in enumerate([("d1", "pro"), ("d2", "con")], start=1):
         judged.add(TopicGroups.pair("T1", id), {"stance": stance}, line)
-    groups = TopicGroups(GroupTable(*judged.finish()))
+    groups = TopicGroups(*judged.finish())
     made = agent(Engine({"q": "d1 d2 d3"}), Proposals(), groups=groups, target=target, iterations=0)
     trace = made.search(Topic("T1", "q")).trace
     assert trace.oracle

@@ -21,9 +21,9 @@ from fairagent.evaluate.judging import evaluate_topic, judged_topics, standard_m
 from fairagent.llm import ModelRequest
 from fairagent.loop.fair_qr import FairQR
 from fairagent.pipeline import build, open_site, with_settings
-from fairagent.refine.base import Refiner
 from fairagent.refine.grounded import GroundedConfig
 from fairagent.refine.llm import LlmConfig
+from fairagent.refine.refiner import Refiner
 from fairagent.settings import Settings
 from fairagent.site import Site
 from fairagent.testing import ScriptedModel

@@ -1,4 +1,4 @@
-"""fairagent as a guest in other houses, one module each: LlamaIndex, PyTerrier, ir-measures.
+"""Adapters, one module each: LlamaIndex, PyTerrier, ir-measures.
 
 A host is imported by its own module here and by nothing else, so it need not be installed until it is used.
 """

@@ -1,6 +1,4 @@
-"""A collection that is nothing but groups: its documents are in somebody else's house."""
-
-from __future__ import annotations
+"""A collection that holds groups only: its documents belong to another library."""
 
 from collections.abc import Iterator, Mapping
 

@@ -58,9 +58,9 @@ class _Measure(ir_measures.Measure):
 
     def validate_params(self) -> None:
         """Raise UsageError for parameters that make no sense."""
-        if strange := sorted(self.params.keys() - self.SUPPORTED_PARAMS.keys()):
+        if unknown := sorted(self.params.keys() - self.SUPPORTED_PARAMS.keys()):
             there = ", ".join(self.SUPPORTED_PARAMS)
-            raise UsageError(f"{self.__name__} has no parameter {', '.join(strange)}; there are: {there}")
+            raise UsageError(f"{self.__name__} has no parameter {', '.join(unknown)}; there are: {there}")
         if "cutoff" not in self.params:
             raise UsageError(f"{self.__name__} needs a cut-off, e.g. {self.__name__} @ 20")
         self.relevance()

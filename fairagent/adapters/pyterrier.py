@@ -10,8 +10,6 @@ PyTerrier need not start Java for this. In one process Java runs once: where thi
 retrievers refuse to start ("VM is already running"); run them in another process and pass their results on.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,9 +1,8 @@
-"""Which documents of its context an answer rests on, by its citations, by entailment, by a judge, by likeness."""
+"""Attribution: which context documents an answer rests on (citations, entailment, a judge model, embeddings)."""
 
-from fairagent.attribute.base import Attributor
+from fairagent.attribute.attributor import Attributor, with_exposures
 from fairagent.attribute.citations import CitationAttributor
 from fairagent.attribute.embeddings import EmbeddingAttributor
-from fairagent.attribute.exposures import with_exposures
 from fairagent.attribute.judge import JudgeAttributor
 from fairagent.attribute.nli import NliAttributor
 

@@ -1,6 +1,4 @@
-"""Attribution by sentence embeddings: an answer rests on the documents that say something very like it. Offline."""
-
-from __future__ import annotations
+"""Attribution by sentence embeddings: an answer rests on documents with a very similar sentence. Offline."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +7,7 @@ from typing import Literal
 import numpy as np
 from pydantic import Field
 
-from fairagent.attribute.base import nothing_to_ask, statement
+from fairagent.attribute.attributor import nothing_to_ask, statement
 from fairagent.filter.pages import page_of
 from fairagent.generate.sentences import sentences
 from fairagent.retrieve.encoder import BUNDLED, Embeddings, Encoder, open_encoder
@@ -23,7 +21,7 @@ THRESHOLD = 0.6
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingAttributor:
-    """A document weighs 1 if one of its sentences is as like a sentence of the answer as `threshold`, else 0.
+    """A document weighs 1 if one of its sentences is similar to a sentence of the answer (>= `threshold`), else 0.
 
     Likeness is the cosine of the vectors that `encoder` makes, in [-1, 1]. A document's sentences are read with its
     title before them, since most call their subject "he", "she" or "it". Likeness knows a subject better than a claim:
@@ -54,7 +52,7 @@ def _unit(vectors: Embeddings) -> Embeddings:
 
 
 class EmbeddingConfig(Part):
-    """By likeness of sentences."""
+    """By the similarity of sentences."""
 
     kind: Literal["embeddings"] = "embeddings"
     encoder: str = BUNDLED

@@ -1,15 +1,13 @@
-"""Attribution by a language model: it is asked about each document whether the answer rests on it."""
-
-from __future__ import annotations
+"""Attribution by a language model, which is asked about each document whether the answer rests on it."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
-from fairagent.attribute.base import nothing_to_ask, statement
+from fairagent.attribute.attributor import nothing_to_ask, statement
 from fairagent.filter.pages import LONGEST_TEXT, LONGEST_TITLE, Page, as_data, batches, call_ids, page_of
 from fairagent.filter.verdicts import ask_verdicts
 from fairagent.llm import Model
@@ -61,12 +59,8 @@ class JudgeAttributor:
 class JudgeConfig(Part):
     """The language model is asked about each document."""
 
+    template: ClassVar[str] = PROMPT
     kind: Literal["judge"] = "judge"
-
-    @property
-    def templates(self) -> tuple[str, ...]:
-        """The one template."""
-        return (PROMPT,)
 
     def worst_case(self, case: Case) -> Iterator[Calls]:
         """Each document and the answer as long as a model is ever shown them."""

@@ -1,9 +1,7 @@
-"""Attribution by entailment: an answer rests on the documents that it follows from.
+"""Attribution by entailment (NLI): an answer rests on the documents that entail it.
 
 Source: Kim & Diaz, Towards Fair RAG, ICTIR 2025 (there with roberta-large-mnli).
 """
-
-from __future__ import annotations
 
 import importlib
 import threading
@@ -12,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from fairagent.attribute.base import nothing_to_ask, statement
+from fairagent.attribute.attributor import nothing_to_ask, statement
 from fairagent.errors import BackendUnavailable, SettingsError
 from fairagent.filter.pages import page_of
 from fairagent.likelihood.loading import load

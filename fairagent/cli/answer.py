@@ -1,4 +1,4 @@
-"""`fairagent answer`: an answer from a fair ranking, its sources, and whom it gives exposure."""
+"""`fairagent answer`: an answer from a fair ranking, its sources, and the group exposure in both."""
 
 from __future__ import annotations
 
@@ -6,16 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fairagent.cli.options import (
-    AsJson,
-    Assignments,
-    CollectionFile,
-    IndexFolder,
-    LogPrompts,
-    SettingsFile,
-    logged,
-    settings_of,
-)
+from fairagent.cli import options
 from fairagent.cli.search import Dimensions, Length, Topic, asked, check_asked
 from fairagent.cli.terminal import console
 
@@ -26,19 +17,19 @@ if TYPE_CHECKING:
 
 
 def answer(
-    query: Annotated[str | None, typer.Argument(help="What to answer.", show_default=False)] = None,
+    query: Annotated[str | None, typer.Argument(help="The question.", show_default=False)] = None,
     topic: Topic = None,
     n: Length = None,
     dimension: Dimensions = None,
     beside: Annotated[
-        bool, typer.Option("--beside", help="Show the engine's own documents and their answer beside the agent's.")
+        bool, typer.Option("--beside", help="Also show the documents and the answer of the engine alone, side by side.")
     ] = False,
-    collection: CollectionFile = None,
-    index: IndexFolder = None,
-    settings: SettingsFile = None,
-    assignments: Assignments = None,
-    log_prompts: LogPrompts = False,
-    as_json: AsJson = False,
+    collection: options.CollectionFile = None,
+    index: options.IndexFolder = None,
+    settings: options.SettingsFile = None,
+    assignments: options.Assignments = None,
+    log_prompts: options.LogPrompts = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Search fairly, and answer from what was found.
 
@@ -51,14 +42,14 @@ def answer(
     from fairagent.report.beside import beside_table
     from fairagent.report.record import answer_record, to_json
 
-    chosen = settings_of(
+    chosen = options.settings_of(
         settings,
         assignments,
         collection=collection,
         index=index,
         n=n,
         dimensions=dimension or None,
-        model=logged(log_prompts),
+        model=options.logged(log_prompts),
     )
     check_asked(query, topic)
     site = open_site(settings=chosen)

@@ -1,6 +1,4 @@
-"""The program `fairagent`: its commands, and what becomes of errors and Ctrl-C."""
-
-from __future__ import annotations
+"""The program `fairagent`: its commands, exit codes, and the handling of errors and Ctrl-C."""
 
 import io
 import sys

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from fairagent.likelihood.causal import CausalModel
     from fairagent.likelihood.masked import MaskedModel
 
-avoid = typer.Typer(no_args_is_help=True, help="Make an avoid library, the passages that DebiasRAG keeps away from.")
+avoid = typer.Typer(no_args_is_help=True, help="Make an avoid library: the biased passages of DebiasRAG.")
 
 Out = Annotated[Path, typer.Option("--out", metavar="FILE", help="The library (JSON lines).", show_default=False)]
 
@@ -29,7 +29,7 @@ def diagnose(
         list[str] | None,
         typer.Option("--class", metavar="NAME", help="A bias class; may be repeated. (default: the lexicon's)"),
     ] = None,
-    batch: Annotated[int, typer.Option("--batch", metavar="N", min=1, help="Passages in one call.")] = 10,
+    batch: Annotated[int, typer.Option("--batch", metavar="N", min=1, help="Passages per call.")] = 10,
     settings: SettingsFile = None,
     assignments: Assignments = None,
     log_prompts: LogPrompts = False,
@@ -69,20 +69,23 @@ def search(
     groups: Annotated[
         list[str],
         typer.Option(
-            "--group", metavar="A/B", help="Words that differ in the group alone, e.g. he/she.", show_default=False
+            "--group",
+            metavar="A/B",
+            help="Words that differ only in the group, e.g. he/she.",
+            show_default=False,
         ),
     ],
     words: Annotated[
-        Path, typer.Option("--words", metavar="FILE", help="What may complete a sentence, a word a line.")
+        Path, typer.Option("--words", metavar="FILE", help="The words that may complete a sentence, one per line.")
     ],
     vocabulary: Annotated[
-        Path, typer.Option("--vocabulary", metavar="FILE", help="What prompts are made of, a word a line.")
+        Path, typer.Option("--vocabulary", metavar="FILE", help="The words that prompts are made of, one per line.")
     ],
     out: Out,
-    masked: Annotated[bool, typer.Option("--masked", help="The model fills in masks; else it goes on.")] = False,
-    length: Annotated[int, typer.Option("--length", metavar="N", min=1, help="Words of a prompt at most.")] = 5,
-    width: Annotated[int, typer.Option("--width", metavar="N", min=1, help="Prompts that are kept.")] = 10,
-    kind: Annotated[str, typer.Option("--class", metavar="NAME", help="The bias class of what is found.")] = "",
+    masked: Annotated[bool, typer.Option("--masked", help="The model is a masked one. (default: causal)")] = False,
+    length: Annotated[int, typer.Option("--length", metavar="N", min=1, help="The most words of a prompt.")] = 5,
+    width: Annotated[int, typer.Option("--width", metavar="N", min=1, help="Prompts kept (beam width).")] = 10,
+    kind: Annotated[str, typer.Option("--class", metavar="NAME", help="The bias class of the passages found.")] = "",
     device: Annotated[str, typer.Option("--device", metavar="NAME", help="torch's. (default: a GPU if any)")] = "",
 ) -> None:
     """Search for prompts after which a local model goes on differently for each group (Auto-Debias)."""

@@ -1,6 +1,4 @@
-"""`fairagent cache`: the replies of language models that are kept so that none is paid for twice."""
-
-from __future__ import annotations
+"""`fairagent cache`: statistics and deletion of the cached replies of language models."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -12,7 +10,7 @@ from fairagent.cli.options import AsJson, Assignments, SettingsFile, settings_of
 from fairagent.cli.terminal import console
 from fairagent.errors import UsageError
 
-cache = typer.Typer(no_args_is_help=True, help="Look at the kept replies of language models, or delete them.")
+cache = typer.Typer(no_args_is_help=True, help="Show or delete the cached replies of language models.")
 
 
 @cache.command("stats")
@@ -43,7 +41,7 @@ def stats(settings: SettingsFile = None, assignments: Assignments = None, as_jso
 def clear(
     settings: SettingsFile = None,
     assignments: Assignments = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
 ) -> None:
     """Delete all kept replies: what was paid for is then paid for again."""
     from fairagent.llm.cache import ReplyCache

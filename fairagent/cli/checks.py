@@ -1,11 +1,9 @@
-"""What `fairagent doctor` looks at: each check says what was found and, where something is wrong, what to do.
+"""The checks of `fairagent doctor`: each says what was found and, if something is wrong, how to fix it.
 
 No check imports what it checks. Java is started in a process of its own, since a JVM that cannot start ends its
 process, and so is each plugin, which may do anything while it is imported.
 Of addresses only the host is ever named, of the key only whether there is one.
 """
-
-from __future__ import annotations
 
 import os
 import subprocess

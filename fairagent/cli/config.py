@@ -1,7 +1,5 @@
 """`fairagent config`: the settings that a call would use, and where each comes from."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -36,7 +34,12 @@ PROFILE = ("profile",)
 def config(
     defaults: Annotated[bool, typer.Option("--defaults", help="Print all defaults with what they mean.")] = False,
     profile: Annotated[
-        str | None, typer.Option("--profile", metavar="NAME", help=f"Lay a profile below: {', '.join(profiles())}.")
+        str | None,
+        typer.Option(
+            "--profile",
+            metavar="NAME",
+            help=f"A profile to start from: {', '.join(profiles())}.",
+        ),
     ] = None,
     settings: SettingsFile = None,
     assignments: Assignments = None,

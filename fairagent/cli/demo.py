@@ -1,6 +1,4 @@
-"""`fairagent demo`: the whole way on a collection made up for it, without a key."""
-
-from __future__ import annotations
+"""`fairagent demo`: generate a collection, compare systems on it, and show one search and answer, without a key."""
 
 from pathlib import Path
 from typing import Annotated
@@ -13,8 +11,10 @@ from fairagent.settings import Settings, load_settings
 
 
 def demo(
-    folder: Annotated[Path, typer.Option("--folder", metavar="DIR", help="Where to put it.")] = Path("fairagent-demo"),
-    people: Annotated[int, typer.Option("--people", metavar="N", help="How many people to make up.")] = 3000,
+    folder: Annotated[Path, typer.Option("--folder", metavar="DIR", help="The folder to write.")] = Path(
+        "fairagent-demo"
+    ),
+    people: Annotated[int, typer.Option("--people", metavar="N", help="How many people to generate.")] = 3000,
     vectors: Annotated[
         bool, typer.Option("--vectors", help="Search by vectors as well (embedding takes minutes).")
     ] = False,

@@ -1,4 +1,4 @@
-"""`fairagent doctor`: does everything work here, and if not, what to do."""
+"""`fairagent doctor`: check that everything works on this machine, and say how to fix what does not."""
 
 from __future__ import annotations
 
@@ -8,15 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fairagent.cli.options import (
-    AsJson,
-    Assignments,
-    CollectionFile,
-    IndexFolder,
-    SettingsFile,
-    settings_file,
-    settings_of,
-)
+from fairagent.cli import options
 from fairagent.cli.terminal import console
 from fairagent.errors import BackendUnavailable, SettingsError
 from fairagent.settings import Settings
@@ -28,12 +20,12 @@ COLORS = {"ok": "green", "note": "yellow", "problem": "bold red"}
 
 
 def doctor(
-    collection: CollectionFile = None,
-    index: IndexFolder = None,
+    collection: options.CollectionFile = None,
+    index: options.IndexFolder = None,
     no_java: Annotated[bool, typer.Option("--no-java", help="Do not start Java.")] = False,
-    settings: SettingsFile = None,
-    assignments: Assignments = None,
-    as_json: AsJson = False,
+    settings: options.SettingsFile = None,
+    assignments: options.Assignments = None,
+    as_json: options.AsJson = False,
 ) -> None:
     """Check what fairagent needs to work here.
 
@@ -45,8 +37,8 @@ def doctor(
 
     checks = []
     try:
-        chosen = settings_of(settings, assignments, collection=collection, index=index)
-        checks.append(Check("settings", "ok", str(settings_file(settings) or "defaults, no file")))
+        chosen = options.settings_of(settings, assignments, collection=collection, index=index)
+        checks.append(Check("settings", "ok", str(options.settings_file(settings) or "defaults, no file")))
     except SettingsError as error:
         chosen = Settings()
         checks.append(Check("settings", "problem", str(error), "`fairagent config --defaults` lists all settings"))

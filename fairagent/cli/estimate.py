@@ -1,4 +1,4 @@
-"""`fairagent estimate`: what an experiment will ask of language models, before it asks anything."""
+"""`fairagent estimate`: upper bounds on the calls, tokens and cost of an experiment, before it runs."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ class Track(StrEnum):
     TREC_FAIR_2021 = "trec-fair-2021"
 
 
-class Part(StrEnum):
+class Split(StrEnum):
     """The splits of the topics."""
 
     TRAIN = "train"
@@ -38,25 +38,26 @@ class Part(StrEnum):
 def evaluate_run(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="The run file, gzipped or not.", show_default=False)],
     data: Annotated[Path, typer.Option("--data", metavar="FOLDER", help="The folder of the track's official files.")],
-    task: Annotated[int, typer.Option("--task", min=1, max=2, help="1: one ranking a topic; 2: a sequence of them.")],
-    track: Annotated[Track, typer.Option("--track", help="Whose measures.")] = Track.TREC_FAIR_2022,
-    split: Annotated[Part, typer.Option("--split", help="Which topics.")] = Part.EVAL,
+    task: Annotated[int, typer.Option("--task", min=1, max=2, help="1: one ranking per topic; 2: a sequence.")],
+    track: Annotated[Track, typer.Option("--track", help="The track whose measures are used.")] = Track.TREC_FAIR_2022,
+    split: Annotated[Split, typer.Option("--split", help="The topics to evaluate.")] = Split.EVAL,
     dimension: Annotated[
         list[str] | None,
         typer.Option(
             "--dimension",
             "--dimensions",
             metavar="NAME",
-            help="Measure in this; repeated or with commas: in all of them together.",
+            help="A dimension to measure; several (repeated or with commas) are measured together.",
         ),
     ] = None,
     subset: Annotated[
-        str | None, typer.Option("--subset", metavar="NAME", help="2021, internal, demographic, or all dimensions.")
+        str | None,
+        typer.Option("--subset", metavar="NAME", help="A subset: 2021, internal, demographic, or all."),
     ] = None,
     n: Annotated[
         int | None, typer.Option("--n", metavar="N", min=1, help="Cut rankings to N pages (task 1). (default: 500)")
     ] = None,
-    per_topic: Annotated[bool, typer.Option("--per-topic", help="Print every topic, too.")] = False,
+    per_topic: Annotated[bool, typer.Option("--per-topic", help="Also print every topic.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Score a run file as the TREC Fair Ranking track does.
@@ -109,8 +110,8 @@ def _chosen(year: Year, dimensions: Sequence[str], subset: str | None) -> dict[s
     if subset:
         return {subset: subsets[subset]}
     names = tuple(name for given in dimensions for name in given.split(","))
-    if strange := [name for name in names if name not in every]:
-        raise UsageError(f"no dimension {strange[0]!r}; TREC Fair {year} has: {', '.join(every)}")
+    if unknown := [name for name in names if name not in every]:
+        raise UsageError(f"no dimension {unknown[0]!r}; TREC Fair {year} has: {', '.join(every)}")
     if len(set(names)) < len(names):
         raise UsageError("--dimension: one is named twice")
     return {" x ".join(names): names} if names else {**subsets, **{name: (name,) for name in every}}

@@ -1,4 +1,4 @@
-"""`fairagent fairft`: train a retriever on a language model's likelihood of the fair answer, and see what changed."""
+"""`fairagent fairft`: train a retriever on a language model's likelihood of the fair answer, and evaluate it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ fairft = typer.Typer(help="Fine-tune a retriever against a model's likelihood of
 
 FairFTSettings = Annotated[Path, typer.Argument(metavar="FILE", help="The settings file (YAML).", show_default=False)]
 Run = Annotated[Path | None, typer.Option("--run", metavar="DIR", help="The run's folder. (default: runs/NAME)")]
-Seed = Annotated[int | None, typer.Option("--seed", metavar="N", min=0, help="Beats the file's seed.")]
+Seed = Annotated[int | None, typer.Option("--seed", metavar="N", min=0, help="Overrides the file's seed.")]
 
 
 @fairft.command("train")

@@ -1,7 +1,5 @@
 """`fairagent index`: build the index of a collection."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import typer
@@ -13,7 +11,7 @@ from fairagent.cli.terminal import console
 def index(
     collection: CollectionFile = None,
     index: IndexFolder = None,
-    force: Annotated[bool, typer.Option("--force", help="Build the index anew, whatever is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Rebuild the index even if there is one.")] = False,
     settings: SettingsFile = None,
     assignments: Assignments = None,
     as_json: AsJson = False,

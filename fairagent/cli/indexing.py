@@ -1,6 +1,4 @@
-"""Building indexes under the eyes of a user: what is there already, what may be replaced, and progress bars."""
-
-from __future__ import annotations
+"""Building indexes from the command line: reuse, replacement with --force, and progress bars."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path

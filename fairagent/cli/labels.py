@@ -1,7 +1,5 @@
 """`fairagent labels`: what each item is worth to a generator, before rankings of them are measured."""
 
-from __future__ import annotations
-
 import os
 from typing import Annotated
 
@@ -15,7 +13,7 @@ from fairagent.errors import UsageError
 
 def labels(
     file: ExperimentFile,
-    workers: Annotated[int, typer.Option("--workers", metavar="N", min=1, help="Calls at a time.")] = WORKERS,
+    workers: Annotated[int, typer.Option("--workers", metavar="N", min=1, help="Concurrent calls.")] = WORKERS,
     log_prompts: LogPrompts = False,
 ) -> None:
     """Make the utility labels of a Fair RAG experiment on LaMP: one call an item, and one a question.

@@ -1,6 +1,4 @@
-"""Options that several commands share, under one name each, and the settings that they add up to."""
-
-from __future__ import annotations
+"""Options that several commands share, and the settings that they add up to."""
 
 import logging
 from collections.abc import Sequence
@@ -33,7 +31,7 @@ Assignments = Annotated[
     typer.Option("--set", metavar="KEY=VALUE", help="A setting, e.g. rerank.kind=fused; may be repeated."),
 ]
 LogPrompts = Annotated[
-    bool, typer.Option("--log-prompts", help="Log to standard error, also what models are asked (never the key).")
+    bool, typer.Option("--log-prompts", help="Log to standard error, including the prompts sent (never the key).")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 

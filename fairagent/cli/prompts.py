@@ -1,4 +1,4 @@
-"""`fairagent prompts`: look at the prompt templates, check them, try them out, and take copies to edit."""
+"""`fairagent prompts`: list, show, check, compare, try out and copy the prompt templates."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from fairagent.errors import Fault, PromptError, UsageError
 if TYPE_CHECKING:
     from fairagent.prompts import Prompt, Prompts
 
-prompts = typer.Typer(no_args_is_help=True, help="Look at the prompt templates, check, try, compare and copy them.")
+prompts = typer.Typer(no_args_is_help=True, help="List, show, check, try out, compare and copy the prompt templates.")
 
 
 @prompts.command("list")
@@ -115,10 +115,10 @@ def diff(source: Source = None, settings: SettingsFile = None, assignments: Assi
 
 @prompts.command("eject")
 def eject(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Where to; made if need be.", show_default=False)],
-    names: Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="Which ones. (default: all)")] = None,
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The folder to copy to.", show_default=False)],
+    names: Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", help="Their names. (default: all)")] = None,
     source: Annotated[
-        str, typer.Option("--prompts", metavar="DIR", help="Copy those of a variant or folder. (default: as shipped)")
+        str, typer.Option("--prompts", metavar="DIR", help="Copy from this variant or folder. (default: as shipped)")
     ] = "",
 ) -> None:
     """Copy templates to a folder, to edit them there; nothing is overwritten."""

@@ -1,4 +1,4 @@
-"""`fairagent prompts try`: a template on a real search, shown, and if asked for, sent."""
+"""`fairagent prompts try`: fill a template from a real search, show it, and with --send ask the model."""
 
 from __future__ import annotations
 
@@ -8,16 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fairagent.cli.options import (
-    AsJson,
-    Assignments,
-    CollectionFile,
-    IndexFolder,
-    LogPrompts,
-    SettingsFile,
-    logged,
-    settings_of,
-)
+from fairagent.cli import options
 from fairagent.cli.search import Dimensions, Topic, asked, check_asked
 from fairagent.cli.terminal import console
 from fairagent.errors import ReplyError, UsageError
@@ -30,7 +21,8 @@ if TYPE_CHECKING:
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="A template, e.g. refine_query.", show_default=False)]
 Source = Annotated[
-    str | None, typer.Option("--prompts", metavar="DIR", help="A folder or a shipped variant. (default: settings')")
+    str | None,
+    typer.Option("--prompts", metavar="DIR", help="A folder or shipped variant. (default: the settings')"),
 ]
 
 
@@ -39,23 +31,25 @@ def try_prompt(
     query: Annotated[str | None, typer.Option("--query", "-q", metavar="TEXT", help="What to search for.")] = None,
     topic: Topic = None,
     group: Annotated[
-        str | None, typer.Option("--group", metavar="LABEL", help="Refine for it. (default: the most under-exposed)")
+        str | None,
+        typer.Option("--group", metavar="LABEL", help="Group to refine for. (default: the most under-exposed)"),
     ] = None,
     dimension: Dimensions = None,
     documents: Annotated[
-        int, typer.Option("--documents", min=1, metavar="N", help="How many documents a template that reads some gets.")
+        int,
+        typer.Option("--documents", min=1, metavar="N", help="How many documents to show, if the template shows any."),
     ] = 3,
     answer: Annotated[
-        str, typer.Option("--answer", metavar="TEXT", help="For the template attribute: the answer to attribute.")
+        str, typer.Option("--answer", metavar="TEXT", help="The answer to attribute, for the template `attribute`.")
     ] = "",
-    send: Annotated[bool, typer.Option("--send", help="Ask the model, and show what comes of its reply.")] = False,
+    send: Annotated[bool, typer.Option("--send", help="Send it, and show the reply and its effect.")] = False,
     source: Source = None,
-    collection: CollectionFile = None,
-    index: IndexFolder = None,
-    settings: SettingsFile = None,
-    assignments: Assignments = None,
-    log_prompts: LogPrompts = False,
-    as_json: AsJson = False,
+    collection: options.CollectionFile = None,
+    index: options.IndexFolder = None,
+    settings: options.SettingsFile = None,
+    assignments: options.Assignments = None,
+    log_prompts: options.LogPrompts = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Fill a template from a real search, and show what the model would be asked.
 
@@ -64,19 +58,19 @@ def try_prompt(
     shown with what the index and the loop do with it.
     """
     from fairagent.cli.trial import Listening
-    from fairagent.llm.base import estimate_tokens
+    from fairagent.llm.request import estimate_tokens
     from fairagent.pipeline import open_site
     from fairagent.prompts import Prompts
     from fairagent.report.record import to_json
 
-    chosen = settings_of(
+    chosen = options.settings_of(
         settings,
         assignments,
         prompts=source,
         collection=collection,
         index=index,
         dimensions=dimension or None,
-        model=logged(log_prompts),
+        model=options.logged(log_prompts),
         iterations=1,
         threshold=0.0,
     )
@@ -121,13 +115,7 @@ def known(name: str, used: Prompts) -> str:
 
 
 def _trial(
-    id: str,
-    prompts: Prompts,
-    site: Site,
-    query: Query,
-    group: str | None,
-    documents: int,
-    answer: str,
+    id: str, prompts: Prompts, site: Site, query: Query, group: str | None, documents: int, answer: str
 ) -> Trial:
     from fairagent.cli.trial import (
         READERS,

@@ -1,4 +1,4 @@
-"""`fairagent search`: a fair ranking, what it gives the groups, and how it came about."""
+"""`fairagent search`: a fair ranking, the exposure of the groups, and the steps that led to it."""
 
 from __future__ import annotations
 
@@ -7,16 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fairagent.cli.options import (
-    AsJson,
-    Assignments,
-    CollectionFile,
-    IndexFolder,
-    LogPrompts,
-    SettingsFile,
-    logged,
-    settings_of,
-)
+from fairagent.cli import options
 from fairagent.cli.terminal import console
 from fairagent.errors import UsageError
 
@@ -26,12 +17,13 @@ if TYPE_CHECKING:
 
 
 Topic = Annotated[
-    str | None, typer.Option("--topic", metavar="ID", help="A topic of the collection: its query, or yours as its.")
+    str | None,
+    typer.Option("--topic", metavar="ID", help="A topic of the collection, with its query or yours."),
 ]
 Length = Annotated[int | None, typer.Option("--n", metavar="N", help="The ranking's length. (default: 20)")]
 Dimensions = Annotated[
     list[str] | None,
-    typer.Option("--dimension", metavar="NAME", help="Be fair in this; may be repeated. (default: all)"),
+    typer.Option("--dimension", metavar="NAME", help="A dimension to be fair in; may be repeated. (default: all)"),
 ]
 
 Stochastic = Annotated[
@@ -39,7 +31,7 @@ Stochastic = Annotated[
     typer.Option(
         "--stochastic",
         metavar="ALPHA",
-        help="Draw the ranking: 0 in any order, 8 almost the best one. (another draw: --set sampling.seed=1)",
+        help="Draw the ranking at random: 0 is any order, 8 nearly the best. (another draw: --set sampling.seed=1)",
     ),
 ]
 
@@ -50,12 +42,12 @@ def search(
     n: Length = None,
     dimension: Dimensions = None,
     stochastic: Stochastic = None,
-    collection: CollectionFile = None,
-    index: IndexFolder = None,
-    settings: SettingsFile = None,
-    assignments: Assignments = None,
-    log_prompts: LogPrompts = False,
-    as_json: AsJson = False,
+    collection: options.CollectionFile = None,
+    index: options.IndexFolder = None,
+    settings: options.SettingsFile = None,
+    assignments: options.Assignments = None,
+    log_prompts: options.LogPrompts = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Search fairly, and show how it came about.
 
@@ -67,7 +59,7 @@ def search(
     from fairagent.pipeline import collection_path, open_agent
     from fairagent.report.record import result_record, to_json
 
-    chosen = settings_of(
+    chosen = options.settings_of(
         settings,
         assignments,
         collection=collection,
@@ -75,7 +67,7 @@ def search(
         n=n,
         dimensions=dimension or None,
         sampling=None if stochastic is None else {"alpha": stochastic},
-        model=logged(log_prompts),
+        model=options.logged(log_prompts),
     )
     check_asked(query, topic)
     loaded = load_collection(collection_path("", chosen))

@@ -1,6 +1,4 @@
-"""Systems side by side on the topics of a collection: engines alone, the paper's loop, and the agent."""
-
-from __future__ import annotations
+"""Comparison of systems on a collection's topics: engines alone, the paper's loop, and the agent."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -36,7 +34,7 @@ class Fairness:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class SystemMeans:
     """One system: nDCG over all judged topics, fairness by dimension, and what all topics took together."""
 
     system: str
@@ -46,7 +44,7 @@ class Row:
     seconds: float
 
 
-def compare(site: Site) -> Iterator[Row]:
+def compare(site: Site) -> Iterator[SystemMeans]:
     """Run every system on every topic, and judge it at the settings' cut-off.
 
     Java compiles what it runs often, so the agent goes over all topics once before anything is timed.
@@ -58,7 +56,7 @@ def compare(site: Site) -> Iterator[Row]:
             yield _run(name, build(with_settings(site, resolve(site.settings, told))))
 
 
-def systems_table(rows: Sequence[Row], n: int) -> Table:
+def systems_table(rows: Sequence[SystemMeans], n: int) -> Table:
     """The rows as a table; the best value of each measure is bold."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 0, 0, 1))
     table.add_column("\nsystem", no_wrap=True)
@@ -76,12 +74,12 @@ def systems_table(rows: Sequence[Row], n: int) -> Table:
     return table
 
 
-def rows_record(rows: Sequence[Row]) -> list[dict[str, Any]]:
+def rows_record(rows: Sequence[SystemMeans]) -> list[dict[str, Any]]:
     """The rows as plain values."""
     return [asdict(row) for row in rows]
 
 
-def _run(system: str, agent: FairAgent) -> Row:
+def _run(system: str, agent: FairAgent) -> SystemMeans:
     collection, n = agent.collection, agent.settings.n
     rankings: dict[str, Ranking] = {}
     calls = 0
@@ -98,8 +96,8 @@ def _run(system: str, agent: FairAgent) -> Row:
         dimension: Fairness(*mean_over_topics(collection, dimension, rankings, n, [fairness, product]))
         for dimension in collection.groups.dimensions
     }
-    return Row(system, ndcg, by_dimension, calls, seconds)
+    return SystemMeans(system, ndcg, by_dimension, calls, seconds)
 
 
-def _values(row: Row) -> list[float]:
+def _values(row: SystemMeans) -> list[float]:
     return [row.ndcg, *(value for fairness in row.fairness.values() for value in (fairness.awrf, fairness.product))]

@@ -1,6 +1,4 @@
-"""Trying a prompt template out on a real search: what the model is asked, what it says, and what comes of that."""
-
-from __future__ import annotations
+"""Trying out a prompt template on a real search: the request, the model's reply, and its effect."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -12,15 +10,15 @@ from fairagent.exposure import dimensions_of, total_gap
 from fairagent.filter.pages import Page, as_data, call_ids, page_of
 from fairagent.filter.verdicts import Verdicts, ask_verdicts, reason_text
 from fairagent.llm import Model, ModelReply, ModelRequest
-from fairagent.llm.base import Message
 from fairagent.llm.clean import query_shown
+from fairagent.llm.request import Message
 from fairagent.loop.fair_qr import FairQR
 from fairagent.prompts import Prompts
 from fairagent.prompts.specimens import SPECIMENS
 from fairagent.refine.asking import AskingRefiner
-from fairagent.refine.base import RefineState
 from fairagent.refine.grounded import GroundedConfig
 from fairagent.refine.llm import LlmConfig
+from fairagent.refine.refiner import RefineState
 from fairagent.retrieve.base import Retriever, Vocabulary, texts_for
 from fairagent.settings import Settings
 from fairagent.site import Site
@@ -40,7 +38,7 @@ ANSWER = "Nothing is known about this."
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a template becomes for one search; `about` says what it was filled with.
+    """A filled template; `about` says what it was filled with.
 
     Without messages the model would not be asked, and `about` says why.
     """
@@ -51,7 +49,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """What came of sending it: the model's texts, rows of (what, count or verdict, what becomes of it), the end."""
+    """The outcome of sending it: the model's texts, rows of (item, count or verdict, effect), and the end."""
 
     texts: tuple[str, ...]
     rows: tuple[tuple[str, str, str], ...]
@@ -60,7 +58,7 @@ class Heard:
 
 
 class Listening:
-    """A model that keeps what it says, usable or not."""
+    """A model that records its replies, usable or not."""
 
     def __init__(self, model: Model) -> None:
         self.model = model

@@ -1,4 +1,4 @@
-"""What is searched and judged: documents, topics, judgments, groups, and the shares groups should get."""
+"""Test collections: documents, topics, relevance judgments, groups, and target shares."""
 
 from fairagent.collection.collection import Collection
 from fairagent.collection.groups import Groups, TopicGroups
@@ -6,12 +6,4 @@ from fairagent.collection.load import load_collection
 from fairagent.collection.table import GroupTable
 from fairagent.collection.targets import Target, make_target
 
-__all__ = [
-    "Collection",
-    "GroupTable",
-    "Groups",
-    "Target",
-    "TopicGroups",
-    "load_collection",
-    "make_target",
-]
+__all__ = ["Collection", "GroupTable", "Groups", "Target", "TopicGroups", "load_collection", "make_target"]

@@ -1,4 +1,4 @@
-"""Long documents in passages, each short enough for a model to read and for an encoder to see whole."""
+"""Splitting long documents into passages that fit a model's or an encoder's input."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""A collection: what is searched, what is asked, what was judged, and who is in the documents."""
-
-from __future__ import annotations
+"""`Collection`: documents, topics, judgments and groups; and `Source`, where the documents come from."""
 
 import hashlib
 from collections.abc import Iterator, Mapping

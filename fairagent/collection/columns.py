@@ -1,4 +1,4 @@
-"""One dimension of a group table as a few compact arrays, and its membership matrix."""
+"""One dimension of a group table as compact arrays, and its membership matrix."""
 
 from __future__ import annotations
 

@@ -43,34 +43,33 @@ FieldName = Annotated[str, Field(min_length=1), AfterValidator(_field)]
 Names = Annotated[tuple[str, ...], BeforeValidator(_as_list), Field(min_length=1)]
 
 
-class DocumentsFile(Section):
-    """The texts to search, one document a line: JSON lines or tab-separated."""
+class RecordsFile(Section):
+    """Records in JSON lines or tab-separated, each with an id."""
 
-    path: Names
-    """A file, a pattern such as `docs/*.jsonl.gz`, or a list of them (read in this order)."""
     format: Literal["jsonl", "tsv"] | None = None
     """Not set: by the file's name."""
     columns: tuple[str, ...] = ()
     """Names of the columns of a tsv file without a header line, such as MS MARCO's `collection.tsv`: [id, text]."""
     id: FieldName = "id"
-    """The field with the document's id, or a template of fields such as "{q_id}-{d_id}"."""
+    """The field with the id, or a template such as "{q_id}-{d_id}"."""
+
+
+class DocumentsFile(RecordsFile):
+    """The texts to search, one document a line."""
+
+    path: Names
+    """A file, a pattern such as `docs/*.jsonl.gz`, or a list of them (read in this order)."""
     title: str | None = None
     """The field with the title; a document may lack it, but not all of them."""
     text: Names = ("text",)
     """The field with the text, or several, joined by a space; every document has them."""
 
 
-class TopicsFile(Section):
+class TopicsFile(RecordsFile):
     """The information needs."""
 
     path: str
     """The file, with one topic on each line."""
-    format: Literal["jsonl", "tsv"] | None = None
-    """Not set: by the file's name."""
-    columns: tuple[str, ...] = ()
-    """Names of the columns of a tsv file without a header line."""
-    id: FieldName = "id"
-    """The field with the topic's id, or a template of fields."""
     query: str = "query"
     """The field that is searched; the others stay with the topic as `extra`."""
     dimensions: str | None = None
@@ -134,17 +133,11 @@ class QrelsFile(Section):
         return self
 
 
-class GroupsFile(Section):
+class GroupsFile(RecordsFile):
     """Which groups the documents belong to."""
 
     path: str
     """A file, or the folder of a saved GroupTable (which needs no further keys)."""
-    format: Literal["jsonl", "tsv"] | None = None
-    """Not set: by the file's name."""
-    columns: tuple[str, ...] = ()
-    """Names of the columns of a tsv file without a header line."""
-    id: FieldName = "id"
-    """The field with the document's id, or a template of fields."""
     dimensions: Dimensions = Field(default={})
 
 

@@ -1,4 +1,4 @@
-"""The documents of a collection: streamed from their files, never all in memory."""
+"""The documents of a collection, streamed from their files and never all in memory."""
 
 from __future__ import annotations
 
@@ -14,15 +14,7 @@ import numpy as np
 
 from fairagent.collection.config import DocumentsFile
 from fairagent.collection.faults import Faults, shown
-from fairagent.collection.records import (
-    Record,
-    checked_id,
-    field_reader,
-    lines,
-    read_text,
-    records,
-    template_fields,
-)
+from fairagent.collection.records import Record, checked_id, field_reader, lines, read_text, records, template_fields
 from fairagent.errors import DataError
 from fairagent.types import Document
 

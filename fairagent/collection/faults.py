@@ -1,6 +1,4 @@
-"""What is wrong in a collection's files, gathered so that everything can be reported at once."""
-
-from __future__ import annotations
+"""`Faults`: errors in a collection's files, collected so that all are reported at once."""
 
 from collections.abc import Collection
 from pathlib import Path

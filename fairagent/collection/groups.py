@@ -1,6 +1,4 @@
-"""What the rest of fairagent knows about groups: one protocol, and the two that meet it beside the table."""
-
-from __future__ import annotations
+"""The protocol of groups, and two implementations beside `GroupTable`: groups by topic, and several groups joined."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -33,16 +31,12 @@ class Groups(Protocol):
         """The mean membership (1 + g,) of all documents."""
 
 
-class TopicGroups:
+class TopicGroups(GroupTable):
     """Labels that depend on the topic, e.g. the stance of a text towards a claim.
 
-    They come from the judgments: only judged documents have one. `shares` is the mean over all judged
-    pairs of topic and document.
+    They come from the judgments: only judged documents have one. The ids of its rows are made by `pair`; `shares` is
+    the mean over all judged pairs of topic and document.
     """
-
-    def __init__(self, table: GroupTable) -> None:
-        """Take a table whose ids are made by `pair`."""
-        self._table = table
 
     @staticmethod
     def pair(topic: str, id: str) -> str:
@@ -50,26 +44,13 @@ class TopicGroups:
         return f"{topic}\t{id}"
 
     @property
-    def dimensions(self) -> tuple[str, ...]:
-        """The names of the dimensions."""
-        return self._table.dimensions
-
-    @property
     def oracle(self) -> tuple[str, ...]:
         """All its dimensions."""
-        return self._table.dimensions
-
-    def labels(self, dimension: str) -> tuple[str, ...]:
-        """The known labels, in the order of the columns 1 .. g."""
-        return self._table.labels(dimension)
+        return self.dimensions
 
     def memberships(self, dimension: str, ids: Sequence[str], topic: str = "") -> FloatArray:
         """Shares (n, 1 + g) of the documents `ids` for `topic`; all unknown without a topic."""
-        return self._table.memberships(dimension, [f"{topic}\t{id}" for id in ids])
-
-    def shares(self, dimension: str) -> FloatArray:
-        """The mean membership (1 + g,) of all judged pairs."""
-        return self._table.shares(dimension)
+        return super().memberships(dimension, [self.pair(topic, id) for id in ids])
 
 
 class JoinedGroups:

@@ -1,19 +1,17 @@
-"""Group labels as they stand in files: columns of a table or fields of JSON lines."""
-
-from __future__ import annotations
+"""Reading group labels from table columns or JSON fields."""
 
 from collections.abc import Mapping
 from pathlib import Path
 
-from fairagent.collection.build import Labels, TableBuffer
 from fairagent.collection.config import DimensionColumn, GroupsFile
 from fairagent.collection.faults import Faults, listed, shown
 from fairagent.collection.records import Record, checked_id, field_reader, records
 from fairagent.collection.table import GroupTable
+from fairagent.collection.table_buffer import Labels, TableBuffer
 
 
 class LabelReader:
-    """Reads the dimensions of a record, and remembers which columns it never met."""
+    """Reads the dimensions of a record, and keeps track of columns that no record has."""
 
     def __init__(self, dimensions: Mapping[str, DimensionColumn]) -> None:
         self.dimensions = dimensions

@@ -1,6 +1,4 @@
-"""A guard against leakage: what something was fitted to must not be what it is tested on."""
-
-from __future__ import annotations
+"""Leakage check: training texts must not appear among test texts."""
 
 import hashlib
 import re

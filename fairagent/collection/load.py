@@ -1,6 +1,4 @@
-"""Loading a collection: its settings file, then every file it names, then all faults at once."""
-
-from __future__ import annotations
+"""Loading a collection: its settings file and every file that it names; all errors are reported together."""
 
 import glob
 from collections.abc import Iterator, Mapping
@@ -11,7 +9,7 @@ from fairagent.collection.collection import Collection
 from fairagent.collection.config import CollectionFile, TrackSection
 from fairagent.collection.documents import Documents
 from fairagent.collection.faults import Faults, listed
-from fairagent.collection.groups import Groups, JoinedGroups, TopicGroups
+from fairagent.collection.groups import Groups, JoinedGroups
 from fairagent.collection.labels import read_groups
 from fairagent.collection.population import checked_population, read_population
 from fairagent.collection.qrels import Qrels, read_qrels
@@ -51,7 +49,7 @@ def load_collection(path: Path | str) -> Collection:
     notes = [*qrels.notes]
     parts: list[Groups] = [_aligned(table, population, notes) for table in tables]
     if qrels.groups:
-        parts.append(TopicGroups(_aligned(qrels.groups, population, notes)))
+        parts.append(_aligned(qrels.groups, population, notes))
     groups = parts[0] if len(parts) == 1 else JoinedGroups(parts)
     if idle := sorted(population.keys() - set(groups.dimensions)):
         notes.append(f"the population has shares for {listed(idle)}, which is no dimension of the groups")

@@ -1,6 +1,4 @@
-"""World shares: what part of the world's population each group of a dimension is."""
-
-from __future__ import annotations
+"""World shares: the share of the world's population that each group of a dimension has."""
 
 import json
 import math

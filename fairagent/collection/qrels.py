@@ -1,27 +1,16 @@
-"""Relevance judgments: TREC qrels, judgments as JSON lines, and lists of relevant documents a topic."""
-
-from __future__ import annotations
+"""Relevance judgments: TREC qrels, JSON lines, or a list of relevant documents per topic."""
 
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fairagent.collection.build import Labels
 from fairagent.collection.config import QrelsFile
 from fairagent.collection.faults import Faults, listed, shown
 from fairagent.collection.groups import TopicGroups
 from fairagent.collection.labels import LabelReader
-from fairagent.collection.records import (
-    Record,
-    checked_id,
-    field_reader,
-    json_records,
-    lines,
-    read_text,
-    tsv_records,
-)
-from fairagent.collection.table import GroupTable
+from fairagent.collection.records import Record, checked_id, field_reader, json_records, lines, read_text, tsv_records
+from fairagent.collection.table_buffer import Labels
 
 TREC_COLUMNS = ("topic", "iteration", "document", "grade")
 _GRADE = re.compile(r"[+-]?[0-9]{1,9}")
@@ -29,7 +18,7 @@ _GRADE = re.compile(r"[+-]?[0-9]{1,9}")
 
 @dataclass(frozen=True, slots=True)
 class Judgment:
-    """One line's worth: how relevant a document is to a topic, and its record for further columns."""
+    """One judgment: the grade of a document for a topic, and its record for further columns."""
 
     line: int
     topic: str
@@ -43,7 +32,7 @@ class Qrels:
     """All judgments of the topics of a collection: topic -> document -> grade (0: not relevant)."""
 
     grades: dict[str, dict[str, int]]
-    groups: GroupTable | None = None
+    groups: TopicGroups | None = None
     notes: list[str] = field(default_factory=list)
 
 
@@ -84,7 +73,7 @@ def read_qrels(path: Path, settings: QrelsFile, topics: Collection[str], faults:
         faults.add(path, None, "there are no judgments")
     if settings.dimensions and topics and faults.count == before:
         buffer.check(path, faults)
-        qrels.groups = GroupTable(*buffer.finish()) if faults.count == before else None
+        qrels.groups = TopicGroups(*buffer.finish()) if faults.count == before else None
     qrels.notes = _notes(qrels.grades, strangers, repeated)
     return qrels
 

@@ -1,10 +1,8 @@
-"""Lines and records of the files that a collection is read from: JSON lines or tab-separated, gzipped or not.
+"""Reading lines and records of JSON-lines and tab-separated files, gzipped or not.
 
 A byte order mark, CRLF ends and blank lines are accepted. Whatever cannot be read becomes a fault with
 its line, and the reading goes on where it can.
 """
-
-from __future__ import annotations
 
 import gzip
 import io
@@ -84,9 +82,7 @@ def tsv_records(path: Path, faults: Faults, columns: Sequence[str] = ()) -> Iter
                 return
         elif len(cells) != len(names):
             faults.add(
-                path,
-                number,
-                f"expected {len(names)} columns ({listed(names)}), found {len(cells)}: {shown(line)}",
+                path, number, f"expected {len(names)} columns ({listed(names)}), found {len(cells)}: {shown(line)}"
             )
         else:
             yield number, dict(zip(names, cells, strict=True))

@@ -1,4 +1,4 @@
-"""The group table: which documents belong to which groups, for millions of documents.
+"""`GroupTable`: the group memberships of up to millions of documents.
 
 Ids are a sorted array, labels a few small integers a document; a saved table is mapped from disk, so that
 only the pages that are asked for are read.
@@ -10,13 +10,14 @@ import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 
-from fairagent.collection.build import Labels, TableBuffer, fixed_width, keys
 from fairagent.collection.columns import AnyArray, Column, IntArray
 from fairagent.collection.faults import Faults
 from fairagent.collection.records import checked_id
+from fairagent.collection.table_buffer import Labels, TableBuffer, fixed_width, keys
 from fairagent.errors import DataError, UsageError
 from fairagent.types import FloatArray
 
@@ -40,8 +41,6 @@ class GroupTable:
     >>> table.shares("region").round(3).tolist()
     [0.333, 0.5, 0.167]
     """
-
-    oracle: tuple[str, ...] = ()
 
     def __init__(self, ids: AnyArray, columns: Mapping[str, Column]) -> None:
         """Take sorted distinct `ids` (d,) of dtype S8 or wider, and columns of d rows."""
@@ -88,6 +87,11 @@ class GroupTable:
         """The names of the dimensions."""
         return tuple(self._columns)
 
+    @property
+    def oracle(self) -> tuple[str, ...]:
+        """The dimensions whose labels were taken from the judgments: none."""
+        return ()
+
     def labels(self, dimension: str) -> tuple[str, ...]:
         """The known labels of a dimension, in the order of the matrix's columns from 1 on."""
         return self._column(dimension).labels
@@ -105,12 +109,12 @@ class GroupTable:
             self._shares[dimension] = self._column(dimension).shares()
         return self._shares[dimension]
 
-    def relabeled(self, dimension: str, labels: Sequence[str]) -> GroupTable:
+    def relabeled(self, dimension: str, labels: Sequence[str]) -> Self:
         """The same table with one dimension's labels in this order; they may include ones no document has."""
         missing = [label for label in self.labels(dimension) if label not in labels]
         if missing or len(set(labels)) < len(labels):
             raise UsageError(f"{dimension!r} cannot be relabeled to {list(labels)}: {missing} or a repeated label")
-        return GroupTable(self._ids, self._columns | {dimension: self._column(dimension).relabeled(labels)})
+        return type(self)(self._ids, self._columns | {dimension: self._column(dimension).relabeled(labels)})
 
     def save(self, folder: Path | str) -> None:
         """Write the table into `folder`; it counts as written once its groups.json is there."""
@@ -124,14 +128,7 @@ class GroupTable:
             present = {part: array for part, array in arrays.items() if array is not None}
             for part, array in present.items():
                 _write(folder / f"{place}.{part}.npy", array)
-            head.append(
-                {
-                    "name": name,
-                    "labels": column.labels,
-                    "normalize": column.normalize,
-                    "arrays": list(present),
-                }
-            )
+            head.append({"name": name, "labels": column.labels, "normalize": column.normalize, "arrays": list(present)})
         text = json.dumps({"format": FORMAT, "documents": len(self), "dimensions": head}, ensure_ascii=False, indent=1)
         (folder / HEAD).write_text(text + "\n", encoding="utf-8")
 

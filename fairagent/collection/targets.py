@@ -1,4 +1,4 @@
-"""Targets: the share of exposure that each known group of a dimension should get, for one topic.
+"""Targets: the share of exposure that each known group of a dimension should get for one topic.
 
 With a(d) the membership row of document d over the known groups, all of these add up to 1:
 
@@ -18,8 +18,6 @@ dimensions without a background distribution.
 w(d) = (score(d) - lowest) / (highest - lowest), the min-max score within the ranking; 1 where all scores are
 equal. `trec` is the known part of TREC Fair 2022's target, t <- t/2 + K b/2 with K the known mass, over K.
 """
-
-from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -100,7 +98,7 @@ class Corpus(TargetKind):
 
 
 class Estimated(TargetKind):
-    """The shares of the scores of what is found; the corpus's where nothing labeled is."""
+    """The groups' shares of the retrieved scores; the corpus's where nothing labeled is retrieved."""
 
     kind: str = "estimated"
 
@@ -263,8 +261,8 @@ def _population(dimension: str, labels: tuple[str, ...], collection: Collection)
 def _given(shares: Mapping[str, float], dimension: str, collection: Collection) -> Target:
     labels = _labels(dimension, collection)
     faults = share_faults(shares)
-    if strange := [str(label) for label in shares if label not in labels]:
-        faults.append(f"{listed(strange)} is no group of the dimension, which has: {listed(labels)}")
+    if unknown := [str(label) for label in shares if label not in labels]:
+        faults.append(f"{listed(unknown)} is no group of the dimension, which has: {listed(labels)}")
     if faults:
         raise DataError(f"the target given for {dimension!r} cannot be used: {'; '.join(faults)}")
     given = np.array([float(shares.get(label, 0.0)) for label in labels])

@@ -1,7 +1,5 @@
 """Topics: the information needs of a test collection."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

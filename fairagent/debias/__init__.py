@@ -1,4 +1,4 @@
-"""DebiasRAG: contexts that are relevant, unlike a user's library of biased passages, and partly made to be fair.
+"""DebiasRAG: contexts that are relevant, unlike a library of biased passages, and partly counterfactual.
 
 Source: DebiasRAG (arXiv 2605.16113); its code, prompts and most of its numbers are not published, and all of them are
 this project's own here. docs/debiasing.md says what is read how.

@@ -1,9 +1,7 @@
-"""The avoid library: biased passages that contexts are to be unlike, and what is near a query among them.
+"""The avoid library: biased passages that contexts should differ from, and a nearest-neighbor index of them.
 
 A library is a file of JSON lines with `id`, `text` and, if need be, `class`, the bias class of the passage.
 """
-
-from __future__ import annotations
 
 import importlib
 import importlib.util
@@ -47,8 +45,8 @@ def read_avoid(path: Path | str) -> tuple[AvoidPassage, ...]:
     lines: dict[str, int] = {}
     for number, record in json_records(file, faults):
         try:
-            if strange := [key for key in record if key not in KEYS]:
-                raise ValueError(f"unknown key {shown(strange[0])}; there are {', '.join(KEYS)}")
+            if unknown := [key for key in record if key not in KEYS]:
+                raise ValueError(f"unknown key {shown(unknown[0])}; there are {', '.join(KEYS)}")
             id = checked_id(read_text(record, "id"), "passage's")
             text = read_text(record, "text")
             if not text.strip():

@@ -1,4 +1,4 @@
-"""DebiasRAG's decoding rule for local models: words of a list become less likely, everything else as much more so."""
+"""DebiasRAG's decoding rule for local models: lower the probability of listed words, and renormalize."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""An avoid library by self-diagnosis: a language model says which of some passages are biased, and against whom."""
-
-from __future__ import annotations
+"""Building an avoid library by self-diagnosis: a language model says which passages are biased."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

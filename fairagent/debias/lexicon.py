@@ -1,11 +1,9 @@
-"""Attribute lexicons: which words name groups of people, and which words stand for them in the other group.
+"""Attribute lexicons: words that name groups of people, and their counterparts for the other group.
 
 A lexicon is a YAML file: under each bias class (gender, religion ...) a list of entries. `he <-> she` replaces either
 word by the other, `hers -> his` the first alone, and `pregnant` nothing. The words that are replaced, and those that
 stand alone, mark a text as being of the class.
 """
-
-from __future__ import annotations
 
 import re
 from collections import Counter

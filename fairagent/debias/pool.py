@@ -1,16 +1,14 @@
-"""The candidates of one query, from the avoid filter to the best of them: all of it on vectors.
+"""Re-ranking one query's candidates by relevance and distance from avoided passages, on vectors.
 
 Source: DebiasRAG (arXiv 2605.16113), Algorithm 2. `tests/golden/test_debiasrag.py` has the reference values.
 """
-
-from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
 
 from fairagent.debias.signals import Flags, Places, Vectors, best, features, passing, to_avoided, to_query
-from fairagent.debias.theta import Step, Theta
+from fairagent.debias.theta import Theta, ThetaStep
 from fairagent.types import FloatArray
 
 
@@ -28,7 +26,7 @@ class Reranked:
     kept: Places
     emptied: bool
     found: FloatArray
-    step: Step
+    step: ThetaStep
     flat: tuple[bool, bool]
 
 

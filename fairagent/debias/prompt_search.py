@@ -1,10 +1,8 @@
-"""An avoid library by search: prompts after which a local model completes one group's sentences unlike another's.
+"""Building an avoid library by search (Auto-Debias): prompts that a model completes differently for each group.
 
 Source: Auto-Debias (Guo, Yang & Abbasi, ACL 2022), as DebiasRAG uses it: beam search over prompts that maximizes the
 Jensen-Shannon divergence between the completions for the groups.
 """
-
-from __future__ import annotations
 
 import importlib
 from collections.abc import Sequence

@@ -1,9 +1,7 @@
-"""The two signals of a candidate: how near it is to the query, and how far from the passages to avoid.
+"""The two signals of a candidate: similarity to the query, and similarity to the avoided passages.
 
 Source: DebiasRAG (arXiv 2605.16113), Eq. 4, 5 and 15. Similarities are cosines; vectors have length 1.
 """
-
-from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray

@@ -1,6 +1,4 @@
-"""DebiasRAG as one stage: from a query and its documents, or none, to the contexts that an answer is written from."""
-
-from __future__ import annotations
+"""DebiasRAG as a pipeline stage: from a query and its documents to the contexts of the answer."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,9 +1,7 @@
-"""Counterfactual contexts: what is biased against one group, said of the other, and put into fluent words.
+"""Counterfactual contexts: a biased passage with its group words swapped, and optionally rewritten by a model.
 
 Source: DebiasRAG (arXiv 2605.16113), its steps of substitution and refinement; the prompt is this project's own.
 """
-
-from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +12,7 @@ from pydantic import Field
 from fairagent.debias.avoid import AvoidPassage
 from fairagent.debias.lexicon import Lexicon
 from fairagent.errors import FatalModelError, ModelError, ReplyInvalid
-from fairagent.likelihood.base import Likelihood, perplexity
+from fairagent.likelihood.likelihood import Likelihood, perplexity
 from fairagent.llm import Model, ModelRequest, Reply, ask
 from fairagent.llm.clean import query_shown, visible
 from fairagent.prompts import Prompts

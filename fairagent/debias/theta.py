@@ -1,9 +1,7 @@
-"""The weights of the two signals: a listwise loss and projected gradient steps, carried from query to query.
+"""The weights of the two signals: a listwise loss and projected gradient steps, kept from query to query.
 
 Source: DebiasRAG (arXiv 2605.16113), Eq. 4 to 8 and Algorithm 2, whose call of the optimizer is read as once a query.
 """
-
-from __future__ import annotations
 
 import threading
 from collections.abc import Callable
@@ -22,7 +20,7 @@ MOST_HALVINGS = 50
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Step:
+class ThetaStep:
     """One step: the weights after it, (s,), the loss before and after, and the rate that was accepted at last.
 
     Where `halvings` were of no avail, the weights are those before the step, and `rate` is 0.
@@ -70,7 +68,7 @@ def project(v: FloatArray) -> FloatArray:
     return np.asarray(np.maximum(v - excess[last], 0.0))
 
 
-def step(phi: FloatArray, theta: FloatArray, rate: float = RATE) -> Step:
+def step(phi: FloatArray, theta: FloatArray, rate: float = RATE) -> ThetaStep:
     """One projected gradient step from `theta`, the rate halved until the loss does not rise (at most 50 times)."""
     wanted = target(phi)
     before, slope = _loss(phi, theta, wanted), gradient(phi, theta)
@@ -78,9 +76,9 @@ def step(phi: FloatArray, theta: FloatArray, rate: float = RATE) -> Step:
         moved = project(theta - rate * slope)
         after = _loss(phi, moved, wanted)
         if after <= before:
-            return Step(moved, before, after, rate, halvings)
+            return ThetaStep(moved, before, after, rate, halvings)
         rate /= 2
-    return Step(theta, before, before, 0.0, MOST_HALVINGS)
+    return ThetaStep(theta, before, before, 0.0, MOST_HALVINGS)
 
 
 def check_theta(theta: FloatArray) -> FloatArray:
@@ -109,7 +107,7 @@ class Theta:
         """The weights that the next query will find, (2,)."""
         return self._theta
 
-    def move(self, phi: FloatArray) -> tuple[FloatArray, Step]:
+    def move(self, phi: FloatArray) -> tuple[FloatArray, ThetaStep]:
         """What a query with the signals `phi` (n, 2) finds, and the step that it takes from there."""
         with self._lock:
             found = self._theta

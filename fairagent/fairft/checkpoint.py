@@ -1,6 +1,4 @@
-"""Checkpoints of a training: one file that is whole or not there, so that a kill costs a few steps at most."""
-
-from __future__ import annotations
+"""Training checkpoints, written atomically."""
 
 import importlib
 import pickle

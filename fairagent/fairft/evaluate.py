@@ -1,4 +1,4 @@
-"""What a training changed: the retriever before and after it, on questions that it was not trained on."""
+"""Evaluation of a training: the retriever before and after, on held-out questions."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from fairagent.fairft.examples import Example
 from fairagent.fairft.loss import kl_loss, log_target
 from fairagent.fairft.settings import TrainingSection
 from fairagent.fairft.signals import Signals
-from fairagent.fairft.top import top
-from fairagent.fairft.tower import Tower, text_of
+from fairagent.fairft.tower import Tower, text_of, top
 from fairagent.retrieve.encoder import Embeddings
 from fairagent.types import Document, FloatArray
 

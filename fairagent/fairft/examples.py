@@ -1,6 +1,4 @@
-"""The questions that a retriever is trained on, each with its fair answer."""
-
-from __future__ import annotations
+"""Training examples: questions with their fair answers."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""FairFT's loss: how far the retriever's distribution over documents is from the language model's.
+"""FairFT's loss: the divergence between the retriever's and the language model's distribution over documents.
 
 With cosines s, the log-likelihoods l of the answer, and temperatures gamma and beta (both > 0):
     P_R(d|q) = softmax_d(s_d / gamma)        Q_LM(d|q, a) = softmax_d(exp(l_d) / beta)
@@ -40,11 +40,7 @@ def log_target(likelihoods: FloatArray, beta: float) -> FloatArray:
 
 
 def kl_loss(
-    scores: FloatArray,
-    log_q: FloatArray,
-    gamma: float,
-    direction: Direction = "p-q",
-    reduction: Reduction = "mean",
+    scores: FloatArray, log_q: FloatArray, gamma: float, direction: Direction = "p-q", reduction: Reduction = "mean"
 ) -> float:
     """The loss, in nats, >= 0, of cosines (b, k) against ln Q_LM (b, k).
 
@@ -57,11 +53,7 @@ def kl_loss(
 
 
 def kl_gradient(
-    scores: FloatArray,
-    log_q: FloatArray,
-    gamma: float,
-    direction: Direction = "p-q",
-    reduction: Reduction = "mean",
+    scores: FloatArray, log_q: FloatArray, gamma: float, direction: Direction = "p-q", reduction: Reduction = "mean"
 ) -> FloatArray:
     """The gradient of `kl_loss` with respect to the cosines, (b, k); each row adds up to 0."""
     log_p = log_softmax(scores / gamma, axis=-1)
@@ -75,11 +67,7 @@ def kl_gradient(
 
 
 def torch_loss(
-    scores: torch.Tensor,
-    log_q: torch.Tensor,
-    gamma: float,
-    direction: Direction = "p-q",
-    reduction: Reduction = "mean",
+    scores: torch.Tensor, log_q: torch.Tensor, gamma: float, direction: Direction = "p-q", reduction: Reduction = "mean"
 ) -> torch.Tensor:
     """As `kl_loss`, on tensors (b, k), for torch to find the gradient of."""
     log_p = (scores / gamma).log_softmax(dim=-1)

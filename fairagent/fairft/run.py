@@ -1,6 +1,4 @@
-"""A FairFT run: everything that its settings file names, opened and checked, and the folder that it works in."""
-
-from __future__ import annotations
+"""A FairFT run: checks and opens everything that its settings file names, and works in the run's folder."""
 
 import hashlib
 import importlib
@@ -25,7 +23,7 @@ from fairagent.fairft.signals import Signals
 from fairagent.fairft.tower import Tower
 from fairagent.fairft.train import History, Progress, Task, train
 from fairagent.files import locked, write_whole
-from fairagent.likelihood.base import Likelihood
+from fairagent.likelihood.likelihood import Likelihood
 from fairagent.prompts import Prompts
 from fairagent.prompts.folder import source_beside
 from fairagent.settings import read_yaml, validate
@@ -102,10 +100,7 @@ def texts_of_test(path: Path, section: TestSection) -> tuple[str, ...]:
 
 
 def run_training(
-    checked: Checked,
-    folder: Path,
-    progress: Progress = lambda done, all, best: None,
-    new: bool = False,
+    checked: Checked, folder: Path, progress: Progress = lambda done, all, best: None, new: bool = False
 ) -> Trained:
     """Train the retriever, or go on where a training in `folder` was broken off; the model is in `folder`/model.
 
@@ -118,13 +113,7 @@ def run_training(
         tower = open_tower(checked)
         key = _key(checked, signals, tower)
         task = Task(
-            key,
-            checked.documents,
-            checked.training,
-            checked.held_out,
-            signals,
-            settings,
-            checked.file.retriever.towers,
+            key, checked.documents, checked.training, checked.held_out, signals, settings, checked.file.retriever.towers
         )
         history = train(task, tower, folder, progress)
         tower.save(folder / MODEL)

@@ -1,4 +1,4 @@
-"""The settings file of `fairagent fairft`: what is trained on what, and against whose signal."""
+"""The settings file of `fairagent fairft`."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The language model's signal: how likely it finds the fair answer with each document before it; kept on the disk."""
-
-from __future__ import annotations
+"""The training signal: a language model's likelihood of the fair answer given each document, cached on disk."""
 
 import hashlib
 import json
@@ -17,7 +15,7 @@ from fairagent.errors import IndexMismatch
 from fairagent.fairft.examples import Example
 from fairagent.files import explained, force_folder
 from fairagent.generate.context import fit, numbered
-from fairagent.likelihood.base import Likelihood
+from fairagent.likelihood.likelihood import Likelihood
 from fairagent.llm.clean import query_shown
 from fairagent.prompts import Prompts
 from fairagent.types import Document, FloatArray

@@ -1,4 +1,4 @@
-"""The retriever that is trained: a sentence-transformers model with a gradient."""
+"""The retriever that is trained: a sentence-transformers model with gradients, and its exact top documents."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fairagent.files import explained, force_folder
 from fairagent.likelihood.loading import found_device
@@ -93,3 +94,20 @@ class Tower:
 def text_of(document: Document) -> str:
     """What of a document is embedded: as in an index of embeddings."""
     return f"{document.title} {document.text}".strip()
+
+
+def top(queries: Embeddings, documents: Embeddings, count: int) -> NDArray[np.intp]:
+    """The places of the `count` documents (n, d) with the largest inner products, (q, count), for each query (q, d).
+
+    The largest first; ties by place. There are at least `count` documents.
+
+    >>> top(np.array([[1.0, 0.0]]), np.array([[0.5, 0], [0.9, 0], [0.5, 1]]), 2).tolist()
+    [[1, 0]]
+    """
+    found = np.empty((len(queries), count), np.intp)
+    for row, query in zip(found, queries, strict=True):
+        scores = documents @ query
+        least = np.partition(scores, -count)[-count]
+        close = np.flatnonzero(scores >= least)
+        row[:] = close[np.argsort(-scores[close], kind="stable")[:count]]
+    return found

@@ -1,6 +1,4 @@
-"""FairFT: a retriever learns to rank as a frozen language model finds documents of use for the fair answer."""
-
-from __future__ import annotations
+"""FairFT's training loop: the retriever learns to rank as a frozen language model values the documents."""
 
 import importlib
 import math
@@ -17,8 +15,7 @@ from fairagent.fairft.examples import Example
 from fairagent.fairft.loss import log_target, torch_loss
 from fairagent.fairft.settings import TrainingSection
 from fairagent.fairft.signals import Signals
-from fairagent.fairft.top import top
-from fairagent.fairft.tower import Tower, text_of
+from fairagent.fairft.tower import Tower, text_of, top
 from fairagent.retrieve.encoder import Embeddings
 from fairagent.types import Document
 
@@ -111,11 +108,7 @@ class _Training:
         best = History(tuple(measured)).best
         over = state.round == self._rounds or state.round - best >= self._task.settings.patience
         state = replace(
-            state,
-            held=held,
-            measured=measured,
-            done=over,
-            best=self._weights() if best == state.round else state.best,
+            state, held=held, measured=measured, done=over, best=self._weights() if best == state.round else state.best
         )
         if over:
             save_state(state, self._folder)

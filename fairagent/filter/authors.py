@@ -1,6 +1,4 @@
-"""FairFilter's replies read as its authors' released code reads them, for comparison with it."""
-
-from __future__ import annotations
+"""Reading FairFilter's replies as its authors' released code does, for comparison."""
 
 import json
 import re

@@ -1,9 +1,7 @@
-"""FairFilter: keeps the documents that bring no bias into an answer, and those that an answer cannot do without.
+"""FairFilter: keeps documents that bring no bias into an answer, and those that an answer needs.
 
 Source: FairFT and FairFilter (the second seed system), its section on FairFilter; prompts in this project's words.
 """
-
-from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

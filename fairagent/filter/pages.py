@@ -1,6 +1,4 @@
-"""Documents as a model sees them: visible text of a stated length, under ids that no author of a document can know."""
-
-from __future__ import annotations
+"""Documents as a model is shown them: visible text, cut to a length, under ids that no author can predict."""
 
 import hashlib
 import json

@@ -1,6 +1,4 @@
-"""What a filter takes from each group: a fooled or prejudiced one shows as a group that loses more than the others."""
-
-from __future__ import annotations
+"""What a filter removed from each group, and warnings where a group lost significantly more than the others."""
 
 from collections.abc import Mapping, Sequence
 

@@ -1,8 +1,7 @@
-"""One call about some documents: their verdicts, each under the id that its document was sent with."""
-
-from __future__ import annotations
+"""The `Filter` protocol, and asking a model for verdicts on documents."""
 
 from collections.abc import Sequence
+from typing import Protocol
 
 from pydantic import Field
 
@@ -11,7 +10,7 @@ from fairagent.filter.pages import Page, as_data, call_ids
 from fairagent.llm import Model, ModelRequest, Reply, ask
 from fairagent.llm.clean import visible
 from fairagent.prompts import Prompts
-from fairagent.types import Usage
+from fairagent.types import Document, Filtered, Usage
 
 TEMPERATURE = 0.0
 """The paper's: a verdict is to be the same whenever it is asked for."""
@@ -79,3 +78,15 @@ def reason_text(reason: str) -> str:
     """A model's reason as one short line."""
     text = " ".join(visible(reason).split())
     return text if len(text) <= LONGEST_REASON else f"{text[:LONGEST_REASON]} ..."
+
+
+class Filter(Protocol):
+    """Takes documents out of a context that would do harm to an answer: any object with this method will do."""
+
+    def filter(self, query: str, documents: Sequence[Document]) -> Filtered:
+        """The documents that stay, in the order given, and a verdict on every one of `documents`, in their order.
+
+        Nothing is added and nothing changes its place. Raises FatalModelError and BudgetExceeded where a model was
+        asked and none of its calls can succeed.
+        """
+        ...

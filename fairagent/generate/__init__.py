@@ -1,9 +1,9 @@
-"""From documents to an answer that cites them: the context, and who writes."""
+"""Answer generation: the context, the generators, and citations."""
 
-from fairagent.generate.base import Generator, OnText
 from fairagent.generate.citations import CitationReader
 from fairagent.generate.context import arrange, fit
 from fairagent.generate.extractive import ExtractiveGenerator
+from fairagent.generate.generator import Generator, OnText
 from fairagent.generate.llm import LlmGenerator
 
 __all__ = ["CitationReader", "ExtractiveGenerator", "Generator", "LlmGenerator", "OnText", "arrange", "fit"]

@@ -1,11 +1,9 @@
-"""Citations: [2], [1, 3] and [1-3] in an answer's text, checked against the documents that there are."""
-
-from __future__ import annotations
+"""Citations such as [2], [1, 3] and [1-3] in an answer's text, checked against the context."""
 
 import re
 from dataclasses import dataclass, field
 
-from fairagent.generate.base import OnText
+from fairagent.generate.generator import OnText
 from fairagent.llm.clean import THOUGHTS
 
 _NUMBERS = r"\d{1,9}(?:\s*[,;\-\u2013]\s*\d{1,9})*"

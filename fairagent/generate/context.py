@@ -1,14 +1,12 @@
 """The context: which part of which documents a generator reads, and in which order."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
-from fairagent.llm.base import estimate_tokens
 from fairagent.llm.clean import visible
+from fairagent.llm.request import estimate_tokens
 from fairagent.types import Document
 
 Order = Literal["rank", "reversed", "ends"]

@@ -1,4 +1,4 @@
-"""Answers without a language model: the sentences of the context that say most about the query, with their sources."""
+"""Answers without a language model: the context's most relevant sentences, with citations."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from fairagent.generate.base import OnText
 from fairagent.generate.citations import without_citations
+from fairagent.generate.generator import OnText
 from fairagent.generate.sentences import sentences
 from fairagent.query import as_query
 from fairagent.retrieve.relevance_model import TermSource

@@ -1,19 +1,17 @@
-"""Answers by a language model, which cites the documents it was shown."""
-
-from __future__ import annotations
+"""Answers by a language model that cites the documents it was shown."""
 
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
 from fairagent.errors import ReplyInvalid
 from fairagent.filter.pages import LONGEST_TITLE
-from fairagent.generate.base import OnText
 from fairagent.generate.citations import CitationReader
 from fairagent.generate.context import Order, numbered
+from fairagent.generate.generator import OnText
 from fairagent.llm import Model, ModelRequest, tell
 from fairagent.llm.clean import query_shown, visible
 from fairagent.prompts import Prompts
@@ -89,6 +87,7 @@ class LlmGenerator:
 class LlmGeneratorConfig(Part):
     """The language model writes the answer."""
 
+    template: ClassVar[str] = PROMPT
     kind: Literal["llm"] = "llm"
     length: int = Field(0, ge=0)
     """How many words at most; 0 is as many as the question needs."""
@@ -96,11 +95,6 @@ class LlmGeneratorConfig(Part):
     """The answer's language; empty is that of the question."""
     citations: Literal["remove", "error"] = "remove"
     """What becomes of the citation of a document that there is not."""
-
-    @property
-    def templates(self) -> tuple[str, ...]:
-        """The one template."""
-        return (PROMPT,)
 
     def worst_case(self, case: Case) -> Iterator[Calls]:
         """A call for each query, with a context as long as it may be."""

@@ -1,6 +1,4 @@
-"""Sentences, by a small rule that needs no data of a language package."""
-
-from __future__ import annotations
+"""Sentence splitting by a small rule, without language data."""
 
 import re
 

@@ -1,5 +1,5 @@
-"""How likely language models find texts: models on this machine, and servers that tell their log-probabilities."""
+"""Likelihoods of texts by language models: local models, and servers that return log-probabilities."""
 
-from fairagent.likelihood.base import Likelihood, perplexity
+from fairagent.likelihood.likelihood import Likelihood, perplexity
 
 __all__ = ["Likelihood", "perplexity"]

@@ -1,7 +1,5 @@
 """Likelihoods by a causal language model on this machine."""
 
-from __future__ import annotations
-
 import importlib
 import inspect
 import logging
@@ -12,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fairagent.errors import BackendUnavailable, DataError, UsageError
-from fairagent.likelihood.base import Pair, check_texts, perplexity
+from fairagent.likelihood.likelihood import Pair, check_texts, perplexity
 from fairagent.likelihood.loading import load, longest_input
 from fairagent.types import FloatArray
 

@@ -1,7 +1,5 @@
 """Likelihoods by a server that returns the log-probabilities of what it was given, as vLLM does."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os
@@ -14,16 +12,16 @@ import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
 from fairagent.errors import FatalModelError, ModelError, SettingsError
-from fairagent.likelihood.base import Pair, check_texts
+from fairagent.likelihood.likelihood import Pair, check_texts
 from fairagent.likelihood.prompt_tokens import Completion, of_the_text, read_tokens
-from fairagent.llm.base import ModelReply, estimate_tokens
 from fairagent.llm.budget import Budget
 from fairagent.llm.cache import ReplyCache
+from fairagent.llm.client import open_client
 from fairagent.llm.endpoint import Endpoint
 from fairagent.llm.faults import from_client, in_body
-from fairagent.llm.openai import Line
+from fairagent.llm.openai import ServerState
+from fairagent.llm.request import ModelReply, estimate_tokens
 from fairagent.llm.retry import Retry
-from fairagent.llm.secrets import keep_secret
 from fairagent.settings import ModelSettings
 from fairagent.types import FloatArray
 
@@ -55,9 +53,6 @@ class EndpointModel:
         environ: Mapping[str, str] = os.environ,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        # Here and not above: openai takes a third of a second to load.
-        import openai
-
         self.endpoint = Endpoint.find(settings.base_url, environ)
         if not settings.name:
             raise SettingsError("no language model is named: give its name at the server")
@@ -66,15 +61,9 @@ class EndpointModel:
         self._budget = budget or Budget()
         self._chat = chat
         self._workers = workers
-        self._line = Line()
+        self._server = ServerState()
         self._retry = Retry(settings.attempts, settings.deadline, sleep)
-        keep_secret(self.endpoint, settings.log_prompts)
-        self._client = openai.OpenAI(
-            api_key=self.endpoint.key.get_secret_value() or "no-key",
-            base_url=self.endpoint.base_url,
-            timeout=settings.timeout,
-            max_retries=0,
-        )
+        self._client = open_client(self.endpoint, settings)
 
     def __repr__(self) -> str:
         return f"EndpointModel({self.name!r} at {self.endpoint.host})"
@@ -108,7 +97,7 @@ class EndpointModel:
             except ValidationError:
                 pass  # A row that someone tampered with: asked for again, and written over.
         score, tokens = self._retry.run(
-            lambda: self._line.breaker.run(lambda: self._ask(pair), "likelihood"), self._line.allowance
+            lambda: self._server.breaker.run(lambda: self._ask(pair), "likelihood"), self._server.allowance
         )
         if self._cache:
             self._cache.put(key, ModelReply(json.dumps(score.tolist()), tokens, 0, self.name))

@@ -1,7 +1,5 @@
 """Opening transformers models that are on this machine."""
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 from collections.abc import Iterator
@@ -37,10 +35,7 @@ def load(
         with without_progress(), _without_reports(library):
             tokenizer = library.AutoTokenizer.from_pretrained(name, local_files_only=True)
             model, told = getattr(library, kind).from_pretrained(
-                name,
-                local_files_only=True,
-                dtype=getattr(torch, dtype) if dtype else "auto",
-                output_loading_info=True,
+                name, local_files_only=True, dtype=getattr(torch, dtype) if dtype else "auto", output_loading_info=True
             )
     except OSError as error:
         raise BackendUnavailable(

@@ -1,6 +1,4 @@
-"""Likelihoods by a masked language model on this machine: what stands behind a mask, and what follows what."""
-
-from __future__ import annotations
+"""Likelihoods by a masked language model on this machine: masked tokens, and next sentences."""
 
 import importlib
 import logging

@@ -1,6 +1,4 @@
-"""Reading the tokens of a prompt out of a completion, in the two forms in which servers tell them."""
-
-from __future__ import annotations
+"""Reading the prompt's log-probabilities from a completion, in the two formats that servers use."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

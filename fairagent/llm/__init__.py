@@ -1,16 +1,6 @@
-"""The one door to language models. Nothing here loads a client before `fairagent.llm.openai` makes one."""
+"""Access to language models. Importing it loads no client library."""
 
-from fairagent.llm.base import Message, Model, ModelReply, ModelRequest, StreamingModel, ask, read_reply, tell
 from fairagent.llm.reply import Reply
+from fairagent.llm.request import Message, Model, ModelReply, ModelRequest, StreamingModel, ask, read_reply, tell
 
-__all__ = [
-    "Message",
-    "Model",
-    "ModelReply",
-    "ModelRequest",
-    "Reply",
-    "StreamingModel",
-    "ask",
-    "read_reply",
-    "tell",
-]
+__all__ = ["Message", "Model", "ModelReply", "ModelRequest", "Reply", "StreamingModel", "ask", "read_reply", "tell"]

@@ -1,6 +1,4 @@
-"""One endpoint's state of health, shared by all threads that call it."""
-
-from __future__ import annotations
+"""Circuit breaker: the health of one server, shared by all threads that call it."""
 
 import logging
 import threading
@@ -22,7 +20,7 @@ T = TypeVar("T")
 
 
 class Breaker:
-    """Keeps requests from a server that cannot answer them.
+    """A circuit breaker: keeps requests from a server that cannot answer them.
 
     * Until the server has answered a kind of request once, one request of it at a time: a wrong key costs one request,
       not one a thread, and what a server cannot take is found out once.

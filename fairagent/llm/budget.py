@@ -1,4 +1,4 @@
-"""What the calls of a run may take together: reserved before a request leaves, settled after its answer."""
+"""Budgets of calls, tokens, dollars and seconds: reserved before a request, settled after its reply."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Budget:
 
 
 class Reservation:
-    """Room that one request holds; a context manager that gives back what was not settled."""
+    """What one request has reserved; a context manager that gives back what was not settled."""
 
     def __init__(self, budget: Budget, tokens: int, dollars: float) -> None:
         self.tokens = tokens

@@ -1,6 +1,4 @@
-"""What a server was found to take for a model: the form of replies, and the parameters it refused."""
-
-from __future__ import annotations
+"""What a server supports, as found out from its refusals: reply formats and parameters."""
 
 import re
 import threading
@@ -8,8 +6,8 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from fairagent.llm.base import ModelRequest
 from fairagent.llm.reply import Reply
+from fairagent.llm.request import ModelRequest
 
 FORMS = ("json_schema", "json_object", "text")
 """How a JSON reply is asked for, the strictest first; at the last the prompt alone asks."""
@@ -33,7 +31,7 @@ _FORM = re.compile(r"response.?format|json.?(?:schema|object|mode)|structured.?o
 
 
 class Capabilities:
-    """Begins by asking for everything and gives up, once and for all, what the server says it cannot take.
+    """What one server supports: everything at first; what it refuses is not asked for again.
 
     Threads share it: of several requests that are refused for the same reason, one teaches it.
     """

@@ -1,6 +1,4 @@
-"""Text from outside, before a model or an engine sees it."""
-
-from __future__ import annotations
+"""Cleaning untrusted text before a model or an engine sees it."""
 
 import unicodedata
 

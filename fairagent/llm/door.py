@@ -1,6 +1,4 @@
-"""The one door: what was asked before comes from the cache, all else from the model, and everything is counted."""
-
-from __future__ import annotations
+"""`Door`, which all model calls go through: it caches replies, asks the same question once, and counts usage."""
 
 import hashlib
 import json
@@ -12,9 +10,9 @@ from typing import Any, Protocol
 from weakref import WeakValueDictionary
 
 from fairagent.errors import BudgetExceeded, ModelError, ReplyInvalid
-from fairagent.llm.base import ModelReply, ModelRequest, read_reply, tell, valid_reply
 from fairagent.llm.cache import ReplyCache
 from fairagent.llm.ledger import Ledger, counted
+from fairagent.llm.request import ModelReply, ModelRequest, read_reply, tell, valid_reply
 
 FORMAT = 1
 """Of the keys: what was kept under another format is never found."""
@@ -37,7 +35,7 @@ class Identified(Protocol):
 
 
 class Door:
-    """A `Model` before `model`: with a cache, it asks nothing twice. Threads may share it.
+    """A `Model` in front of `model`, with an optional cache and usage counting. Threads may share it.
 
     Only complete replies of the form that was asked for are kept: no error, refusal, truncated or invalid one. Of
     several threads that ask the same at once, one asks the model.
@@ -48,7 +46,7 @@ class Door:
         self._cache = cache
         self._tally = tally
         self._lock = threading.Lock()
-        self._flights: WeakValueDictionary[str, _Flight] = WeakValueDictionary()
+        self._flights: WeakValueDictionary[str, _SingleFlight] = WeakValueDictionary()
 
     def complete(self, request: ModelRequest) -> ModelReply:
         """The model's answer; see `Model.complete`."""
@@ -88,7 +86,7 @@ class Door:
         started = time.perf_counter()
         key = self.key(request)
         with self._lock:
-            flight = self._flights.setdefault(key, _Flight())
+            flight = self._flights.setdefault(key, _SingleFlight())
         with flight.lock:
             kept = cache.get(key)
             if kept is not None and _fits(request, kept):
@@ -100,8 +98,8 @@ class Door:
             return reply
 
 
-class _Flight:
-    """A question that is being asked."""
+class _SingleFlight:
+    """Single-flight lock: of the threads that make one request at once, one asks the model and the others wait."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()

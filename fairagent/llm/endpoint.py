@@ -1,4 +1,4 @@
-"""Where a model is served, and the key to it, which is never shown."""
+"""A model server's address, and its key, which is never shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the wire and the provider do wrong, as errors of our own tree."""
+"""Errors of the network and the provider, translated into fairagent's own exceptions."""
 
 from __future__ import annotations
 

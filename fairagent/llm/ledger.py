@@ -1,6 +1,4 @@
-"""What a request spends on language models, all in one place: a ledger that every call inside a block writes to."""
-
-from __future__ import annotations
+"""Usage accounting: a `ledger()` counts every model call made inside its block, failed ones too."""
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -10,7 +8,7 @@ from contextvars import ContextVar, copy_context
 from typing import TypeVar
 
 from fairagent.errors import BudgetExceeded, ModelError
-from fairagent.llm.base import ModelReply
+from fairagent.llm.request import ModelReply
 from fairagent.types import Usage
 
 T = TypeVar("T")

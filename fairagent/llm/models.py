@@ -1,4 +1,4 @@
-"""The models of a whole run: one connection to each, one budget and one cache for all of them."""
+"""The models of a run, which share connections, one budget and one cache."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fairagent.llm.budget import Budget
 from fairagent.llm.cache import ReplyCache
 from fairagent.llm.door import Door
 from fairagent.llm.ledger import Ledger
-from fairagent.llm.openai import Line, OpenAIModel
+from fairagent.llm.openai import OpenAIModel, ServerState
 from fairagent.settings import BudgetSettings, ModelSettings, Price, Settings
 from fairagent.types import Usage
 
@@ -39,7 +39,7 @@ class Models:
         self._cache: ReplyCache | None = None
         self._asked: dict[ModelSettings, OpenAIModel] = {}
         self._opened: dict[ModelSettings, Door] = {}
-        self._lines: dict[tuple[str, str], Line] = {}
+        self._servers: dict[tuple[str, str], ServerState] = {}
         self._tally = Ledger()
 
     @classmethod
@@ -63,7 +63,7 @@ class Models:
                     )
                 model = OpenAIModel.from_settings(settings, self._environ, self.budget, price)
                 # One server is one server, whatever else the settings of those who call it.
-                model.line = self._lines.setdefault((model.endpoint.base_url, settings.name), model.line)
+                model.server = self._servers.setdefault((model.endpoint.base_url, settings.name), model.server)
                 self._asked[settings] = model
                 self._opened[settings] = Door(model, self._replies(), self._tally)
             return self._opened[settings]

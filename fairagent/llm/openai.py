@@ -11,16 +11,15 @@ from dataclasses import replace
 from typing import Any
 
 from fairagent.errors import BudgetExceeded, ModelError, ReplyTruncated, SettingsError, TransientModelError
-from fairagent.llm.base import ModelReply, ModelRequest, estimate_tokens
 from fairagent.llm.breaker import Breaker
 from fairagent.llm.budget import Budget
 from fairagent.llm.capabilities import Capabilities, json_schema
+from fairagent.llm.client import open_client
+from fairagent.llm.completion import STREAM, read_completion, read_stream
 from fairagent.llm.endpoint import Endpoint
 from fairagent.llm.faults import from_client
+from fairagent.llm.request import ModelReply, ModelRequest, estimate_tokens
 from fairagent.llm.retry import Allowance, Retry
-from fairagent.llm.secrets import keep_secret
-from fairagent.llm.stream import KIND, read_stream
-from fairagent.llm.wire import read_completion
 from fairagent.settings import ModelSettings, Price
 from fairagent.types import Usage
 
@@ -31,8 +30,8 @@ LONGER = 2
 CUT_OFF = f"cut off, asked again for up to {LONGER} times the tokens"
 
 
-class Line:
-    """What is known of one server and model: how it is, what it takes, and how many retries it may still be asked for.
+class ServerState:
+    """The state of one server and model: its health, its capabilities, and the retries left.
 
     Every OpenAIModel of the two shares it, whatever its other settings.
     """
@@ -60,23 +59,14 @@ class OpenAIModel:
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        # Here and not above: openai takes a third of a second to load, and most runs need no model.
-        import openai
-
         self.settings = settings
         self.endpoint = endpoint
-        self.line = Line(clock)
+        self.server = ServerState(clock)
         self._budget = budget or Budget()
         self._price = price
         self._clock = clock
         self._retry = Retry(settings.attempts, settings.deadline, sleep, clock)
-        keep_secret(endpoint, settings.log_prompts)
-        self._client = openai.OpenAI(
-            api_key=endpoint.key.get_secret_value() or "no-key",
-            base_url=endpoint.base_url,
-            timeout=settings.timeout,
-            max_retries=0,
-        )
+        self._client = open_client(endpoint, settings)
 
     @classmethod
     def from_settings(
@@ -122,7 +112,7 @@ class OpenAIModel:
     def payload(self, request: ModelRequest, longer: int = 1, streamed: bool = False) -> dict[str, Any]:
         """The body of the request as this server takes it; `longer` multiplies the longest reply."""
         stream = {"stream": True, "stream_options": {"include_usage": True}} if streamed else {}
-        return self.line.capabilities.shape(self._wanted(request, longer) | stream, request.reply)
+        return self.server.capabilities.shape(self._wanted(request, longer) | stream, request.reply)
 
     def complete(self, request: ModelRequest) -> ModelReply:
         """The model's answer; see `Model.complete`. Raises BudgetExceeded as well."""
@@ -150,7 +140,7 @@ class OpenAIModel:
             }
 
         try:
-            reply = self._retry.run(call.attempt, self.line.allowance)
+            reply = self._retry.run(call.attempt, self.server.allowance)
         except (ModelError, BudgetExceeded) as error:
             error.usage = replace(error.usage, **took(error.usage.input_tokens, error.usage.output_tokens))
             raise
@@ -239,7 +229,7 @@ class OpenAIModel:
         fault: ModelError
         try:
             with closing(response):
-                if KIND not in response.headers.get("content-type", ""):
+                if STREAM not in response.headers.get("content-type", ""):
                     response.read()
                     return self._read(response, call)
                 return read_stream(lines(), call.request, self.endpoint, self.settings.name, call.tell)
@@ -284,7 +274,7 @@ class _Call:
         """One try: a request, and again where the server could not take its form or cut the reply off."""
         kind = (self.request.reply is not None, self.request.seed is not None, self._on_text is not None)
         # All of it is one turn, so that of many threads one finds out what the server cannot take.
-        return self._model.line.breaker.run(self._ask, kind)
+        return self._model.server.breaker.run(self._ask, kind)
 
     def tell(self, piece: str) -> None:
         """Tell whoever listens the next piece of the answer."""
@@ -303,7 +293,7 @@ class _Call:
                 return model._post(payload, self)
             except _Refused as refused:
                 fault = refused.fault
-                note = model.line.capabilities.learn(payload, refused.said)
+                note = model.server.capabilities.learn(payload, refused.said)
             except ReplyTruncated as error:
                 fault, note = error, None
                 if self._longer == 1 and not self.heard:
@@ -325,5 +315,5 @@ class _Call:
         return (
             *([f"{retries} retr{'y' if retries == 1 else 'ies'}"] if retries else []),
             *([CUT_OFF] if self._cut_off else []),
-            *self._model.line.capabilities.lacks(self.request),
+            *self._model.server.capabilities.lacks(self.request),
         )

@@ -1,6 +1,4 @@
-"""From a model's text to a checked value: find the JSON object, validate it, say what is wrong."""
-
-from __future__ import annotations
+"""Parsing a model's text: find the JSON object, validate it, say what is wrong."""
 
 from collections.abc import Iterator
 from typing import TypeVar
@@ -15,7 +13,7 @@ LONGEST_FAULT = 200
 
 
 class Reply(BaseModel):
-    """What a model is asked to send as one JSON object: no other keys, no values of another type."""
+    """The form of a reply: one JSON object, without other keys or values of other types."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 

@@ -1,6 +1,4 @@
-"""The only layer that repeats a request: bounded in number and time, full jitter, and the wait a server asks for."""
-
-from __future__ import annotations
+"""Retries, in this layer only: limited in number and time, with full jitter and the wait that a server asks for."""
 
 import logging
 import threading
@@ -25,7 +23,7 @@ _jitter = tenacity.wait_random_exponential(multiplier=0.5, max=LONGEST_WAIT)
 
 
 class Allowance:
-    """How many retries there may be: a fifth of all first attempts, and 10 on credit.
+    """A limit on retries: a fifth of all first attempts, plus 10.
 
     Without it, every thread would answer an overload with five times the load.
     """

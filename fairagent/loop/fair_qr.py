@@ -12,7 +12,7 @@ from fairagent.candidates import Policy, select
 from fairagent.exposure import ExposureMeter, most_underexposed, total_gap
 from fairagent.loop.base import Looped, Search
 from fairagent.query import with_terms
-from fairagent.refine.base import Refiner, RefineState, new_keywords
+from fairagent.refine.refiner import Refiner, RefineState, new_keywords
 from fairagent.types import Step
 
 

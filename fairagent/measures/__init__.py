@@ -1,4 +1,4 @@
-"""Measures of exposure, fairness and relevance: pure functions on arrays, and what prints as a definition.
+"""Measures of exposure, fairness and relevance: pure functions on arrays, and `Measure` objects built on them.
 
 Memberships are (n, g), a row a document in rank order, column 0 `UNKNOWN`; ranks start at 1; logarithms are
 natural unless a base is given. What is not defined is a DataError, never a nan.
@@ -12,18 +12,11 @@ from fairagent.measures.discounts import (
     Geometric,
     Log2Max2,
     Log2Plus1,
-    Step,
+    StepDiscount,
     Uniform,
     parse_discount,
 )
-from fairagent.measures.divergence import (
-    DIVERGENCES,
-    Divergence,
-    jensen_shannon,
-    kl,
-    kl_reverse,
-    total_variation,
-)
+from fairagent.measures.divergence import DIVERGENCES, Divergence, jensen_shannon, kl, kl_reverse, total_variation
 from fairagent.measures.expected_exposure import (
     ExpectedExposure,
     expected_exposure,
@@ -33,10 +26,9 @@ from fairagent.measures.expected_exposure import (
 )
 from fairagent.measures.expected_utility import expected_utility, normalized_expected_utility
 from fairagent.measures.exposure import gaps, group_exposure, known_part, most_underexposed
-from fairagent.measures.measure import JudgedRanking, Measure
+from fairagent.measures.measure import JudgedRanking, Measure, Product
 from fairagent.measures.ndcg import NDCG, ndcg
 from fairagent.measures.parse import parse_measure
-from fairagent.measures.product import Product
 from fairagent.measures.scale import min_max
 from fairagent.measures.target import blend
 
@@ -55,7 +47,7 @@ __all__ = [
     "Log2Plus1",
     "Measure",
     "Product",
-    "Step",
+    "StepDiscount",
     "Uniform",
     "awrf",
     "blend",

@@ -1,6 +1,4 @@
-"""String utilities: what an answer is worth beside the expected ones (seed_systems.md, sections 1.6 and 2.3)."""
-
-from __future__ import annotations
+"""String utilities: comparing an answer with the expected ones (exact match, F1, ROUGE-L, accuracy, absolute error)."""
 
 import importlib
 import re

@@ -1,11 +1,9 @@
-"""Attribution: how much of the context an answer rests on, and whom that gives exposure.
+"""Attribution measures: how much of the context an answer rests on, and the exposure that this gives.
 
 `rankings` (N, k) holds N sampled contexts of a query, k item indices (0 .. n - 1) each, in rank order; `entailed`
 (N, k) says with 1 or 0 (or a share in between) whether the answer to context i rests on its item j. A single context
 is N = 1. Source of all: Kim & Diaz, Towards Fair RAG, ICTIR 2025, which released no code for these measures.
 """
-
-from __future__ import annotations
 
 import math
 from typing import Literal

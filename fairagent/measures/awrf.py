@@ -1,7 +1,5 @@
 """AWRF: attention-weighted rank fairness, the group fairness measure of the TREC Fair Ranking track."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -122,10 +120,7 @@ class AWRF(Measure):
 
     def __post_init__(self) -> None:
         check_cutoff(self.n)
-        for name, value, choices in (
-            ("log", self.log, get_args(Log)),
-            ("unknown", self.unknown, get_args(Unknown)),
-        ):
+        for name, value, choices in (("log", self.log, get_args(Log)), ("unknown", self.unknown, get_args(Unknown))):
             if value not in choices:
                 raise UsageError(f"AWRF: {name} is {value!r}, expected one of: {', '.join(choices)}")
 
@@ -134,13 +129,7 @@ class AWRF(Measure):
         if judged.memberships is None or judged.target is None:
             raise DataError(f"{self} needs memberships and a target, and the judged ranking has none")
         return awrf(
-            judged.memberships,
-            judged.target,
-            self.n,
-            self.discount,
-            self.unknown,
-            _BASES[self.log],
-            judged.known,
+            judged.memberships, judged.target, self.n, self.discount, self.unknown, _BASES[self.log], judged.known
         )
 
 

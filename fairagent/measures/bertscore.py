@@ -1,6 +1,4 @@
-"""BERTScore's greedy matching on given token vectors: how much of one text is said, word for word, in another."""
-
-from __future__ import annotations
+"""BERTScore's greedy matching of token vectors."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

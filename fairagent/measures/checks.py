@@ -1,12 +1,10 @@
-"""Checks of arrays that come in: what is wrong is a DataError with its place, never a nan that travels on.
+"""Validation of array arguments: a DataError that names the place, never a nan in the result.
 
 Two depths. What the loop calls at every step (`group_exposure`, `known_part`, the divergences) looks at
 minima and sums, a microsecond each: no nan, infinity or negative number gets past them, and its place is
 looked for here only when one of them is off. The rest (`gaps`, `blend`, `joint_memberships`, the target of
 `awrf`) is checked number by number at once.
 """
-
-from __future__ import annotations
 
 import math
 

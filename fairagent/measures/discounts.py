@@ -1,11 +1,9 @@
-"""Rank discounts: how much of a reader's attention each rank gets.
+"""Rank discounts: the share of a reader's attention that each rank gets.
 
 A discount is a value, not a flag: `discount(n)` gives the weights (n,) of ranks 1..n, and `str(discount)`
 is its definition, which `parse_discount` reads back. Ranks start at 1; the weight of rank 1 is 1 and none
 is negative.
 """
-
-from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
@@ -96,7 +94,7 @@ class Geometric(Discount):
 
 
 @dataclass(frozen=True)
-class Step(Discount):
+class StepDiscount(Discount):
     """1 at ranks up to `k` (>= 1), 0 below: a machine user, who reads the first k and nothing else."""
 
     k: int
@@ -163,7 +161,7 @@ def parse_discount(text: str) -> Discount:
         if match and match[1] == "ends":
             return Ends(int(match[2]), float(match[3])) if match[3] else Ends(int(match[2]))
         if match and not match[3]:
-            return Geometric(float(match[2])) if match[1] == "geometric" else Step(int(match[2]))
+            return Geometric(float(match[2])) if match[1] == "geometric" else StepDiscount(int(match[2]))
     except ValueError:
         pass  # not a number: the same advice as for an unknown name
     raise UsageError(f"{text!r} is no rank discount; the accepted forms are: {FORMS}")

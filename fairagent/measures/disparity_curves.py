@@ -1,6 +1,4 @@
-"""What rankings drawn at several alphas say together: lines, areas, intervals of disparity (Fair RAG, ICTIR 2025)."""
-
-from __future__ import annotations
+"""Curves over sampled rankings at several alphas: slope, area, and intervals of disparity (Fair RAG, ICTIR 2025)."""
 
 from dataclasses import dataclass
 

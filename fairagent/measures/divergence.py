@@ -1,11 +1,9 @@
-"""How far one distribution over groups is from another.
+"""Divergences between two distributions over groups.
 
 All take shares p and q of shape (g,) that add up to 1 (within 1e-6) and divide them by their sums.
 `smoothing` is added to every share first, p'_g = (p_g + s) / (1 + g s); then an all-zero p (nothing
 labeled) counts as uniform. Results are in nats unless a base is given.
 """
-
-from __future__ import annotations
 
 import math
 from collections.abc import Callable
@@ -13,13 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 from fairagent.errors import DataError
-from fairagent.measures.checks import (
-    TOLERANCE,
-    as_distribution,
-    as_vector,
-    check_nonnegative,
-    check_same_length,
-)
+from fairagent.measures.checks import TOLERANCE, as_distribution, as_vector, check_nonnegative, check_same_length
 from fairagent.types import FloatArray
 
 Divergence = Callable[[FloatArray, FloatArray, float], float]
@@ -87,12 +79,7 @@ def total_variation(p: FloatArray, q: FloatArray, smoothing: float = 0.0) -> flo
     return min(1.0, 0.5 * float(np.abs(p - q).sum()))
 
 
-DIVERGENCES: dict[str, Divergence] = {
-    "kl": kl,
-    "kl-reverse": kl_reverse,
-    "js": jensen_shannon,
-    "tv": total_variation,
-}
+DIVERGENCES: dict[str, Divergence] = {"kl": kl, "kl-reverse": kl_reverse, "js": jensen_shannon, "tv": total_variation}
 """The divergences by the names that settings use, all called as (exposure, target, smoothing)."""
 
 

@@ -5,8 +5,6 @@ k' = min(k, n) and nothing else, so that an item's exposure e_d in [0, 1] is how
 all is k'. The target e*: useful items share the exposure first, and the others what is left over, alike among each.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

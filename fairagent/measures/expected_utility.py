@@ -1,6 +1,4 @@
-"""Expected utility: what answers to sampled rankings are worth (Fair RAG, ICTIR 2025, section 1.6 of our notes)."""
-
-from __future__ import annotations
+"""Expected utility of answers to sampled rankings (Fair RAG, ICTIR 2025)."""
 
 import math
 

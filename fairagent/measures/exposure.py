@@ -1,9 +1,7 @@
-"""Group exposure: what share of a ranking's attention each group gets, and which group lacks most.
+"""Group exposure: each group's share of a ranking's attention, and the most under-exposed group.
 
 A membership row says how a document's weight is spread over the groups; column 0 is `UNKNOWN`.
 """
-
-from __future__ import annotations
 
 import math
 from collections.abc import Sequence

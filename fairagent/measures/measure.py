@@ -1,6 +1,4 @@
-"""What a measure is: a function of a judged ranking whose `str` is its full definition."""
-
-from __future__ import annotations
+"""`Measure`: a function of a judged ranking whose `str` is its full definition; and products."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
@@ -9,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fairagent.errors import DataError
+from fairagent.errors import DataError, UsageError
 from fairagent.types import FloatArray
 
 
@@ -58,3 +56,41 @@ class Measure(ABC):
     @abstractmethod
     def __call__(self, judged: JudgedRanking) -> float:
         """The value; raises DataError where it is not defined."""
+        ...
+
+
+@dataclass(frozen=True)
+class Product(Measure):
+    """left * right of one judged ranking, such as nDCG * AWRF, the score of TREC Fair Ranking's Task 1.
+
+    A run's score is the mean of the topics' products, not the product of the means. The factors are no
+    products.
+
+    >>> from fairagent.measures import AWRF, NDCG
+    >>> print(Product(NDCG(20), AWRF(20)))
+    nDCG(discount=log2-max2)@20*AWRF(discount=log2-max2, log=e, unknown=group)@20
+    """
+
+    left: Measure
+    right: Measure
+
+    def __post_init__(self) -> None:
+        if isinstance(self.left, Product) or isinstance(self.right, Product):
+            raise UsageError("a product has two factors, and neither can be a product itself")
+
+    @property
+    def n(self) -> int:  # type: ignore[override]
+        """The larger of both cut-offs."""
+        return max(self.left.n, self.right.n)
+
+    @property
+    def of_groups(self) -> bool:  # type: ignore[override]
+        """Whether one of both looks at groups."""
+        return self.left.of_groups or self.right.of_groups
+
+    def __call__(self, judged: JudgedRanking) -> float:
+        """The product of both values; raises DataError where one of them is not defined."""
+        return self.left(judged) * self.right(judged)
+
+    def __str__(self) -> str:
+        return f"{self.left}*{self.right}"

@@ -1,28 +1,48 @@
-"""nDCG with binary relevance and linear gain."""
+"""nDCG: one function of gains and a discount, and its named variants.
 
-from __future__ import annotations
+    ndcg         binary relevance with any discount; TREC Fair Ranking's with its default, 1 / log2(max(rank, 2))
+    graded_ndcg  grades with linear or exponential gain and the discount 1 / log2(rank + 1), as trec_eval
 
+`fairagent.measures.trec_fair` has the binary one for all topics of a track's run at once.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fairagent.errors import DataError, UsageError
 from fairagent.measures.checks import check_cutoff
-from fairagent.measures.discounts import LOG2_MAX2, Discount, Ends
+from fairagent.measures.discounts import LOG2_MAX2, Discount, Ends, Log2Plus1
 from fairagent.measures.measure import JudgedRanking, Measure
+from fairagent.types import FloatArray
+
+Gain = Literal["linear", "exponential"]
+GAINS: Mapping[Gain, Callable[[FloatArray], FloatArray]] = {
+    "linear": lambda grades: grades,
+    "exponential": lambda grades: np.exp2(grades) - 1,
+}
+"""What a grade is worth: itself (trec_eval), or 2^grade - 1."""
+
+
+def _ndcg(gains: FloatArray, best: FloatArray, n: int, discount: Discount) -> float:
+    """The discounted `gains` (m,) of a ranking's first `n` ranks, over those of the `best` (k,) ranking there is."""
+    weighted = (discount(len(side)) * side for side in (gains[:n], best[:n]))
+    found, ideal = (float(values[values > 0].sum()) for values in weighted)
+    return found / ideal
 
 
 def ndcg(relevant: NDArray[np.bool_], n_relevant: int, n: int, discount: Discount = LOG2_MAX2) -> float:
-    """Normalized discounted cumulative gain of the first `n` ranks, in [0, 1].
+    """Normalized discounted cumulative gain of the first `n` ranks with binary relevance, in [0, 1].
 
     `relevant` (m,) of bool says which documents are relevant, in rank order; `n_relevant` is how many
     distinct relevant documents the topic has. The weights of relevant ranks are added up and divided by
     those of ranks 1..min(n, n_relevant), the best ranking there is. An empty ranking scores 0, a short one
     is not padded. A document that is listed twice counts twice and can lift the value above 1: distinct ids
     are the caller's.
-    Source: TREC Fair Ranking 2022; for graded relevance there is ir-measures.
+    Source: TREC Fair Ranking 2022.
 
     Raises DataError where n or n_relevant is below 1 (a topic without relevant documents has no nDCG: count
     it and leave it out) and where `relevant` is not a vector of bool.
@@ -31,20 +51,39 @@ def ndcg(relevant: NDArray[np.bool_], n_relevant: int, n: int, discount: Discoun
     >>> round(ndcg(np.array([True, False, True]), n_relevant=4, n=500), 6)
     0.520909
     """
-    check_cutoff(n)
     relevant = np.asarray(relevant)
     if relevant.ndim != 1 or (relevant.size and relevant.dtype != np.bool_):
         raise DataError(f"relevant is {relevant.dtype} of shape {relevant.shape}, expected bool of shape (n,)")
+    check_cutoff(n)
     if n_relevant < 1:
         raise DataError(f"nDCG is not defined with {n_relevant} relevant documents; count the topic and leave it out")
-    relevant = relevant[:n].astype(np.bool_)
-    gain = float(discount(relevant.size)[relevant].sum())
-    return gain / float(discount(min(n, n_relevant)).sum())
+    return _ndcg(relevant.astype(np.float64), np.ones(min(n, n_relevant)), n, discount)
+
+
+def graded_ndcg(ranking: Sequence[str], grades: Mapping[str, int], n: int, gain: Gain = "linear") -> float | None:
+    """NDCG of the first `n` documents, in [0, 1]: gains by grade, the discount 1 / log2(rank + 1), ranks from 1.
+
+    `grades` are all judgments of the topic; what is not judged, or below 0, is worth 0. None where no document is worth
+    anything: then nDCG is not defined. An empty ranking scores 0, a short one is not padded. The linear variant is
+    trec_eval's ndcg_cut; ir-measures has it too, but the exponential one only through other programs.
+    Source: Jarvelin & Kekalainen 2002 (linear), Burges et al. 2005 (exponential).
+
+    Raises DataError where n is below 1.
+
+    >>> round(graded_ndcg(["b", "x", "a"], {"a": 3, "b": 1, "c": 0}, 10), 4)
+    0.6885
+    """
+    check_cutoff(n)
+    if max(grades.values(), default=0) <= 0:
+        return None
+    found, best = ([grades.get(id, 0) for id in ranking], sorted(grades.values(), reverse=True))
+    gains, ideal = (GAINS[gain](np.maximum(np.array(side, dtype=np.float64), 0.0)) for side in (found, best))
+    return _ndcg(gains, ideal, n, Log2Plus1())
 
 
 @dataclass(frozen=True)
 class NDCG(Measure):
-    """nDCG at cut-off `n` (>= 1) as a measure.
+    """nDCG with binary relevance at cut-off `n` (>= 1) as a measure.
 
     >>> print(NDCG(20))
     nDCG(discount=log2-max2)@20

@@ -1,6 +1,4 @@
-"""Measures from text: the inverse of `str(measure)`."""
-
-from __future__ import annotations
+"""Parsing measures: the inverse of `str(measure)`."""
 
 import re
 from dataclasses import fields
@@ -11,8 +9,7 @@ from typing import Any
 from fairagent import plugins
 from fairagent.errors import UsageError
 from fairagent.measures.discounts import parse_discount
-from fairagent.measures.measure import Measure
-from fairagent.measures.product import Product
+from fairagent.measures.measure import Measure, Product
 
 GROUP = "fairagent.measures"
 """The entry points of other packages."""

@@ -1,6 +1,4 @@
-"""Putting the scores of one list on a common scale."""
-
-from __future__ import annotations
+"""Min-max scaling of the scores of one list."""
 
 import numpy as np
 

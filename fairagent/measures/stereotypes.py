@@ -1,4 +1,4 @@
-"""What a language model prefers: StereoSet's and CrowS-Pairs' measures, from the scores of sentences."""
+"""StereoSet's and CrowS-Pairs' measures, from the scores of sentences."""
 
 from __future__ import annotations
 
@@ -107,11 +107,7 @@ def crows_pairs_score(
         return 100 * float(preferred[of].mean()) if of.any() else None
 
     return CrowsPairsScore(
-        len(more),
-        int(neutral.sum()),
-        100 * float(preferred.mean()),
-        share(decided & shows),
-        share(decided & ~shows),
+        len(more), int(neutral.sum()), 100 * float(preferred.mean()), share(decided & shows), share(decided & ~shows)
     )
 
 

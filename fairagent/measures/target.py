@@ -1,6 +1,4 @@
-"""The TREC Fair Ranking track's target for one dimension: the relevant documents' groups and the world's."""
-
-from __future__ import annotations
+"""The TREC Fair Ranking track's target for one dimension: relevant documents' shares averaged with the world's."""
 
 import math
 

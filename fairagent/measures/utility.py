@@ -1,6 +1,4 @@
-"""Does relevance reach the answer? What documents add to an answer, and whether better rankings add more."""
-
-from __future__ import annotations
+"""RAG utility: what documents add to an answer's performance, and its correlation with ranking quality."""
 
 import math
 from collections.abc import Sequence

@@ -1,10 +1,8 @@
-"""The Word Embedding Association Test: are two sets of targets unlike in how close they are to two sets of attributes?
+"""The Word Embedding Association Test: are two sets of targets associated differently with two sets of attributes?
 
 Caliskan, Bryson and Narayanan, "Semantics derived automatically from language corpora contain human-like biases"
 (2017); with sentences it is SEAT (May et al., "On Measuring Social Biases in Sentence Encoders", 2019).
 """
-
-from __future__ import annotations
 
 import math
 from dataclasses import dataclass

@@ -1,11 +1,9 @@
-"""Calls of a language model that are counted before they are made: what parts tell as their worst case."""
-
-from __future__ import annotations
+"""Worst-case estimates of model calls, which each part gives before any call is made."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from fairagent.llm.base import estimate_tokens
+from fairagent.llm.request import estimate_tokens
 from fairagent.prompts import Prompts
 from fairagent.settings import ModelSettings, Settings
 
@@ -17,7 +15,7 @@ STAND_IN = "keywords"
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """So many calls of one model, and the tokens that it reads and writes in them together."""
+    """A number of calls of one model, and their input and output tokens in total."""
 
     model: ModelSettings
     calls: int
@@ -27,7 +25,7 @@ class Calls:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What a part is to say its worst case for: these queries, under these settings.
+    """The case that a part gives its worst case for: these queries, under these settings.
 
     `group` is the longest name among the groups, with its dimension.
     """
@@ -48,13 +46,13 @@ class Case:
         return estimate_tokens(*(text for _, text in self.prompts.render(prompt, **variables)))
 
     def counted(self, prompt: str, calls: int, read: int) -> Calls:
-        """So many calls that read so many tokens together, each with the longest reply."""
+        """That many calls with that many input tokens in total, each with the longest reply."""
         model = self.settings.model
         return Calls(model, calls, read, calls * self.prompts[prompt].longest_reply(model.max_tokens))
 
 
 def together(model: ModelSettings, some: Iterable[Calls]) -> Calls:
-    """Several calls of one model as one line."""
+    """The sum of several calls of one model."""
     all = list(some)
     return Calls(
         model,

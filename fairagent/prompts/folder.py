@@ -1,6 +1,4 @@
-"""All templates: those that are shipped, replaced file by file by those of a variant or of a user's folder."""
-
-from __future__ import annotations
+"""`Prompts`: the shipped templates, replaced file by file by those of a variant or of a user's folder."""
 
 import difflib
 from collections.abc import Mapping
@@ -9,7 +7,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from fairagent.errors import Fault, PromptError, SettingsError
-from fairagent.llm.base import Message
+from fairagent.llm.request import Message
 from fairagent.prompts.prompt import Prompt, read_prompt
 from fairagent.prompts.specimens import SPECIMENS
 

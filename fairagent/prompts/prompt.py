@@ -1,6 +1,4 @@
-"""One template: checked once, rendered often."""
-
-from __future__ import annotations
+"""`Prompt`: one template, checked when read, and rendered."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +7,7 @@ from pathlib import Path
 from jinja2 import Template
 
 from fairagent.errors import Fault, PromptError
-from fairagent.llm.base import Message
+from fairagent.llm.request import Message
 from fairagent.prompts.sandbox import TemplateFault, compile_template, render_template
 from fairagent.prompts.source import Head, read_source
 

@@ -1,10 +1,8 @@
-"""Templates as text with holes: values, filters, `if` and `for`, and nothing that can compute, call or reach out.
+"""The template sandbox: values, filters, `if` and `for`, and nothing that computes, calls or reads anything else.
 
 A template comes from a user's folder, perhaps a downloaded one, so what is not on the lists here is refused before
 anything runs. What is left cannot make a value larger than the text it stands in, and its loops are counted.
 """
-
-from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -1,6 +1,4 @@
-"""A template's file: a YAML head between two `---` lines, then `[system]` and `[user]`, each on a line of its own."""
-
-from __future__ import annotations
+"""The format of a template file: a YAML head between two `---` lines, then `[system]` and `[user]` sections."""
 
 import hashlib
 import re
@@ -54,7 +52,7 @@ class Head(Section):
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class TemplateSource:
     """A file's head and its sections: role, text, and the line in which the text begins.
 
     `variables_line` is the line in which the head declares its variables.
@@ -67,7 +65,7 @@ class Source:
     variables_line: int
 
 
-def read_source(path: Path, faults: list[Fault]) -> Source | None:
+def read_source(path: Path, faults: list[Fault]) -> TemplateSource | None:
     """The file's parts; None, and what is wrong added to `faults`, where it has not all of them."""
     before = len(faults)
     try:
@@ -95,7 +93,7 @@ def read_source(path: Path, faults: list[Fault]) -> Source | None:
     if head is None or len(faults) > before:
         return None
     declared = _line_of("variables", lines[1 : fences[1]])
-    return Source(path, hashlib.sha256(content).hexdigest(), head, sections, declared)
+    return TemplateSource(path, hashlib.sha256(content).hexdigest(), head, sections, declared)
 
 
 def _read_head(path: Path, lines: Sequence[str], faults: list[Fault]) -> Head | None:

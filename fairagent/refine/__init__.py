@@ -1,1 +1,1 @@
-"""Refinement: who proposes the next query for an under-exposed group."""
+"""Refinement: proposing the next query for an under-exposed group."""

@@ -1,6 +1,4 @@
-"""Asking a language model for keywords: what it is shown of the loop, and what becomes of its reply."""
-
-from __future__ import annotations
+"""Refiners that ask a language model: what the model is shown, and how its reply is used."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,12 +8,12 @@ from pydantic import Field
 
 from fairagent.errors import ReplyError, ReplyInvalid, ReplyRefused
 from fairagent.llm import Model, ModelRequest, ask
-from fairagent.llm.base import Message
 from fairagent.llm.clean import query_shown, visible
+from fairagent.llm.request import Message
 from fairagent.prompts import Prompts
 from fairagent.prompts.calls import STAND_IN, Calls, Case
-from fairagent.refine.base import RefineState
 from fairagent.refine.keywords import MOST_KEYWORDS, REPLIES, Sifted, sift, words_of
+from fairagent.refine.refiner import RefineState
 from fairagent.settings import Part, Settings
 from fairagent.types import Refinement, Term
 

@@ -1,6 +1,4 @@
-"""Refinement without a language model: the words of the under-exposed group's own documents."""
-
-from __future__ import annotations
+"""Refinement without a language model: keywords from the under-exposed group's own documents."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -8,7 +6,7 @@ from typing import Literal
 import numpy as np
 from pydantic import Field
 
-from fairagent.refine.base import RefineState
+from fairagent.refine.refiner import RefineState
 from fairagent.retrieve.bm25 import prepare_index, words_of
 from fairagent.retrieve.relevance_model import TermSource, relevance_model, share_out, top_words
 from fairagent.settings.parts import Part, Progress

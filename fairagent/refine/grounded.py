@@ -1,6 +1,4 @@
-"""Refinement by a language model that is shown the group's own documents: it chooses among their words, and adds."""
-
-from __future__ import annotations
+"""Refinement by a language model that is shown words and titles of the group's own documents."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,13 +7,13 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from fairagent.llm import Model
-from fairagent.llm.base import Message
 from fairagent.llm.clean import visible
+from fairagent.llm.request import Message
 from fairagent.prompts import Prompts
 from fairagent.prompts.calls import STAND_IN
 from fairagent.refine.asking import AskingConfig, AskingRefiner, shown
-from fairagent.refine.base import RefineState
 from fairagent.refine.feedback import FeedbackRefiner
+from fairagent.refine.refiner import RefineState
 from fairagent.retrieve.base import TextSource
 from fairagent.retrieve.bm25 import prepare_index, words_of
 from fairagent.settings import Settings
@@ -71,16 +69,12 @@ class GroundedRefiner(AskingRefiner):
 class GroundedConfig(AskingConfig):
     """A language model proposes keywords, shown those that the group's documents have."""
 
+    template: ClassVar[str] = GroundedRefiner.template
     kind: Literal["grounded"] = "grounded"
     documents: int = Field(50, ge=1)
     """How many of the group's documents are read."""
     terms: int = Field(20, ge=1)
     """How many of their words the model is shown."""
-
-    @property
-    def templates(self) -> tuple[str, ...]:
-        """The one template."""
-        return (GroundedRefiner.template,)
 
     def evidence(self, settings: Settings) -> Mapping[str, object]:
         """All words and titles."""

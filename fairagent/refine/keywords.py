@@ -1,6 +1,4 @@
-"""Keywords that a model proposes: the form of its reply, and what of it is fit to be searched for."""
-
-from __future__ import annotations
+"""Keywords proposed by a model: the reply's format, and validation of each keyword."""
 
 import re
 import unicodedata

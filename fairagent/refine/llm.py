@@ -1,15 +1,13 @@
-"""Refinement by a language model: it names words for the under-exposed group."""
-
-from __future__ import annotations
+"""Refinement by a language model that names words for the under-exposed group."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from fairagent.llm import Model
-from fairagent.llm.base import Message
+from fairagent.llm.request import Message
 from fairagent.prompts import Prompts
 from fairagent.refine.asking import AskingConfig, AskingRefiner, shown
-from fairagent.refine.base import RefineState
+from fairagent.refine.refiner import RefineState
 from fairagent.site import Site
 
 
@@ -33,12 +31,8 @@ class LlmRefiner(AskingRefiner):
 class LlmConfig(AskingConfig):
     """A language model proposes keywords."""
 
+    template: ClassVar[str] = LlmRefiner.template
     kind: Literal["llm"] = "llm"
-
-    @property
-    def templates(self) -> tuple[str, ...]:
-        """The one template."""
-        return (LlmRefiner.template,)
 
     def build(self, site: Site) -> LlmRefiner:
         """The refiner."""

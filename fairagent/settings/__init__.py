@@ -1,4 +1,4 @@
-"""Settings: what can be set, where it comes from, and the parts that it describes."""
+"""Settings: the settings tree, its layers, and the parts of a pipeline."""
 
 from fairagent.settings.parts import Part, Without
 from fairagent.settings.section import Section, merge, read_yaml, validate

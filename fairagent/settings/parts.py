@@ -1,4 +1,4 @@
-"""The replaceable parts of a pipeline: the one table of the kinds that there are, and how settings name them.
+"""`Part`, the table of all kinds of parts, and how settings name them.
 
 A part is a `Part`: a section of the settings that is told apart by its `kind`, declares the prompts it asks with, and
 builds what does the work. Built-in kinds stand in `BUILT_IN`; other packages add theirs through entry points, e.g.
@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import BeforeValidator, Field, SerializeAsAny, ValidationError, WithJsonSchema
 from pydantic_core import InitErrorDetails, PydanticCustomError
@@ -29,7 +29,7 @@ Progress = Callable[[str, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A place for a part: what it is called, the entry points that fill it, and the kind where none is named."""
+    """A place for a part: its name in messages, the entry point group of plugins, and the default kind."""
 
     what: str
     group: str
@@ -99,10 +99,7 @@ BUILT_IN: dict[str, dict[str, str]] = {
         "chain": "fairagent.rerank.chain:ChainConfig",
         "none": "fairagent.settings.parts:Without",
     },
-    "filter": {
-        "fair": "fairagent.filter.fair:FairFilterConfig",
-        "none": "fairagent.settings.parts:Without",
-    },
+    "filter": {"fair": "fairagent.filter.fair:FairFilterConfig", "none": "fairagent.settings.parts:Without"},
     "debias": {
         "debias-rag": "fairagent.debias.stage:DebiasRAGConfig",
         "debias-rag-variant": "fairagent.debias.stage:DebiasRAGVariant",
@@ -130,6 +127,8 @@ class Part(Section):
     may hold others, as a chain of re-rankers does; unless it says otherwise, what is asked of it is asked of these.
     """
 
+    template: ClassVar[str] = ""
+    """The id of the prompt template that it asks a language model with; "" where it asks with none, or several."""
     kind: str
 
     def model_post_init(self, context: Any, /) -> None:
@@ -156,7 +155,8 @@ class Part(Section):
     @property
     def templates(self) -> tuple[str, ...]:
         """The ids of the prompt templates that it asks a language model with, in the order of asking."""
-        return tuple(id for part in self.inner for id in part.templates)
+        own = (self.template,) if self.template else ()
+        return (*own, *(id for part in self.inner for id in part.templates))
 
     @property
     def files(self) -> Mapping[str, Path]:

@@ -1,6 +1,4 @@
-"""Profiles: shipped settings under one word, e.g. what a paper's system is."""
-
-from __future__ import annotations
+"""Profiles: named sets of settings that are shipped, e.g. a paper's system."""
 
 from pathlib import Path
 from typing import Any

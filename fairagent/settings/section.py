@@ -1,9 +1,7 @@
-"""What every settings file is made of: checked sections, YAML files, layers, and errors that name each fault's place.
+"""Building blocks of settings files: checked sections, YAML reading, merging, and errors with their place.
 
 Whatever is wrong is reported at once, each fault with its place and, for an unknown key, the nearest valid one.
 """
-
-from __future__ import annotations
 
 import difflib
 import math

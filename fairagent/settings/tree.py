@@ -1,4 +1,4 @@
-"""The settings of a pipeline: one checked tree, laid together from defaults, profiles, file, environment and call.
+"""`Settings`, the checked settings of a pipeline, merged from defaults, profiles, file, environment and call.
 
 A call's arguments beat FAIRAGENT_... variables, these the file, and the file the defaults. A layer that names a
 `profile` has that profile's values right below its own.
@@ -151,10 +151,7 @@ def _of_form(value: Any) -> bool:
 
 
 FORMS = "expected the name of a target, or for each dimension a name or shares, e.g. {gender: {female: 0.5, male: 0.5}}"
-Target = Annotated[
-    SerializeAsAny[Part] | dict[str, SerializeAsAny[Part]],
-    BeforeValidator(_target),
-]
+Target = Annotated[SerializeAsAny[Part] | dict[str, SerializeAsAny[Part]], BeforeValidator(_target)]
 
 
 class Settings(Section):
@@ -244,9 +241,7 @@ class Settings(Section):
 
 
 def load_settings(
-    file: Path | None = None,
-    overrides: Mapping[str, Any] | None = None,
-    environ: Mapping[str, str] = os.environ,
+    file: Path | None = None, overrides: Mapping[str, Any] | None = None, environ: Mapping[str, str] = os.environ
 ) -> Settings:
     """The settings of a run; raises SettingsError naming every fault of file, environment and call.
 
@@ -277,7 +272,7 @@ def default_profile(layers: Sequence[Mapping[str, Any]]) -> str:
 
 
 class Laid(dict[str, Any]):
-    """Settings that were laid over each other: what their profile sets is in them."""
+    """Merged settings, which contain what their profile sets."""
 
 
 def lay(*layers: Mapping[str, Any]) -> Laid:

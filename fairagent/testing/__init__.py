@@ -1,4 +1,4 @@
-"""Stand-ins for tests without a network: shipped, because whoever builds on fairagent needs them too."""
+"""Test doubles for models and servers, shipped for those who build on fairagent."""
 
 from fairagent.testing.replay import ReplayModel
 from fairagent.testing.scripted import Scripted, ScriptedModel

@@ -1,6 +1,4 @@
-"""A model that was asked once and is heard again: its replies on file."""
-
-from __future__ import annotations
+"""A model that replays recorded replies from a file."""
 
 import json
 import threading
@@ -9,12 +7,12 @@ from dataclasses import asdict
 from pathlib import Path
 
 from fairagent.errors import DataError, Fault, UsageError
-from fairagent.llm.base import Model, ModelReply, ModelRequest
 from fairagent.llm.ledger import counted
+from fairagent.llm.request import Model, ModelReply, ModelRequest
 
 
 class ReplayModel:
-    """A `Model` that gives the replies in a file which `ReplayModel.record` wrote; nothing is sent anywhere.
+    """A `Model` that replays the replies in a file that `ReplayModel.record` wrote; nothing is sent.
 
     A request that was made several times gets its replies in their order, and the last one from then on. One that was
     not recorded raises UsageError. As with a real model, open ledgers count what the replies took.

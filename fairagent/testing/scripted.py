@@ -1,13 +1,11 @@
 """A model that answers from a script."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Sequence
 
 from fairagent.errors import ModelError, UsageError
-from fairagent.llm.base import ModelReply, ModelRequest, estimate_tokens
 from fairagent.llm.ledger import counted
+from fairagent.llm.request import ModelReply, ModelRequest, estimate_tokens
 
 Scripted = str | ModelReply | ModelError
 """What a scripted model does: answer with a text or a whole reply, or raise."""

@@ -1,4 +1,4 @@
-"""A chat completion server on the loopback interface that answers from a script and keeps what it was asked."""
+"""A chat completion server on the loopback interface that answers from a script and records its requests."""
 
 from __future__ import annotations
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairagent.attribute.base import statement
+from fairagent.attribute.attributor import statement
 from fairagent.attribute.citations import CitationAttributor
 from fairagent.errors import UsageError
 from fairagent.types import Answer, Document

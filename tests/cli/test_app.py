@@ -58,7 +58,7 @@ def test_an_unexpected_error_is_not_dressed_up(monkeypatch: pytest.MonkeyPatch) 
     def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError("a fault of ours")
 
-    monkeypatch.setattr(command, "settings_of", broken)
+    monkeypatch.setattr(command.options, "settings_of", broken)
     result = CliRunner().invoke(program, ["search", "x"])
     assert isinstance(result.exception, ZeroDivisionError)
 
@@ -67,7 +67,7 @@ def test_ctrl_c_in_a_command_says_interrupted(monkeypatch: pytest.MonkeyPatch) -
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(command, "settings_of", interrupted)
+    monkeypatch.setattr(command.options, "settings_of", interrupted)
     result = CliRunner().invoke(program, ["search", "x"])
     assert result.exit_code == 130
     assert result.stderr == "fairagent: interrupted\n"

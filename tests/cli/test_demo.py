@@ -4,7 +4,7 @@ import json
 import re
 from pathlib import Path
 
-from fairagent.cli.systems import Fairness, Row, systems_table
+from fairagent.cli.systems import Fairness, SystemMeans, systems_table
 from fairagent.report.text import plain
 
 from .conftest import Call
@@ -58,8 +58,8 @@ def test_nobody_makes_no_demo(call: Call) -> None:
 
 def test_the_table_fits_80_columns() -> None:
     rows = [
-        Row("BM25", 0.5, {"gender": Fairness(0.9, 0.45), "region": Fairness(0.8, 0.4)}, 0, 0.05),
-        Row("agent, exposure", 0.6, {"gender": Fairness(0.95, 0.57), "region": Fairness(0.7, 0.42)}, 12, 3.5),
+        SystemMeans("BM25", 0.5, {"gender": Fairness(0.9, 0.45), "region": Fairness(0.8, 0.4)}, 0, 0.05),
+        SystemMeans("agent, exposure", 0.6, {"gender": Fairness(0.95, 0.57), "region": Fairness(0.7, 0.42)}, 12, 3.5),
     ]
     text = plain(systems_table(rows, 20), 80)
     assert "…" not in text

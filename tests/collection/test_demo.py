@@ -14,12 +14,9 @@ import pytest
 from fairagent.collection import load_collection
 from fairagent.collection.demo import files, write_demo
 from fairagent.collection.demo.biography import fill, slots_of
-from fairagent.collection.demo.draw import Draw
+from fairagent.collection.demo.draw import SeededChoices
 from fairagent.collection.demo.files import EDITION, make_entries
-from fairagent.collection.demo.words import sentences
-from fairagent.collection.demo.words.names import NAMES
-from fairagent.collection.demo.words.occupations import OCCUPATIONS
-from fairagent.collection.demo.words.places import COUNTRIES, REGIONS
+from fairagent.collection.demo.words import COUNTRIES, NAMES, OCCUPATIONS, REGIONS, SENTENCES
 from fairagent.errors import UsageError
 
 GENDERS = {"female", "male", "nonbinary"}
@@ -352,13 +349,15 @@ def test_names_and_places_fit_together():
 
 
 def test_templates_are_written_in_one_way():
-    lists = [value for value in vars(sentences).values() if isinstance(value, tuple)]
+    by_gender = SENTENCES["of_gender"]
+    lists = [value for value in SENTENCES.values() if isinstance(value, list)]
+    lists += [*by_gender.values(), *SENTENCES["own_schools"].values()]
     templates = [template for entries in lists for template in entries]
     assert len(templates) == len(set(templates)) > 150
     for template in templates:
         words = set(re.findall(r"\w+", template))
-        assert not words & {"he", "him", "his"} or template in sentences.MEN, template
-        assert not words & {"she", "her", "hers"} or template in sentences.WOMEN, template
+        assert not words & {"he", "him", "his"} or template in by_gender["male"], template
+        assert not words & {"she", "her", "hers"} or template in by_gender["female"], template
         assert not {"They", "Their"} & slots_of(template), template
 
 
@@ -368,7 +367,7 @@ def test_fill_chooses_the_article_by_sound():
 
 
 def test_draw_follows_weights_and_never_repeats_in_some():
-    draw = Draw(7)
+    draw = SeededChoices(7)
     counts = Counter(draw.weighted({"a": 3.0, "b": 1.0, "c": 0.0}) for _ in range(4000))
     assert counts["a"] / 4000 == pytest.approx(0.75, abs=0.03)
     assert counts["c"] == 0

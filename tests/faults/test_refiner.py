@@ -13,10 +13,10 @@ from scripted import Engine, agent, ranking
 from fairagent.agent import FairAgent
 from fairagent.llm import ModelRequest
 from fairagent.prompts import Prompts
-from fairagent.refine.base import Refiner
 from fairagent.refine.feedback import FeedbackRefiner
 from fairagent.refine.grounded import GroundedRefiner
 from fairagent.refine.llm import LlmRefiner
+from fairagent.refine.refiner import Refiner
 from fairagent.retrieve.relevance_model import Postings
 from fairagent.testing import Scripted, ScriptedModel
 from fairagent.types import Document, Query, Ranking, SearchResult

@@ -9,7 +9,7 @@ from typing import Any, get_args
 import pytest
 
 from fairagent.evaluate.kinds.utility.contexts import Order, arranged
-from fairagent.measures.graded_ndcg import graded_ndcg
+from fairagent.measures.ndcg import graded_ndcg
 from fairagent.measures.utility import paired_test, pearson, utility
 
 pytestmark = pytest.mark.shared

@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from fairagent.errors import BudgetExceeded
-from fairagent.llm.base import ModelRequest
 from fairagent.llm.budget import Budget
+from fairagent.llm.request import ModelRequest
 from fairagent.settings import BudgetSettings, Price
 
 from .server import completion

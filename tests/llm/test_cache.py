@@ -16,12 +16,11 @@ import diskcache
 import pytest
 
 from fairagent.errors import BackendUnavailable, ModelError, ReplyInvalid, ReplyRefused, SettingsError
-from fairagent.llm.base import ModelReply, ModelRequest, ask
-from fairagent.llm.cache import ReplyCache
-from fairagent.llm.disk import TextDisk
+from fairagent.llm.cache import ReplyCache, TextDisk
 from fairagent.llm.door import Door
 from fairagent.llm.ledger import Ledger
 from fairagent.llm.reply import Reply
+from fairagent.llm.request import ModelReply, ModelRequest, ask
 from fairagent.testing import ScriptedModel
 from fairagent.types import Usage
 

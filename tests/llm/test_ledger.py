@@ -11,9 +11,9 @@ import pytest
 
 from fairagent.errors import BudgetExceeded, FatalModelError, ModelError, ReplyInvalid, ReplyRefused
 from fairagent.llm import ModelReply, ModelRequest
-from fairagent.llm.base import tell
 from fairagent.llm.door import Door
 from fairagent.llm.ledger import Ledger, counted, in_threads, ledger
+from fairagent.llm.request import tell
 from fairagent.testing import ScriptedModel
 from fairagent.types import Usage
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from fairagent.errors import BackendUnavailable, BudgetExceeded, FatalModelError, SettingsError
-from fairagent.llm.base import ModelRequest
 from fairagent.llm.models import Models
+from fairagent.llm.request import ModelRequest
 from fairagent.settings import BudgetSettings, ModelSettings, Price, Settings
 
 from .conftest import CANARY

@@ -21,11 +21,11 @@ from fairagent.errors import (
     TransientModelError,
 )
 from fairagent.llm import ModelRequest, StreamingModel, tell
-from fairagent.llm.base import ModelReply
 from fairagent.llm.budget import Budget
 from fairagent.llm.cache import ReplyCache
 from fairagent.llm.door import Door
 from fairagent.llm.ledger import Ledger
+from fairagent.llm.request import ModelReply
 from fairagent.settings import BudgetSettings, Price
 from fairagent.testing import Answer, ScriptedModel, completion, error, streamed
 

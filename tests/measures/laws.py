@@ -7,7 +7,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from fairagent.measures import Discount, Ends, Geometric, Log2Max2, Log2Plus1, Step, Uniform
+from fairagent.measures import Discount, Ends, Geometric, Log2Max2, Log2Plus1, StepDiscount, Uniform
 from fairagent.types import FloatArray
 
 law = settings(derandomize=True, database=None, deadline=None, max_examples=100)
@@ -18,7 +18,7 @@ AMOUNTS = st.one_of(st.just(0.0), st.floats(0.01, 1.0))
 DISCOUNTS: st.SearchStrategy[Discount] = st.one_of(
     st.sampled_from([Log2Max2(), Log2Plus1(), Uniform()]),
     st.floats(0.01, 1.0).map(Geometric),
-    st.integers(1, 1000).map(Step),
+    st.integers(1, 1000).map(StepDiscount),
 )
 BROWSING = DISCOUNTS | st.builds(Ends, st.integers(1, 1000), st.floats(0.0, 1.0))
 """Those too whose weights rise again."""

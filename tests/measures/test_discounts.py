@@ -13,7 +13,7 @@ from fairagent.measures import (
     Geometric,
     Log2Max2,
     Log2Plus1,
-    Step,
+    StepDiscount,
     Uniform,
     parse_discount,
 )
@@ -29,7 +29,7 @@ from .laws import BROWSING, DISCOUNTS, law
         (Uniform(), "uniform", [1.0, 1.0, 1.0, 1.0, 1.0]),
         (Geometric(0.5), "geometric(0.5)", [1.0, 0.5, 0.25, 0.125, 0.0625]),
         (Geometric(1), "geometric(1.0)", [1.0, 1.0, 1.0, 1.0, 1.0]),
-        (Step(2), "step(2)", [1.0, 1.0, 0.0, 0.0, 0.0]),
+        (StepDiscount(2), "step(2)", [1.0, 1.0, 0.0, 0.0, 0.0]),
         (Ends(4, 0.1), "ends(4, 0.1)", [1.0, 0.2, 0.2, 1.0, 0.0]),
         (Ends(5), "ends(5, 0.5)", [1.0, 0.625, 0.5, 0.625, 1.0]),
         (Ends(1, 0.0), "ends(1, 0.0)", [1.0, 0.0, 0.0, 0.0, 0.0]),

@@ -18,7 +18,7 @@ from fairagent.measures import (
     Log2Plus1,
     Measure,
     Product,
-    Step,
+    StepDiscount,
     parse_measure,
 )
 
@@ -47,7 +47,7 @@ FACTORS = st.one_of(
             "AWRF(discount=geometric(0.8), log=2, unknown=ignore)@500",
         ),
         (
-            Product(NDCG(20), AWRF(20, Step(5))),
+            Product(NDCG(20), AWRF(20, StepDiscount(5))),
             "nDCG(discount=log2-max2)@20*AWRF(discount=step(5), log=e, unknown=group)@20",
         ),
     ],
@@ -125,7 +125,7 @@ def test_the_public_names() -> None:
         "AWRF", "DIVERGENCES", "LOG2_MAX2", "NDCG", "Discount", "Divergence", "Ends", "ExpectedExposure",
         "Geometric", "JudgedRanking", "expected_exposure", "expected_utility", "group_expected_exposure",
         "item_exposure", "normalized_expected_utility", "target_exposure",
-        "Log2Max2", "Log2Plus1", "Measure", "Product", "Step", "Uniform", "awrf", "blend", "gaps",
+        "Log2Max2", "Log2Plus1", "Measure", "Product", "StepDiscount", "Uniform", "awrf", "blend", "gaps",
         "group_exposure", "jensen_shannon", "joint_memberships", "kl", "kl_reverse", "known_part",
         "min_max", "most_underexposed", "ndcg", "parse_discount", "parse_measure", "total_variation",
     }  # fmt: skip

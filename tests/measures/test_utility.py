@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from fairagent.errors import DataError
 from fairagent.measures.bertscore import best_of_references, greedy_match
 from fairagent.measures.discounts import Log2Plus1
-from fairagent.measures.graded_ndcg import graded_ndcg
-from fairagent.measures.ndcg import ndcg
+from fairagent.measures.ndcg import graded_ndcg, ndcg
 from fairagent.measures.utility import mean_performance, paired_test, pearson, utility
 
 PERFORMANCE = st.floats(0.01, 1)

@@ -19,8 +19,8 @@ from fairagent.filter.pages import LONGEST_TEXT, LONGEST_TITLE
 from fairagent.generate import LlmGenerator
 from fairagent.generate.context import fit
 from fairagent.llm import ModelRequest
-from fairagent.llm.base import estimate_tokens
 from fairagent.llm.ledger import ledger
+from fairagent.llm.request import estimate_tokens
 from fairagent.prompts import Prompts
 from fairagent.prompts.calls import Calls, Case, together
 from fairagent.refine.keywords import MOST_KEYWORDS

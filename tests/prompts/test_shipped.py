@@ -10,7 +10,7 @@ import pytest
 from fairagent.debias.diagnosis import Diagnoses
 from fairagent.debias.synthesis import Rewrites
 from fairagent.filter.verdicts import Verdicts
-from fairagent.llm.base import estimate_tokens
+from fairagent.llm.request import estimate_tokens
 from fairagent.loop.policy import Choice
 from fairagent.loop.sources import GroupKeywords, GroupPassages
 from fairagent.prompts import Prompts, variants

@@ -17,8 +17,8 @@ import pytest
 from numpy.typing import NDArray
 from scripted import ranking
 
-from fairagent.refine.base import RefineState
 from fairagent.refine.feedback import FeedbackRefiner
+from fairagent.refine.refiner import RefineState
 from fairagent.retrieve.relevance_model import Postings
 from fairagent.types import Exposure, Group, Query, Term
 

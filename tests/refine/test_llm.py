@@ -10,9 +10,9 @@ import pytest
 from fairagent.errors import FatalModelError, ModelError, ReplyRefused, ReplyTruncated, TransientModelError
 from fairagent.llm import ModelReply
 from fairagent.prompts import Prompts
-from fairagent.refine.base import RefineState
 from fairagent.refine.keywords import Keywords, ReasonedKeywords
 from fairagent.refine.llm import LlmRefiner
+from fairagent.refine.refiner import RefineState
 from fairagent.testing import ScriptedModel
 from fairagent.types import Exposure, Group, Query, Ranking, Term, Usage
 

@@ -11,7 +11,7 @@ from random import Random
 import numpy as np
 
 from fairagent.collection.demo.files import POPULATION, Entry, make_entries
-from fairagent.collection.demo.words.occupations import OCCUPATIONS
+from fairagent.collection.demo.words import OCCUPATIONS
 from fairagent.evaluate.engine.comparison import compare
 from fairagent.evaluate.engine.outcome import GroupShares, HitRecord, Outcome, StepRecord
 from fairagent.evaluate.engine.run import Run

@@ -14,7 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from fairagent.measures import LOG2_MAX2, Discount, Geometric, Log2Plus1, Step, Uniform
+from fairagent.measures import LOG2_MAX2, Discount, Geometric, Log2Plus1, StepDiscount, Uniform
 from fairagent.rerank.base import Pool
 from fairagent.rerank.chain import ChainReranker
 from fairagent.rerank.exposure import STRICT, ExposureConfig, ExposureReranker, stricter
@@ -217,7 +217,7 @@ def test_a_group_that_should_get_nothing_gets_what_relevance_alone_gives() -> No
 
 def test_ranks_without_weight_go_to_the_better_placed() -> None:
     # From rank 3 on nothing is at stake, not even a label; and kinds run out before the ranks do.
-    assert order(ExposureReranker(discount=Step(2)).rerank(pool([M, F, U, M, F], 5))) == [0, 1, 2, 3, 4]
+    assert order(ExposureReranker(discount=StepDiscount(2)).rerank(pool([M, F, U, M, F], 5))) == [0, 1, 2, 3, 4]
     assert order(ExposureReranker(discount=Geometric(1e-200)).rerank(pool([M, F, U, M, F], 5)))[2:] == [2, 3, 4]
 
 
@@ -301,7 +301,7 @@ rerankers = st.builds(
     ExposureReranker,
     fairness=st.sampled_from([0.0, 0.1, 0.5, 2.0, 50.0]),
     unlabeled=st.sampled_from([0.0, 0.3, 1.0]),
-    discount=st.sampled_from([LOG2_MAX2, Log2Plus1(), Uniform(), Geometric(0.5), Step(3)]),
+    discount=st.sampled_from([LOG2_MAX2, Log2Plus1(), Uniform(), Geometric(0.5), StepDiscount(3)]),
 )
 
 

@@ -1,6 +1,4 @@
-"""Any LlamaIndex retriever as this package's search engine, and an agent over it."""
-
-from __future__ import annotations
+"""A LlamaIndex retriever as fairagent's search engine, and an agent over it."""
 
 import threading
 from collections import OrderedDict

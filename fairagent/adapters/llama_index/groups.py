@@ -1,6 +1,4 @@
-"""Group labels that stand in the nodes' own metadata."""
-
-from __future__ import annotations
+"""Group labels read from the nodes' own metadata."""
 
 from collections.abc import Iterable, Mapping, Sequence
 

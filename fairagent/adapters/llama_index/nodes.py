@@ -1,6 +1,4 @@
-"""LlamaIndex's nodes as this package's documents, and the other way."""
-
-from __future__ import annotations
+"""Conversion between LlamaIndex's nodes and fairagent's documents."""
 
 from collections.abc import Sequence
 

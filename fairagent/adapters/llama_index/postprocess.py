@@ -1,7 +1,5 @@
 """FairFilter, DebiasRAG and the exposure-aware re-ranker as LlamaIndex's node post-processors."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

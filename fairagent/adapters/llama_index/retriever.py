@@ -1,7 +1,5 @@
 """A fair ranking as LlamaIndex's retriever, and a query engine that answers from it."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from typing import Any

@@ -1,18 +1,14 @@
-"""From a person to the text about them."""
-
-from __future__ import annotations
+"""Biographies: the text about one generated person."""
 
 import re
 import string
 from collections.abc import Mapping, Sequence
 from functools import cache
 
-from fairagent.collection.demo.draw import Draw
+from fairagent.collection.demo.draw import SeededChoices
 from fairagent.collection.demo.people import Person
-from fairagent.collection.demo.words import sentences as say
-from fairagent.collection.demo.words.occupation import titled
-from fairagent.collection.demo.words.occupations import OCCUPATIONS
-from fairagent.collection.demo.words.places import REGIONS, Country
+from fairagent.collection.demo.words import OCCUPATIONS, REGIONS, Country, titled
+from fairagent.collection.demo.words import SENTENCES as SAY
 
 SHORTEST, LONGEST = 40, 90
 """Words of a biography."""
@@ -26,7 +22,7 @@ _A = re.compile(r"\ba\(n\) (\w+)")
 _CONSONANT_SOUND = ("eu", "uga", "uni", "uru", "us", "one")
 
 
-def write_biography(person: Person, draw: Draw) -> str:
+def write_biography(person: Person, draw: SeededChoices) -> str:
     """A biography of 40 to 90 words in which the wordings of `person` are kept."""
     teller = _Teller(person, draw)
     told = [teller.tell(place, templates) for place, templates in _always(person)]
@@ -42,46 +38,46 @@ def write_biography(person: Person, draw: Draw) -> str:
 
 def _always(person: Person) -> list[Part]:
     """What has to be said: here the wordings decide whether the occupation's name is used, and how often."""
-    parts: list[Part] = [(1.5, say.MOVES)] if len(person.countries) > 1 else []
+    parts: list[Part] = [(1.5, SAY["moves"])] if len(person.countries) > 1 else []
     if not person.occupations:
-        return [*parts, (0, say.BYSTANDER_OPENINGS), (2, say.BYSTANDING)]
+        return [*parts, (0, SAY["bystander_openings"]), (2, SAY["bystanding"])]
     wording, *second = person.wordings
-    parts.append((2, say.CAREER))
+    parts.append((2, SAY["career"]))
     if wording == "named":
         parts += [
-            (0, say.PAIRED_OPENINGS if second == ["named"] else say.NAMED_OPENINGS),
-            (4, say.NAMED_AGAIN),
+            (0, SAY["paired_openings"] if second == ["named"] else SAY["named_openings"]),
+            (4, SAY["named_again"]),
         ]
     else:
-        parts.append((0, say.OTHER_OPENINGS))
+        parts.append((0, SAY["other_openings"]))
     if wording == "once":
-        parts.append((6, say.NAMED_ONCE))
+        parts.append((6, SAY["named_once"]))
     if second:
         said = second == ["described"] or person.wordings == ("named", "named")
-        parts.append((5, say.SECOND_OTHER if said else say.SECOND_NAMED))
+        parts.append((5, SAY["second_other"] if said else SAY["second_named"]))
     return parts
 
 
-def _perhaps(person: Person, draw: Draw) -> list[Part]:
+def _perhaps(person: Person, draw: SeededChoices) -> list[Part]:
     """What is said until the text is long enough, the first ones first; the same for every group."""
     parts: list[Part] = []
     if person.wordings[:1] == ("named",) and draw.chance(0.5):
-        parts.append((4.5, say.NAMED_AGAIN))
+        parts.append((4.5, SAY["named_again"]))
     if person.gender and draw.chance(0.55):
-        parts.append((5.5, say.OF_GENDER[person.gender]))
+        parts.append((5.5, SAY["of_gender"][person.gender]))
     if person.occupations and draw.chance(0.65):
-        parts.append((7, say.MENTIONS))
+        parts.append((7, SAY["mentions"]))
     if draw.chance(0.5):
-        parts.append((7.5, say.RELATIVES))
+        parts.append((7.5, SAY["relatives"]))
     if not person.occupations:
-        parts.append((2.5, say.BYSTANDING))
+        parts.append((2.5, SAY["bystanding"]))
     elif draw.chance(0.5):
-        parts.append((3, say.WORKS))
+        parts.append((3, SAY["works"]))
     if draw.chance(0.6):
-        parts.append((1, say.SCHOOLING))
+        parts.append((1, SAY["schooling"]))
     if person.countries and draw.chance(0.35):
-        parts.append((6.5, say.HONORS))
-    return [*parts, (8, say.LIFE), (9, say.CLOSINGS), *((8.5, say.LIFE),) * 4]
+        parts.append((6.5, SAY["honors"]))
+    return [*parts, (8, SAY["life"]), (9, SAY["closings"]), *((8.5, SAY["life"]),) * 4]
 
 
 def fill(template: str, slots: Mapping[str, str]) -> str:
@@ -97,11 +93,11 @@ def fill(template: str, slots: Mapping[str, str]) -> str:
 class _Teller:
     """Fills templates for one person, and says nothing twice."""
 
-    def __init__(self, person: Person, draw: Draw) -> None:
+    def __init__(self, person: Person, draw: SeededChoices) -> None:
         self._draw = draw
         self._told: set[str] = set()
         self._slots = _person_slots(person, draw) | _country_slots(person.countries, draw)
-        self._slots["trade"] = draw.one(say.TRADES)
+        self._slots["trade"] = draw.one(SAY["trades"])
         phrases: dict[str, Sequence[str]] = {}
         for number, mark in zip(person.occupations, ("", "second_"), strict=False):
             own = OCCUPATIONS[number]
@@ -119,7 +115,7 @@ class _Teller:
             for number, other in enumerate(OCCUPATIONS)
             if (number not in person.occupations if person.near is None else number == person.near)
         ]
-        self._schools = say.OWN_SCHOOLS.get(person.gender, say.SCHOOLS)
+        self._schools = SAY["own_schools"].get(person.gender, SAY["schools"])
 
     def tell(self, place: float, templates: Sequence[str]) -> tuple[float, str]:
         """A sentence after one of `templates`, with its place in the text."""
@@ -140,7 +136,7 @@ class _Teller:
         if "finish" in slots:
             fresh["finish"] = str(self._draw.one(self._years))
         if "school" in slots:
-            schools = self._schools if self._draw.chance(OWN_SCHOOL) else say.SCHOOLS
+            schools = self._schools if self._draw.chance(OWN_SCHOOL) else SAY["schools"]
             school = self._draw.one([s for s in schools if slots_of(s) <= self._slots.keys()])
             fresh["school"] = school.format_map(self._slots)
         if slots & _OTHER:
@@ -160,7 +156,7 @@ def slots_of(template: str) -> frozenset[str]:
     return frozenset(name for _, name, _, _ in string.Formatter().parse(template) if name)
 
 
-def _person_slots(person: Person, draw: Draw) -> dict[str, str]:
+def _person_slots(person: Person, draw: SeededChoices) -> dict[str, str]:
     start = person.born + draw.number(20, 28)
     return {
         "name": person.name,
@@ -170,27 +166,27 @@ def _person_slots(person: Person, draw: Draw) -> dict[str, str]:
         "is": "was" if person.died else "is",
         "age": str(draw.number(9, 17)),
         "start": str(start),
-        "patron": draw.one(say.PATRONS),
+        "patron": draw.one(SAY["patrons"]),
         **({"died": str(person.died)} if person.died else {}),
-        **say.PRONOUNS.get(
+        **SAY["pronouns"].get(
             person.gender,
             {"they": person.surname, "them": person.surname, "their": f"{person.surname}'s", "was": "was"},
         ),
     }
 
 
-def _country_slots(countries: tuple[Country, ...], draw: Draw) -> dict[str, str]:
+def _country_slots(countries: tuple[Country, ...], draw: SeededChoices) -> dict[str, str]:
     slots = {}
     for country, mark in zip(countries, ("", "2"), strict=False):
         slots[f"country{mark}"] = country.name
         slots[f"city{mark}"] = draw.one(country.cities)
         slots[f"demonym{mark}"] = country.demonym
     if countries:
-        slots["body"] = draw.one(say.BODIES[draw.one(countries).region])
+        slots["body"] = draw.one(SAY["bodies"][draw.one(countries).region])
     return slots
 
 
-def _in_order(phrases: Sequence[str], countries: tuple[Country, ...], draw: Draw) -> list[str]:
+def _in_order(phrases: Sequence[str], countries: tuple[Country, ...], draw: SeededChoices) -> list[str]:
     """`phrases` in random order; often those that are usual in the region come last, to be used first."""
     order = draw.some(phrases, len(phrases))
     if countries and draw.chance(SHARED_PHRASE):

@@ -1,10 +1,8 @@
-"""Random choices that come out the same on every platform and every Python.
+"""Seeded random choices that are the same on every platform and Python version.
 
 Of `random.Random` only `random()` promises the same numbers for a seed in every version; `choice`, `sample`
 and `shuffle` do not, so the few choices needed here are made from it.
 """
-
-from __future__ import annotations
 
 import math
 import random
@@ -14,10 +12,10 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-class Draw:
+class SeededChoices:
     """Choices in a fixed order from one seed.
 
-    >>> draw = Draw(20221)
+    >>> draw = SeededChoices(20221)
     >>> draw.number(1900, 1999), draw.one(["a", "b", "c"])
     (1960, 'c')
     """

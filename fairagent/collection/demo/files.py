@@ -1,6 +1,4 @@
-"""The demo collection's files, written whole or not at all."""
-
-from __future__ import annotations
+"""Writing the demo collection's files, all or none."""
 
 import json
 import os
@@ -11,11 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fairagent.collection.demo.biography import write_biography
-from fairagent.collection.demo.draw import Draw
+from fairagent.collection.demo.draw import SeededChoices
 from fairagent.collection.demo.pages import write_page
 from fairagent.collection.demo.people import draw_leanings, draw_person
-from fairagent.collection.demo.words.occupations import OCCUPATIONS
-from fairagent.collection.demo.words.places import REGIONS
+from fairagent.collection.demo.words import OCCUPATIONS, REGIONS
 from fairagent.errors import UsageError
 
 EDITION = 1
@@ -90,7 +87,7 @@ def write_demo(folder: Path, *, people: int = 3000, seed: int = 20221) -> Path:
 
 def make_entries(people: int, seed: int) -> list[Entry]:
     """All documents in the order of their ids: the biographies, then the pages."""
-    draw = Draw(seed)
+    draw = SeededChoices(seed)
     leanings = draw_leanings(draw)
     taken: set[str] = set()
     entries = []

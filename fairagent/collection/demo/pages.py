@@ -1,16 +1,12 @@
-"""Pages about societies, prizes, streets and schools: they name an occupation, but are nobody's biography."""
-
-from __future__ import annotations
+"""Pages about societies, prizes, streets and schools: they name an occupation, but are no biography."""
 
 from fairagent.collection.demo.biography import fill
-from fairagent.collection.demo.draw import Draw
+from fairagent.collection.demo.draw import SeededChoices
 from fairagent.collection.demo.people import PEOPLE_REGIONS
-from fairagent.collection.demo.words.occupation import Occupation, titled
-from fairagent.collection.demo.words.places import COUNTRIES
-from fairagent.collection.demo.words.sentences import PAGES, PATRONS
+from fairagent.collection.demo.words import COUNTRIES, SENTENCES, Occupation, titled
 
 
-def write_page(occupation: Occupation, draw: Draw, taken: set[str]) -> tuple[str, str, str]:
+def write_page(occupation: Occupation, draw: SeededChoices, taken: set[str]) -> tuple[str, str, str]:
     """A page's title (new to `taken`, and added to it), text and region."""
     while True:
         region = draw.weighted(PEOPLE_REGIONS)
@@ -24,11 +20,11 @@ def write_page(occupation: Occupation, draw: Draw, taken: set[str]) -> tuple[str
             "city": draw.one(country.cities),
             "country": country.name,
             "demonym": country.demonym,
-            "patron": draw.one(PATRONS),
+            "patron": draw.one(SENTENCES["patrons"]),
             "start": str(start),
             "finish": str(start + draw.number(5, 28)),
         }
-        template, text = draw.one(list(PAGES.items()))
+        template, text = draw.one(list(SENTENCES["pages"].items()))
         title = fill(template, slots)
         if title not in taken:
             taken.add(title)

@@ -1,15 +1,11 @@
-"""Who the demo's biographies are about: groups, occupations, and how directly each text will name them."""
-
-from __future__ import annotations
+"""The people of the demo: groups, occupations, and how directly each text names the occupation."""
 
 import string
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from fairagent.collection.demo.draw import Draw
-from fairagent.collection.demo.words.names import NAMES
-from fairagent.collection.demo.words.occupations import OCCUPATIONS
-from fairagent.collection.demo.words.places import COUNTRIES, REGIONS, Country
+from fairagent.collection.demo.draw import SeededChoices
+from fairagent.collection.demo.words import COUNTRIES, NAMES, OCCUPATIONS, REGIONS, Country
 
 GENDERS = {"female": 0.43, "male": 0.48, "nonbinary": 0.03, "": 0.06}
 """Shares of the people; "" is unknown: the text has initials instead of a given name, and no pronoun."""
@@ -65,7 +61,7 @@ class Leaning:
     region_skew: float
 
 
-def draw_leanings(draw: Draw) -> tuple[Leaning, ...]:
+def draw_leanings(draw: SeededChoices) -> tuple[Leaning, ...]:
     """One leaning for each occupation. Which group an occupation leans to is chance, not a cliché."""
     return tuple(
         Leaning(
@@ -78,7 +74,7 @@ def draw_leanings(draw: Draw) -> tuple[Leaning, ...]:
     )
 
 
-def draw_person(draw: Draw, leanings: tuple[Leaning, ...], taken: set[str]) -> Person:
+def draw_person(draw: SeededChoices, leanings: tuple[Leaning, ...], taken: set[str]) -> Person:
     """The next person; the name is new to `taken`, and is added to it."""
     gender = draw.weighted(GENDERS)
     countries = _draw_countries(draw)
@@ -106,7 +102,7 @@ def draw_person(draw: Draw, leanings: tuple[Leaning, ...], taken: set[str]) -> P
     )
 
 
-def _draw_countries(draw: Draw) -> tuple[Country, ...]:
+def _draw_countries(draw: SeededChoices) -> tuple[Country, ...]:
     if draw.chance(NO_REGION):
         return ()
     weights = dict(PEOPLE_REGIONS)
@@ -117,7 +113,7 @@ def _draw_countries(draw: Draw) -> tuple[Country, ...]:
     return tuple(draw.one([c for c in COUNTRIES if c.region == region]) for region in regions)
 
 
-def _draw_name(draw: Draw, gender: str, countries: tuple[Country, ...], taken: set[str]) -> tuple[str, str]:
+def _draw_name(draw: SeededChoices, gender: str, countries: tuple[Country, ...], taken: set[str]) -> tuple[str, str]:
     name = ""
     while not name or name in taken:
         country = countries[0] if countries else draw.one(COUNTRIES)
@@ -142,7 +138,7 @@ def _affinity(leaning: Leaning, groups: list[str]) -> float:
     return weight
 
 
-def _draw_wording(draw: Draw, leaning: Leaning, gender: str, countries: tuple[Country, ...]) -> str:
+def _draw_wording(draw: SeededChoices, leaning: Leaning, gender: str, countries: tuple[Country, ...]) -> str:
     """How the text names the occupation: the one place where the skew is made."""
     push = leaning.gender_skew * _side([gender] if gender else [])
     push += leaning.region_skew * _side([country.region for country in countries])

@@ -1,4 +1,4 @@
-"""LaMP: questions of people, each with the profile of what that person has written before."""
+"""LaMP: questions of users, each with a profile of what the user has written before."""
 
 from fairagent.collection.lamp.load import LIMIT, Item, Lamp, LampQuestion, load_lamp
 from fairagent.collection.lamp.tasks import TASKS, LampTask, parse_task

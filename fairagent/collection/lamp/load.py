@@ -1,4 +1,4 @@
-"""Reading LaMP's files: the questions with their profiles, and the expected outputs."""
+"""Reading LaMP's files: questions with profiles, and expected outputs."""
 
 from __future__ import annotations
 

@@ -3,8 +3,6 @@
 What of a profile's entries is searched is stated for LaMP-1 alone; for the others it is all of their prose.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -29,7 +27,7 @@ def candidates(input: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class After:
-    """What comes after the first `mark` of an input; ValueError where nothing does.
+    """Finds the query after the first `mark` of an input; ValueError where nothing follows.
 
     >>> After("review:")("How many stars? review: A fine pen.")
     'A fine pen.'
@@ -47,7 +45,7 @@ class After:
 
 @dataclass(frozen=True, slots=True)
 class LampTask:
-    """One task.
+    """One task of LaMP: how it is searched, prompted and measured.
 
     A profile's entries have the `fields`. Those `searched` make the text that is scored for a query, which `find_query`
     takes from a question's input (ValueError where it cannot); those `shown` stand in a prompt, with `long` cut where
@@ -90,74 +88,17 @@ TAGS = (
 )
 """Those that LaMP-2 gives movies."""
 
+_PAPER, _TITLED, _TEXT, _MOVIE = ("title", "abstract"), ("title", "text"), ("text",), ("description", "tag")
+_REVIEW, _STARS = ("text", "score"), ("1", "2", "3", "4", "5")
 _LISTED = (
-    LampTask(
-        name="LaMP-1",
-        fields=("title", "abstract"),
-        searched=("title", "abstract"),
-        shown=("title",),
-        long="title",
-        find_query=candidates,
-        labels=("[1]", "[2]"),
-        label_metric="accuracy",
-        metric="accuracy",
-    ),
-    LampTask(
-        name="LaMP-2",
-        fields=("description", "tag"),
-        searched=("description",),
-        shown=("description", "tag"),
-        long="description",
-        find_query=After("description:"),
-        labels=TAGS,
-        label_metric="accuracy",
-        metric="accuracy",
-    ),
-    LampTask(
-        name="LaMP-3",
-        fields=("text", "score"),
-        searched=("text",),
-        shown=("score", "text"),
-        long="text",
-        find_query=After("review:"),
-        labels=("1", "2", "3", "4", "5"),
-        label_metric="accuracy",
-        metric="absolute-error",
-    ),
-    LampTask(
-        name="LaMP-4",
-        fields=("title", "text"),
-        searched=("title", "text"),
-        shown=("title", "text"),
-        long="text",
-        find_query=After("article:"),
-    ),
-    LampTask(
-        name="LaMP-5",
-        fields=("title", "abstract"),
-        searched=("title", "abstract"),
-        shown=("title", "abstract"),
-        long="abstract",
-        find_query=After(":"),
-    ),
-    LampTask(
-        name="LaMP-6",
-        fields=("title", "text"),
-        searched=("title", "text"),
-        shown=("title", "text"),
-        long="text",
-        find_query=After(":"),
-    ),
-    LampTask(
-        name="LaMP-7",
-        fields=("text",),
-        searched=("text",),
-        shown=("text",),
-        long="text",
-        find_query=After(":"),
-    ),
+    LampTask("LaMP-1", _PAPER, _PAPER, ("title",), "title", candidates, ("[1]", "[2]"), "accuracy", "accuracy"),
+    LampTask("LaMP-2", _MOVIE, _MOVIE[:1], _MOVIE, "description", After("description:"), TAGS, "accuracy", "accuracy"),
+    LampTask("LaMP-3", _REVIEW, _TEXT, _REVIEW[::-1], "text", After("review:"), _STARS, "accuracy", "absolute-error"),
+    LampTask("LaMP-4", _TITLED, _TITLED, _TITLED, "text", After("article:")),
+    LampTask("LaMP-5", _PAPER, _PAPER, _PAPER, "abstract", After(":")),
+    LampTask("LaMP-6", _TITLED, _TITLED, _TITLED, "text", After(":")),
+    LampTask("LaMP-7", _TEXT, _TEXT, _TEXT, "text", After(":")),
 )
-
 TASKS: Mapping[str, LampTask] = {task.name: task for task in _LISTED}
 """Name -> task: citations, movie tags, ratings, headlines, titles of papers, subjects of e-mails, tweets."""
 

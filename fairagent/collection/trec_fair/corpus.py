@@ -4,8 +4,6 @@
 twice: the first line counts, the others are counted and named.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator
 from functools import lru_cache
@@ -65,7 +63,7 @@ class Corpus:
         for number, record in json_records(path, faults):
             count += 1
             try:
-                page = page_id(record.get("id"), "id")
+                page = page_id(record.get("id"), "field 'id'")
                 if not pages.add(page):
                     repeated.append(str(page))
                     continue
@@ -110,10 +108,10 @@ def repeated_note(ids: list[str], where: str) -> tuple[str, ...]:
     )
 
 
-def page_id(value: Any, field: str) -> int:
-    """A page's id, a whole number; ValueError for anything else."""
+def page_id(value: Any, what: str) -> int:
+    """A page's id, a whole number; ValueError, naming `what` holds it, for anything else."""
     if type(value) is not int or not 0 <= value <= LARGEST_ID:
-        raise ValueError(f"field {field!r} is {shown(value)}, expected a whole number from 0 to {LARGEST_ID}")
+        raise ValueError(f"{what} is {shown(value)}, expected a whole number from 0 to {LARGEST_ID}")
     return value
 
 

@@ -1,6 +1,4 @@
-"""The official files of the track, by the names they are published under."""
-
-from __future__ import annotations
+"""Finding the official files of the TREC Fair Ranking track by their published names."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

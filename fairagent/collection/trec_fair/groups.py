@@ -1,25 +1,22 @@
-"""Group tables with the track's own page alignments, from its metadata, and their cache.
+"""Group tables from the page alignments in the track's metadata, and their cache on disk.
 
 Nothing is normalized: alignments are used as the track makes them, so a page about a woman and a man has a gender row
 that sums to 2, and 2021's continents count 1 each.
 """
 
-from __future__ import annotations
-
 import json
 import logging
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from fairagent.collection.build import Labels
 from fairagent.collection.faults import Faults, listed
 from fairagent.collection.records import Record, json_records
 from fairagent.collection.table import GroupTable
+from fairagent.collection.table_buffer import Labels
 from fairagent.collection.trec_fair.corpus import PageSet, page_id
-from fairagent.collection.trec_fair.metadata import REMEMBERED, RULES
+from fairagent.collection.trec_fair.metadata import RULES, RecordAligner, oddities
 from fairagent.errors import DataError, UsageError
-from fairagent.measures.trec_fair import Alignment, Rule, Year
+from fairagent.measures.trec_fair import Rule, Year
 from fairagent.types import UNKNOWN
 
 log = logging.getLogger(__name__)
@@ -32,8 +29,8 @@ def rules(year: Year, dimensions: Sequence[str]) -> tuple[Rule, ...]:
     if year not in RULES:
         raise UsageError(f"year {year!r}: there are 2021 and 2022")
     known = {rule.dimension.name: rule for rule in RULES[year]}
-    if strange := [name for name in dimensions if name not in known]:
-        raise UsageError(f"TREC Fair {year} has no dimension {listed(strange)}; there are: {', '.join(known)}")
+    if unknown := [name for name in dimensions if name not in known]:
+        raise UsageError(f"TREC Fair {year} has no dimension {listed(unknown)}; there are: {', '.join(known)}")
     if not dimensions or len(set(dimensions)) < len(dimensions):
         raise UsageError(f"expected one or more distinct dimensions, not {listed(dimensions) or 'none'}")
     return tuple(known[name] for name in dimensions)
@@ -61,13 +58,25 @@ def groups_of(
     records: Iterable[tuple[int, Record]], path: Path, rules: Sequence[Rule], id_field: str, faults: Faults
 ) -> tuple[GroupTable, tuple[str, ...]]:
     """The table of (line, record) pairs, of which the first of a page counts; DataError with all faults."""
-    reader = _Reader(rules, id_field, path, faults)
+    aligner = RecordAligner[Labels](rules, lambda place, alignment: alignment.weights)
+    names = [rule.dimension.name for rule in rules]
+    repeated = 0
+
+    def rows() -> Iterator[tuple[str, dict[str, Labels]]]:
+        nonlocal repeated
+        pages = PageSet()
+        for number, record in records:
+            try:
+                page = page_id(record.get(id_field), f"field {id_field!r}")
+                if pages.add(page):
+                    yield str(page), dict(zip(names, aligner.align(page, record), strict=True))
+                else:
+                    repeated += 1
+            except ValueError as error:
+                faults.add(path, number, str(error))
+
     try:
-        table = GroupTable.from_rows(
-            reader.rows(records),
-            {rule.dimension.name: _known(rule) for rule in rules},
-            [rule.dimension.name for rule in rules],
-        )
+        table = GroupTable.from_rows(rows(), {rule.dimension.name: _known(rule) for rule in rules}, names)
     except DataError:
         # Its rows are ours: that there are none is all that can be wrong with them.
         if not faults:
@@ -75,61 +84,7 @@ def groups_of(
         faults.check("TREC Fair metadata")
         raise
     faults.check("TREC Fair metadata")
-    return table, reader.notes
-
-
-class _Reader:
-    """Aligns records, and counts what is odd in them."""
-
-    def __init__(self, rules: Sequence[Rule], id_field: str, path: Path, faults: Faults) -> None:
-        self.rules, self.id_field, self.path, self.faults = rules, id_field, path, faults
-        self.repeated = 0
-        self.missing: Counter[str] = Counter()
-        self.strange: Counter[tuple[str, str]] = Counter()
-        self._known: list[dict[str, Alignment]] = [{} for _ in rules]
-
-    def rows(self, records: Iterable[tuple[int, Record]]) -> Iterator[tuple[str, dict[str, Labels]]]:
-        """Id and labels of every page."""
-        pages = PageSet()
-        for number, record in records:
-            try:
-                page = page_id(record.get(self.id_field), self.id_field)
-                if pages.add(page):
-                    yield str(page), self._labels(page, record)
-                else:
-                    self.repeated += 1
-            except ValueError as error:
-                self.faults.add(self.path, number, str(error))
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What was odd, in words."""
-        notes = [f"lines that repeat a page, whose first line counts: {self.repeated}"] if self.repeated else []
-        notes += [f"pages without {field!r}: {count}" for field, count in self.missing.items()]
-        for field in dict.fromkeys(field for field, _ in self.strange):
-            labels = [f"{label!r} ({count})" for (of, label), count in self.strange.items() if of == field]
-            notes.append(f"values of {field!r} that are no label and count for nothing: {listed(labels)}")
-        return tuple(notes)
-
-    def _labels(self, page: int, record: Record) -> dict[str, Labels]:
-        labels: dict[str, Labels] = {}
-        for rule, known in zip(self.rules, self._known, strict=True):
-            value = record.get(rule.field)
-            key = repr(value)
-            if key not in known:
-                if len(known) == REMEMBERED:
-                    known.clear()
-                try:
-                    known[key] = rule.align(value, rule.dimension)
-                except ValueError as error:
-                    raise ValueError(f"page {page}, field {rule.field!r}: {error}") from None
-            alignment = known[key]
-            labels[rule.dimension.name] = alignment.weights
-            for label in alignment.strange:
-                self.strange[rule.field, label] += 1
-            if value is None:
-                self.missing[rule.field] += 1
-        return labels
+    return table, oddities(repeated, aligner.missing, aligner.unrecognized)
 
 
 def cached_track_groups(path: Path, year: Year, dimensions: Sequence[str]) -> tuple[GroupTable, tuple[str, ...]]:

@@ -1,12 +1,10 @@
-"""The real track as a collection: from a folder of its official files, or through ir-datasets.
+"""The TREC Fair Ranking track as a collection: from its official files, or through ir-datasets.
 
     load_track("trec-fair", year=2022, split="eval", dimensions=["sub-geo", "gender"])
     load_track_from_ir_datasets(2022, "train")
 
 Articles are streamed; judgments and groups are compact arrays.
 """
-
-from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
@@ -157,9 +155,9 @@ def _records(dataset: Any, rules: Sequence[Rule]) -> Iterator[tuple[int, Record]
     """The articles' metadata, counted from 1; an article without any is no page of the track's metadata."""
     fields = [rule.field for rule in rules]
     for number, article in enumerate(dataset.docs_iter(), start=1):
-        values = {field: getattr(article, field) for field in fields}
-        if any(value is not None for value in values.values()):
-            yield number, {"id": page_id(int(article.doc_id), "doc_id"), **values}
+        values = {field: value for field in fields if (value := getattr(article, field)) is not None}
+        if values:
+            yield number, {"id": page_id(int(article.doc_id), "field 'doc_id'"), **values}
 
 
 def _ir_datasets() -> Any:

@@ -1,12 +1,10 @@
-"""Wikitext and HTML as plain text, in the simplest way that keeps the words.
+"""Plain text from wikitext and HTML by simple rules.
 
 What is dropped: comments, references, templates (and with them infoboxes), tables, files and categories, tags, styles
 and scripts. What stays: running text, the shown text of links, headings, lists, and of formulas and code the source.
 Text that templates would have produced is lost, so counts of terms differ a little from the track's own plain text:
 prefer its plain corpus. Time grows with the length of the text, whatever is in it.
 """
-
-from __future__ import annotations
 
 import html
 import re

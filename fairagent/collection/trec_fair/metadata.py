@@ -3,18 +3,17 @@
 JSON lines, gzipped or not. Millions of pages are read one by one; what stays is a few bytes a page.
 """
 
-from __future__ import annotations
-
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Generic, TypeVar
 
 import numpy as np
 
 from fairagent.collection.faults import Faults, listed, shown
-from fairagent.collection.records import json_records
+from fairagent.collection.records import Record, json_records
+from fairagent.collection.trec_fair.corpus import PageSet, page_id
 from fairagent.errors import UsageError
 from fairagent.measures.trec_fair import (
     LARGEST_ID,
@@ -31,6 +30,8 @@ from fairagent.measures.trec_fair import (
 )
 from fairagent.measures.trec_fair.lookup import distinct
 
+T = TypeVar("T")
+
 RULES: dict[Year, tuple[Rule, ...]] = {2021: RULES_2021, 2022: RULES_2022}
 EVERY = 10_000
 """Lines between two calls of `progress`."""
@@ -43,25 +44,19 @@ class Metadata:
     """The pages of a metadata file, and what was odd in it.
 
     `repeated` counts lines of pages that stood in an earlier line, which alone counts; `missing` the pages that lack
-    a field, by field (they are unknown there, or have no weight where a dimension knows no unknown); `strange` the
+    a field, by field (they are unknown there, or have no weight where a dimension knows no unknown); `unrecognized` the
     pages with a label that a dimension does not have, by (field, label), which counts for nothing.
     """
 
     pages: Pages
     repeated: int
     missing: Mapping[str, int]
-    strange: Mapping[tuple[str, str], int]
+    unrecognized: Mapping[tuple[str, str], int]
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What was odd, in words."""
-        notes = [f"lines that repeat a page, whose first line counts: {self.repeated}"] if self.repeated else []
-        notes += [f"pages without {field!r}: {count}" for field, count in self.missing.items()]
-        fields = dict.fromkeys(field for field, _ in self.strange)
-        for field in fields:
-            labels = [f"{label!r} ({count})" for (of, label), count in self.strange.items() if of == field]
-            notes.append(f"values of {field!r} that are no label and count for nothing: {listed(labels)}")
-        return tuple(notes)
+        return oddities(self.repeated, self.missing, self.unrecognized)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,26 +78,34 @@ def read_metadata(
     if year not in RULES:
         raise UsageError(f"year {year!r}: there are 2021 and 2022")
     path, faults = Path(path), Faults()
-    reader = _Reader(RULES[year], QUALITY_FIELD[year])
-    seen = _Seen()
+    builder = PagesBuilder([rule.dimension for rule in RULES[year]])
+    aligner = RecordAligner(RULES[year], lambda place, alignment: builder.row(place, alignment.weights))
+    quality, seen = QUALITY_FIELD[year], PageSet()
     repeated = count = 0
     for number, record in json_records(path, faults):
         count += 1
         if not count % EVERY:
             progress(count)
         try:
-            page = _page_id(record.get("page_id"), "field 'page_id'")
-            if seen.before(page):
+            page = page_id(record.get("page_id"), "field 'page_id'")
+            if not seen.add(page):
                 repeated += 1
-            else:
-                reader.add(page, record)
+                continue
+            rows, found = aligner.align(page, record), record.get(quality)
+            if found is None:
+                aligner.missing[quality] += 1
+            elif not isinstance(found, str):
+                raise ValueError(f"page {page}, field {quality!r}: expected a quality class, found {shown(found)}")
+            elif found not in QUALITIES:
+                aligner.unrecognized[quality, found] += 1
+            builder.add(page, rows, QUALITIES.index(found) if found in QUALITIES else -1)
         except ValueError as error:
             faults.add(path, number, str(error))
     if not count and not faults:
         faults.add(path, None, "there are no pages")
     faults.check(f"TREC Fair {year} metadata")
     progress(count)
-    return Metadata(reader.builder.finish(), repeated, dict(reader.missing), dict(reader.strange))
+    return Metadata(builder.finish(), repeated, dict(aligner.missing), dict(aligner.unrecognized))
 
 
 def read_relevant_pages(path: Path | str) -> RelevantPages:
@@ -117,13 +120,13 @@ def read_relevant_pages(path: Path | str) -> RelevantPages:
     repeated = 0
     for number, record in json_records(path, faults):
         try:
-            topic = str(_page_id(record.get("id"), "field 'id'"))
+            topic = str(page_id(record.get("id"), "field 'id'"))
             pages = record.get("rel_docs")
             if not isinstance(pages, list):
                 raise ValueError(f"field 'rel_docs' is {shown(pages)}, expected a list of page ids")
             if not all(type(page) is int and 0 <= page <= LARGEST_ID for page in pages):
                 for page in pages:
-                    _page_id(page, f"topic {topic}: a relevant page")
+                    page_id(page, f"topic {topic}: a relevant page")
         except ValueError as error:
             faults.add(path, number, str(error))
             continue
@@ -141,22 +144,24 @@ def read_relevant_pages(path: Path | str) -> RelevantPages:
     return RelevantPages(qrels, tuple(notes))
 
 
-class _Reader:
-    """Turns records into pages, and counts what is odd in them."""
+class RecordAligner(Generic[T]):
+    """Aligns records by `rules`, each distinct value once, and counts what is odd in them.
 
-    def __init__(self, rules: tuple[Rule, ...], quality: str) -> None:
-        self.rules, self.quality = rules, quality
-        self.builder = PagesBuilder([rule.dimension for rule in rules])
+    `made` turns the alignment of a dimension (by its place) into what a page keeps of it.
+    """
+
+    def __init__(self, rules: Sequence[Rule], made: Callable[[int, Alignment], T]) -> None:
         self.missing: Counter[str] = Counter()
-        self.strange: Counter[tuple[str, str]] = Counter()
-        self._known: list[dict[str, tuple[int, Alignment]]] = [{} for _ in rules]
+        self.unrecognized: Counter[tuple[str, str]] = Counter()
+        self._rules, self._made = rules, made
+        self._known: list[dict[str, tuple[T, Alignment]]] = [{} for _ in rules]
 
-    def add(self, page: int, record: Mapping[str, Any]) -> None:
-        """Add one page; ValueError, naming the field, where a value has another form."""
-        rows = []
-        for place, rule in enumerate(self.rules):
+    def align(self, page: int, record: Record) -> list[T]:
+        """What a page keeps in each dimension; ValueError, naming the field, where a value has another form."""
+        found = []
+        for place, (rule, known) in enumerate(zip(self._rules, self._known, strict=True)):
             value = record.get(rule.field)
-            key, known = repr(value), self._known[place]
+            key = repr(value)
             if key not in known:
                 if len(known) == REMEMBERED:
                     known.clear()
@@ -164,45 +169,22 @@ class _Reader:
                     alignment = rule.align(value, rule.dimension)
                 except ValueError as error:
                     raise ValueError(f"page {page}, field {rule.field!r}: {error}") from None
-                known[key] = self.builder.row(place, alignment.weights), alignment
-            row, alignment = known[key]
-            rows.append(row)
-            for label in alignment.strange:
-                self.strange[rule.field, label] += 1
-            if rule.field not in record or not (alignment.weights or alignment.strange):
+                known[key] = self._made(place, alignment), alignment
+            kept, alignment = known[key]
+            found.append(kept)
+            for label in alignment.unrecognized:
+                self.unrecognized[rule.field, label] += 1
+            # A null is an empty list, and no missing field, where a dimension has a label for unknown.
+            if rule.field not in record or not (alignment.weights or alignment.unrecognized):
                 self.missing[rule.field] += 1
-        self.builder.add(page, rows, self._quality(page, record))
-
-    def _quality(self, page: int, record: Mapping[str, Any]) -> int:
-        quality = record.get(self.quality)
-        if quality in QUALITIES:
-            return QUALITIES.index(quality)
-        if quality is None:
-            self.missing[self.quality] += 1
-        elif isinstance(quality, str):
-            self.strange[self.quality, quality] += 1
-        else:
-            raise ValueError(f"page {page}, field {self.quality!r}: expected a quality class, found {shown(quality)}")
-        return -1
+        return found
 
 
-class _Seen:
-    """The page ids met so far, a bit each: a set of millions would be the largest thing in memory."""
-
-    def __init__(self) -> None:
-        self._bits = bytearray()
-
-    def before(self, page: int) -> bool:
-        """Whether the page was met before; from now on it was."""
-        place, bit = page >> 3, 1 << (page & 7)
-        if place >= len(self._bits):
-            self._bits.extend(bytes(place + 1 - len(self._bits)))
-        met = bool(self._bits[place] & bit)
-        self._bits[place] |= bit
-        return met
-
-
-def _page_id(value: Any, what: str) -> int:
-    if type(value) is int and 0 <= value <= LARGEST_ID:
-        return value
-    raise ValueError(f"{what} is {shown(value)}, expected a whole number from 0 to {LARGEST_ID}")
+def oddities(repeated: int, missing: Mapping[str, int], unrecognized: Mapping[tuple[str, str], int]) -> tuple[str, ...]:
+    """What is odd in a metadata file, in words."""
+    notes = [f"lines that repeat a page, whose first line counts: {repeated}"] if repeated else []
+    notes += [f"pages without {field!r}: {count}" for field, count in missing.items()]
+    for field in dict.fromkeys(field for field, _ in unrecognized):
+        labels = [f"{label!r} ({count})" for (of, label), count in unrecognized.items() if of == field]
+        notes.append(f"values of {field!r} that are no label and count for nothing: {listed(labels)}")
+    return tuple(notes)

@@ -1,4 +1,4 @@
-"""Run files as the TREC Fair Ranking track took them in, 2022 and 2021.
+"""Run files in the TREC Fair Ranking track's own formats, 2022 and 2021.
 
 Tab-separated whole numbers, best page first; a header line, recognized by its first cell `id`, may come first:
 
@@ -8,8 +8,6 @@ Tab-separated whole numbers, best page first; a header line, recognized by its f
 A gzipped file, a byte order mark, CRLF ends and blank lines are accepted. A file without any fault is read as one
 array; at the first thing that is odd the lines are gone through one by one, to name every fault.
 """
-
-from __future__ import annotations
 
 import gzip
 import re

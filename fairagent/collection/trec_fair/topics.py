@@ -1,7 +1,5 @@
 """The track's topics: a title, the relevant pages, and in some files keywords, scope and homepage."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal

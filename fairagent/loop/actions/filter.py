@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fairagent.errors import BudgetExceeded, FatalModelError, ModelError
-from fairagent.filter.base import Filter
+from fairagent.filter.verdicts import Filter
 from fairagent.loop.actions.base import Attempt, Offer
 from fairagent.loop.ground import Ground
 from fairagent.loop.state import State

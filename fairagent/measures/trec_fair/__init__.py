@@ -7,13 +7,7 @@ track.over(SUBSETS_2022["internal"]).evaluate(run)
 """
 
 from fairagent.measures.trec_fair.alignment import QUALITY_FIELD, RULES_2021, RULES_2022, Alignment, Rule
-from fairagent.measures.trec_fair.dimensions import (
-    DIMENSIONS_2021,
-    DIMENSIONS_2022,
-    QUALITIES,
-    SUBSETS_2022,
-    Dimension,
-)
+from fairagent.measures.trec_fair.dimensions import DIMENSIONS_2021, DIMENSIONS_2022, QUALITIES, SUBSETS_2022, Dimension
 from fairagent.measures.trec_fair.evaluator import LONGEST, Evaluation, TrackEvaluator
 from fairagent.measures.trec_fair.lookup import IntArray
 from fairagent.measures.trec_fair.pages import LARGEST_ID, Pages, PagesBuilder

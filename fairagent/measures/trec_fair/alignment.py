@@ -1,12 +1,10 @@
-"""Page alignments: what one metadata record says about a page's labels, dimension by dimension.
+"""Page alignments: the label weights of one metadata record, dimension by dimension.
 
 An alignment is label -> weight (> 0); what a rule does with labels it does not know is the same everywhere:
-they count for nothing and are named in `strange`. Each rule takes the raw value of a field, None where the
+they count for nothing and are named in `unrecognized`. Each rule takes the raw value of a field, None where the
 record lacks it, and raises ValueError where it has another form than the track's metadata.
 Source: TREC Fair Ranking 2022 and 2021, PageAlignments and Alignments.
 """
-
-from __future__ import annotations
 
 import math
 import re
@@ -28,7 +26,7 @@ class Alignment:
     """The weights of a page's labels in one dimension, and the labels that the dimension does not have."""
 
     weights: Mapping[str, float]
-    strange: tuple[str, ...] = field(default=())
+    unrecognized: tuple[str, ...] = field(default=())
 
 
 def subject_regions(value: Any, dimension: Dimension) -> Alignment:
@@ -79,7 +77,7 @@ def occupations(value: Any, dimension: Dimension) -> Alignment:
     """Occupations, 1 / k each for k of them.
 
     >>> occupations(["chemist", "jurist", "chemist", "alchemist"], DIMENSIONS_2022[3])
-    Alignment(weights={'chemist': 0.5, 'jurist': 0.5}, strange=('alchemist',))
+    Alignment(weights={'chemist': 0.5, 'jurist': 0.5}, unrecognized=('alchemist',))
     """
     return _shares(dict.fromkeys(_labels(value), 1.0), dimension)
 
@@ -105,7 +103,7 @@ def continents(value: Any, dimension: Dimension) -> Alignment:
     """
     listed = _labels(value)
     weights = {label: 1.0 for label in listed if label in dimension.labels}
-    return Alignment(weights or {UNKNOWN: 1.0}, _strange(listed, dimension))
+    return Alignment(weights or {UNKNOWN: 1.0}, _unrecognized(listed, dimension))
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,10 +132,7 @@ RULES_2022 = tuple(
         strict=True,
     )
 )
-RULES_2021 = (
-    Rule(DIMENSIONS_2021[0], "geographic_locations", continents),
-    Rule(DIMENSIONS_2021[1], "gender", genders),
-)
+RULES_2021 = (Rule(DIMENSIONS_2021[0], "geographic_locations", continents), Rule(DIMENSIONS_2021[1], "gender", genders))
 QUALITY_FIELD = {2021: "quality_score_disc", 2022: "qual_cat"}
 """The field with a page's quality class, by year."""
 
@@ -150,10 +145,10 @@ def _shares(counts: Mapping[str, float], dimension: Dimension) -> Alignment:
             merged[label] = merged.get(label, 0.0) + count
     total = math.fsum(merged.values())
     shares = {label: count / total for label, count in merged.items()} if merged else {UNKNOWN: 1.0}
-    return Alignment(shares, _strange(counts, dimension))
+    return Alignment(shares, _unrecognized(counts, dimension))
 
 
-def _strange(labels: Mapping[str, float] | tuple[str, ...], dimension: Dimension) -> tuple[str, ...]:
+def _unrecognized(labels: Mapping[str, float] | tuple[str, ...], dimension: Dimension) -> tuple[str, ...]:
     regions = "Oceania" in dimension.labels
     return tuple(x for x in labels if x not in dimension.labels and not (regions and x in OCEANIA))
 

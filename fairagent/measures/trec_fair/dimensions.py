@@ -1,7 +1,5 @@
 """The fairness dimensions of the TREC Fair Ranking track: their labels in column order, and the world's shares."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 
@@ -84,40 +82,13 @@ INHABITANTS = {
 """The people of the 20 regions of the world (the track's world-pop.csv of 2022)."""
 
 OCCUPATIONS = (
-    "activist",
-    "agricultural worker",
-    "artist",
-    "athlete",
-    "biologist",
-    "businessperson",
-    "chemist",
-    "civil servant",
-    "clergyperson",
-    "computer scientist",
-    "designer",
-    "earth scientist",
-    "educator",
-    "engineer",
-    "health professional",
-    "humanities scholar",
-    "information professional",
-    "journalist",
-    "jurist",
-    "linguist",
-    "mathematician",
-    "media professional",
-    "military personnel",
-    "musician",
-    "performing artist",
-    "physicist",
-    "politician",
-    "scientist",
-    "social scientist",
-    "sportsperson (non-athlete)",
-    "transportation occupation",
+    *("activist", "agricultural worker", "artist", "athlete", "biologist", "businessperson", "chemist"),
+    *("civil servant", "clergyperson", "computer scientist", "designer", "earth scientist", "educator", "engineer"),
+    *("health professional", "humanities scholar", "information professional", "journalist", "jurist", "linguist"),
+    *("mathematician", "media professional", "military personnel", "musician", "performing artist", "physicist"),
+    *("politician", "scientist", "social scientist", "sportsperson (non-athlete)", "transportation occupation"),
     "writer",
 )
-
 _REGIONS = (UNKNOWN, *INHABITANTS)
 _WORLD = tuple(people / sum(INHABITANTS.values()) for people in INHABITANTS.values())
 

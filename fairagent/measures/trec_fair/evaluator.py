@@ -1,4 +1,4 @@
-"""A track's evaluation: pages, judgments and dimensions once, then any number of runs."""
+"""`TrackEvaluator`: evaluates any number of runs against one set of pages, judgments and dimensions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from fairagent.errors import DataError, UsageError
 from fairagent.measures.trec_fair import y2021
-from fairagent.measures.trec_fair.judgments import Judgments, Shown
+from fairagent.measures.trec_fair.judgments import Judgments, ShownPages
 from fairagent.measures.trec_fair.lookup import IntArray
 from fairagent.measures.trec_fair.pages import Pages
 from fairagent.measures.trec_fair.relevant import Relevant, Task, Year
@@ -21,7 +21,7 @@ from fairagent.measures.trec_fair.targets import Targets
 from fairagent.measures.trec_fair.task1 import Task1Row, awrf, ndcg
 from fairagent.measures.trec_fair.task2 import Task2Row, expected_exposure
 
-Row = Task1Row | Task2Row
+TopicRow = Task1Row | Task2Row
 
 LONGEST: dict[Year, int] = {2021: 1000, 2022: 500}
 """Task 1: how many pages a ranking may have, by year."""
@@ -37,7 +37,7 @@ class Evaluation:
 
     run: str
     dimensions: tuple[str, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[TopicRow, ...]
     missing: tuple[str, ...]
     left_out: Mapping[str, str]
 
@@ -148,7 +148,7 @@ class TrackEvaluator:
             self.left_out,
         )
 
-    def _task1(self, shown: Shown) -> Sequence[Row]:
+    def _task1(self, shown: ShownPages) -> Sequence[TopicRow]:
         """A row for every topic number, also where the run has none."""
         exposure = self._amounts(shown, only_relevant=False)
         if self.year == 2021:
@@ -159,7 +159,7 @@ class TrackEvaluator:
         columns = (values.tolist() for values in (relevance, fairness, relevance * fairness, self._unknown(shown)))
         return [Task1Row(*values) for values in zip(self.judgments.topics, *columns, strict=True)]
 
-    def _task2(self, shown: Shown, rankings: IntArray) -> Sequence[Row]:
+    def _task2(self, shown: ShownPages, rankings: IntArray) -> Sequence[TopicRow]:
         """A row for every topic number, also where the run has none."""
         exposure = self._amounts(shown, only_relevant=self.year == 2022)
         values = exposure.values / rankings[exposure.keys // self.targets.space.cells]
@@ -167,13 +167,13 @@ class TrackEvaluator:
         columns = (values.tolist() for values in (*losses, rankings, self._unknown(shown)))
         return [Task2Row(*values) for values in zip(self.judgments.topics, *columns, strict=True)]
 
-    def _amounts(self, shown: Shown, only_relevant: bool) -> Amounts:
+    def _amounts(self, shown: ShownPages, only_relevant: bool) -> Amounts:
         known = shown.row >= 0
         kept = np.flatnonzero(known & shown.relevant if only_relevant else known)
         pages = self.judgments.pages
         return self.targets.space.amounts(pages, shown.row[kept], shown.topic[kept], shown.attention[kept])
 
-    def _unknown(self, shown: Shown) -> IntArray:
+    def _unknown(self, shown: ShownPages) -> IntArray:
         absent = shown.row < 0
         counts = totals(shown.topic[absent], shown.lines[absent].astype(np.float64), len(self.judgments.topics))
         return counts.astype(np.int64)

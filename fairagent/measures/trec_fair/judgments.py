@@ -1,4 +1,4 @@
-"""Relevance judgments met with pages and runs: what is relevant, what is known, at which rank."""
+"""Relevance judgments, matched with pages and runs."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ class Judgments:
     def numbers(self, run: Run) -> IntArray:
         """The number here of each topic of a run; DataError, naming them, for topics that are not judged."""
         numbers = {topic: number for number, topic in enumerate(self.topics)}
-        if strange := [topic for topic in run.topics if topic not in numbers]:
+        if unjudged := [topic for topic in run.topics if topic not in numbers]:
             raise DataError(
-                f"run {run.name!r}: {len(strange)} of its {len(run.topics)} topics are not in the qrels "
-                f"({', '.join(strange[:10])}{' ...' if len(strange) > 10 else ''}); is it for another set of topics?"
+                f"run {run.name!r}: {len(unjudged)} of its {len(run.topics)} topics are not in the qrels "
+                f"({', '.join(unjudged[:10])}{' ...' if len(unjudged) > 10 else ''}); is it for another set of topics?"
             )
         return np.array([numbers[topic] for topic in run.topics], np.int64)
 
-    def shown_by(self, run: Run, depth: int | None = None) -> Shown:
+    def shown_by(self, run: Run, depth: int | None = None) -> ShownPages:
         """What a run shows in its first `depth` ranks (None: in all); raises DataError as `numbers` does."""
         ids, discounts, topics = run.pages, run.discounts(), self.numbers(run)[run.line_topics()]
         if depth is not None and run.lengths.max(initial=0) > depth:
@@ -59,7 +59,7 @@ class Judgments:
             pairs, discounts, lines = grouped(topics * (LARGEST_ID + 1) + ids, discounts)
             topics, ids = np.divmod(pairs, LARGEST_ID + 1)
         relevant = self._places.find(self._keys(topics, ids)) >= 0
-        return Shown(topics, discounts, lines, self._page_places.find(ids), relevant)
+        return ShownPages(topics, discounts, lines, self._page_places.find(ids), relevant)
 
     def _keys(self, topics: IntArray, ids: IntArray) -> IntArray:
         """A number for each pair, rising with the topic and then the id."""
@@ -67,7 +67,7 @@ class Judgments:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Shown:
+class ShownPages:
     """The pages that a run shows for its topics, each pair of page and topic once; all arrays are (m,).
 
     `attention` is the sum of the discounts 1 / log2(max(rank, 2)) of the `lines` that list the page for the topic

@@ -1,6 +1,4 @@
-"""Finding numbers in a sorted array, many at a time."""
-
-from __future__ import annotations
+"""Fast lookup of many numbers in a sorted array."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -1,4 +1,4 @@
-"""The pages of a collection as arrays: ids, one alignment row a dimension, and quality classes.
+"""Pages as arrays: ids, one alignment row per dimension, and quality classes.
 
 Millions of pages share few alignment rows, so a dimension keeps its distinct rows once, and each page the
 number of its row: four bytes a page and dimension.
@@ -23,7 +23,7 @@ LARGEST_ID = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Rows:
+class AlignmentRows:
     """The alignment rows of one dimension.
 
     Page p has row `of_page[p]`; row r holds the labels `codes[starts[r] : starts[r] + counts[r]]`, each once, with
@@ -49,7 +49,7 @@ class Pages:
 
     dimensions: tuple[Dimension, ...]
     ids: IntArray
-    rows: tuple[Rows, ...]
+    rows: tuple[AlignmentRows, ...]
     quality: NDArray[np.int8]
 
     def __len__(self) -> int:
@@ -86,7 +86,7 @@ class Pages:
         """The dimension of that name; raises UsageError, naming those there are."""
         return self.dimensions[self._place(name)]
 
-    def rows_of(self, name: str) -> Rows:
+    def rows_of(self, name: str) -> AlignmentRows:
         """The alignment rows of one dimension."""
         return self.rows[self._place(name)]
 
@@ -148,10 +148,10 @@ class PagesBuilder:
         return Pages(self.dimensions, ids, rows, np.frombuffer(self._quality, np.int8)[first])
 
 
-def _rows(of_page: NDArray[np.int32], distinct: Sequence[tuple[tuple[int, float], ...]]) -> Rows:
+def _rows(of_page: NDArray[np.int32], distinct: Sequence[tuple[tuple[int, float], ...]]) -> AlignmentRows:
     counts = np.array([len(row) for row in distinct], np.int64)
     entries = [entry for row in distinct for entry in row]
-    return Rows(
+    return AlignmentRows(
         of_page=of_page,
         starts=np.cumsum(counts) - counts,
         counts=counts,

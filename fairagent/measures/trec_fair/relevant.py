@@ -1,6 +1,4 @@
-"""The targets of a year and task, from the relevant pages of its topics."""
-
-from __future__ import annotations
+"""The targets of a year and task, computed from the topics' relevant pages."""
 
 from collections.abc import Sequence
 from functools import cached_property

@@ -1,4 +1,4 @@
-"""A run: the rankings that a system submitted."""
+"""`Run`: the rankings that a system submitted."""
 
 from __future__ import annotations
 

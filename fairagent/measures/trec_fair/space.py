@@ -1,4 +1,4 @@
-"""The combinations of labels of several dimensions, as numbered cells, and sparse amounts on them.
+"""Label combinations of several dimensions as numbered cells, and sparse amounts on them.
 
 All eight dimensions of 2022 have 11,176,704 cells, of which a ranking touches a few hundred: amounts are kept
 for the touched cells only.

@@ -1,4 +1,4 @@
-"""Targets: what share of the attention each cell should get in each topic.
+"""Intersectional targets: the share of attention that each cell should get for each topic.
 
 The relevant pages' alignments are averaged with the world's shares. Of the averaged dimensions H and the others
 T, every pattern of known and unknown over H (but all-unknown) is a block of cells with mass c, in which

@@ -6,15 +6,13 @@ cells are ever looked at.
 Source: TREC Fair Ranking 2022, Task1Evaluation.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from fairagent.measures.discounts import LOG2_MAX2
-from fairagent.measures.trec_fair.judgments import Judgments, Shown
+from fairagent.measures.trec_fair.judgments import Judgments, ShownPages
 from fairagent.measures.trec_fair.space import Amounts, totals
 from fairagent.measures.trec_fair.targets import Targets
 from fairagent.types import FloatArray
@@ -37,7 +35,7 @@ class Task1Row:
     unknown: int
 
 
-def ndcg(judgments: Judgments, shown: Shown, n: int) -> FloatArray:
+def ndcg(judgments: Judgments, shown: ShownPages, n: int) -> FloatArray:
     """The nDCG of every topic's ranking against the best one of `n` pages, (t,); nan for a topic without any.
 
     The discounts of relevant lines, divided by those of ranks 1 .. min(n, relevant pages). Relevant pages count

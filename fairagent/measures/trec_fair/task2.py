@@ -6,8 +6,6 @@ without the touched ones.
 Source: TREC Fair Ranking 2022, Task2Alignment and Task2Evaluation (Diaz et al. 2020 for expected exposure).
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

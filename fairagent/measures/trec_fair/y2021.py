@@ -1,12 +1,10 @@
-"""What TREC Fair Ranking 2021 did differently.
+"""The rules of TREC Fair Ranking 2021 that differ from 2022.
 
 Task 1 leaves the cell in which everything is unknown out of exposure and target (2022 keeps it), and a ranking
 that shows nothing else counts as showing all other cells alike. Task 2 counts the exposure of every listed page
 (2022: of the relevant ones). The rankings are longer: 1000 instead of 500 in Task 1, 50 instead of 20 in Task 2.
 Source: TREC Fair Ranking 2021, Alignments and metrics.
 """
-
-from __future__ import annotations
 
 import numpy as np
 

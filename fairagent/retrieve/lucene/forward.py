@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fairagent.collection.build import fixed_width
+from fairagent.collection.table_buffer import fixed_width
 from fairagent.retrieve.lucene.growing import HEADER, GrowingArrays
 from fairagent.retrieve.lucene.strings import IdTable
 from fairagent.retrieve.lucene.vectors import ARRAYS, TermVectorsWriter, save_document_frequency

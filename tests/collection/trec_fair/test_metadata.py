@@ -98,7 +98,7 @@ def test_labels_that_are_none_are_counted_and_named(path: Path) -> None:
             PAGE | {"page_id": 14, "relative_pageviews_category": "Huge", "qual_cat": "Superb"},
         )
     )
-    assert metadata.strange == {
+    assert metadata.unrecognized == {
         ("page_subcont_regions", "Atlantis"): 2,
         ("occupations", "alchemist"): 1,
         ("relative_pageviews_category", "Huge"): 1,

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from fairagent.collection.lamp import TASKS, Item, LampQuestion
 from fairagent.errors import FatalModelError, ReplyInvalid, ReplyRefused, ReplyTruncated
 from fairagent.evaluate.kinds.fair_rag.lamp_asking import NO_ANSWER, TOKENS, answer_from, messages_for
-from fairagent.llm.base import estimate_tokens
+from fairagent.llm.request import estimate_tokens
 from fairagent.prompts import Prompts
 from fairagent.testing import ScriptedModel
 

@@ -24,8 +24,8 @@ from fairagent.evaluate.engine.crew import Crew, threads
 from fairagent.evaluate.engine.fingerprint import of_model
 from fairagent.evaluate.kinds.fair_rag.labeling import Labeling
 from fairagent.files import locked
-from fairagent.llm.base import ModelRequest, estimate_tokens
 from fairagent.llm.models import Models
+from fairagent.llm.request import ModelRequest, estimate_tokens
 from fairagent.prompts import Prompts
 from fairagent.settings import BudgetSettings, ModelSettings
 from fairagent.testing import Answer, LoopbackServer, ScriptedModel, completion

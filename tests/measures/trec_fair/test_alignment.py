@@ -63,7 +63,7 @@ def test_labels_that_are_none_are_named_and_count_for_nothing(
     name: str, value: Any, weights: dict[str, float], strange: tuple[str, ...]
 ) -> None:
     found = RULES[name].align(value, RULES[name].dimension)
-    assert (found.weights, found.strange) == (weights, strange)
+    assert (found.weights, found.unrecognized) == (weights, strange)
 
 
 @pytest.mark.parametrize(

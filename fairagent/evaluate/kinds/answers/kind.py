@@ -15,8 +15,8 @@ from fairagent.evaluate.kinds.answers.exam import Exam
 from fairagent.evaluate.kinds.answers.task import GradedQuestion, Task, read_questions
 from fairagent.evaluate.questions import QuestionFile, QuestionsKind, longest_context, without_context
 from fairagent.filter.pages import LONGEST_TITLE
-from fairagent.llm.base import estimate_tokens
 from fairagent.llm.models import Models
+from fairagent.llm.request import estimate_tokens
 from fairagent.prompts.calls import LETTER, Calls, Case
 from fairagent.settings import ModelSettings
 

@@ -15,7 +15,7 @@ from fairagent.evaluate.kinds.fair_rag.drawn import DrawnKind
 from fairagent.evaluate.kinds.fair_rag.section import CollectionDrawing
 from fairagent.filter.fair import steps
 from fairagent.filter.pages import LONGEST_TITLE
-from fairagent.llm.base import estimate_tokens
+from fairagent.llm.request import estimate_tokens
 from fairagent.prompts import Prompts
 from fairagent.prompts.calls import LETTER, Calls, Case
 

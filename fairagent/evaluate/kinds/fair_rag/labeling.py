@@ -24,7 +24,7 @@ from fairagent.evaluate.kinds.fair_rag.labels import FEWEST, FORMAT, Key, Label,
 from fairagent.evaluate.kinds.fair_rag.lamp_asking import NO_ANSWER, TOKENS, answer_from, messages_for
 from fairagent.files import locked
 from fairagent.llm import Model
-from fairagent.llm.base import estimate_tokens
+from fairagent.llm.request import estimate_tokens
 from fairagent.measures.answers import StringUtility
 from fairagent.prompts import Prompts
 from fairagent.prompts.calls import Calls

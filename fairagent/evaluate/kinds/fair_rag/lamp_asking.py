@@ -9,8 +9,8 @@ from fairagent.errors import ReplyInvalid, ReplyRefused
 from fairagent.evaluate.asking import answer_to
 from fairagent.generate.context import shortened
 from fairagent.llm import Message, Model
-from fairagent.llm.base import estimate_tokens
 from fairagent.llm.clean import visible
+from fairagent.llm.request import estimate_tokens
 from fairagent.prompts import Prompts
 from fairagent.types import Answer
 

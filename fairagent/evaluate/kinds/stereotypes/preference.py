@@ -20,7 +20,7 @@ from fairagent.evaluate.kinds.stereotypes.items import Example, Item
 from fairagent.evaluate.kinds.stereotypes.likelihoods import Likelihoods
 from fairagent.evaluate.kinds.stereotypes.trial import Choice, ChoiceTrial
 from fairagent.evaluate.questions import QuestionFile, QuestionsKind, longest_context, questions_of, without_context
-from fairagent.llm.base import estimate_tokens
+from fairagent.llm.request import estimate_tokens
 from fairagent.prompts.calls import Calls, Case
 from fairagent.types import FloatArray
 

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from fairagent.evaluate.kinds.utility.contexts import Order
-from fairagent.measures.graded_ndcg import Gain
+from fairagent.measures.ndcg import Gain
 from fairagent.settings import Section
 
 NOT_COMPARABLE = "not comparable"

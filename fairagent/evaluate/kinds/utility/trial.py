@@ -18,7 +18,7 @@ from fairagent.evaluate.kinds.utility.similarity import TextSimilarity, open_sim
 from fairagent.evaluate.kinds.utility.writing import ExtractWriter, ModelWriter, Writer
 from fairagent.generate import fit
 from fairagent.measures.bertscore import best_of_references
-from fairagent.measures.graded_ndcg import graded_ndcg
+from fairagent.measures.ndcg import graded_ndcg
 from fairagent.measures.utility import mean_performance, utility
 from fairagent.memo import Memo
 from fairagent.prompts import Prompts

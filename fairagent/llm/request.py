@@ -1,6 +1,4 @@
-"""What a language model is to fairagent: a request, a reply, one method, and `ask` for checked values."""
-
-from __future__ import annotations
+"""The `Model` protocol, its request and reply, and `ask`, which returns a validated reply."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -19,7 +17,7 @@ CORRECTIONS = 2
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """One question to a model, complete in itself.
+    """One request to a model.
 
     `reply` is the form of the answer, None for free text. `temperature` None leaves it to the model's settings;
     `max_tokens` (>= 1) cuts the answer shorter than these do; `seed` makes it repeatable where a server can. `accept`
@@ -38,7 +36,7 @@ class ModelRequest:
 
 @dataclass(frozen=True, slots=True)
 class ModelReply:
-    """A model's complete answer, and what it took.
+    """A model's complete reply, and what it consumed.
 
     `calls` are the requests that were sent for it, failed ones included. `estimated` says that the server did not
     count the tokens. `finish` is the server's reason for ending, `seconds` the time including waits, `cost` US dollars
@@ -79,7 +77,7 @@ class Model(Protocol):
 
 @runtime_checkable
 class StreamingModel(Protocol):
-    """A model that can be heard while it answers."""
+    """A model that can stream its reply."""
 
     def stream(self, request: ModelRequest, on_text: Callable[[str], None]) -> ModelReply:
         """As `Model.complete`, telling `on_text` the answer piece by piece; the pieces are the reply's text.
@@ -93,7 +91,7 @@ R = TypeVar("R", bound=Reply)
 
 
 def tell(model: Model, request: ModelRequest, on_text: Callable[[str], None]) -> ModelReply:
-    """The model's answer in free text, told to `on_text` piece by piece, or at once where `model` cannot stream.
+    """The model's answer in free text, streamed to `on_text`, or passed at once where `model` cannot stream.
 
     Raises what `Model.complete` raises.
     """

@@ -1,6 +1,4 @@
-"""Building group tables: rows stream into compact buffers, one for the ids and a few a dimension."""
-
-from __future__ import annotations
+"""Buffers from which a `GroupTable` is built row by row."""
 
 from array import array
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -23,7 +21,7 @@ HEAVIEST = 1e300
 
 
 class IdBuffer:
-    """Ids one after another, as UTF-8 bytes."""
+    """A growing list of ids, as UTF-8 bytes."""
 
     def __init__(self) -> None:
         self.bytes = bytearray()
@@ -103,7 +101,7 @@ class ColumnBuffer:
 
 
 class TableBuffer:
-    """Rows of (id, labels a dimension), as they come; `lines` says where each one stood."""
+    """A growing list of rows (id, labels per dimension); `lines` are their line numbers."""
 
     def __init__(self, labels: Mapping[str, Sequence[str] | None], unnormalized: Collection[str] = ()) -> None:
         self.ids = IdBuffer()

@@ -1,10 +1,15 @@
-"""What the logs of other packages may tell: never a key, and what was asked only if that is wanted."""
+"""The `openai` client of an endpoint, and a filter that keeps its key, and prompts unless wanted, out of all logs."""
 
 from __future__ import annotations
 
 import logging
+from typing import TYPE_CHECKING
 
 from fairagent.llm.endpoint import Endpoint
+from fairagent.settings import ModelSettings
+
+if TYPE_CHECKING:
+    from openai import OpenAI
 
 LOGGERS = ("openai", "openai._base_client", "httpx", "httpcore.connection", "httpcore.http11", "httpcore.proxy")
 """Those that see a request. A filter holds for the records of its own logger only, so each needs it."""
@@ -43,12 +48,17 @@ class _Secrecy(logging.Filter):
 _secrecy = _Secrecy()
 
 
-def keep_secret(endpoint: Endpoint, prompts: bool) -> None:
-    """Let the loggers of other packages tell nothing of `endpoint`'s key from now on.
+def open_client(endpoint: Endpoint, settings: ModelSettings) -> OpenAI:
+    """The client for a server; it repeats nothing by itself, and from now on no logger tells the key.
 
-    `prompts` says for the whole process, until the next call, whether they may tell what is asked.
+    `settings.log_prompts` says for the whole process, until the next call, whether logs may hold what is asked.
     """
+    # Here and not above: openai takes a third of a second to load, and most runs need no model.
+    from openai import OpenAI
+
     _secrecy.endpoints.add(endpoint)
-    _secrecy.prompts = prompts
+    _secrecy.prompts = settings.log_prompts
     for name in LOGGERS:
         logging.getLogger(name).addFilter(_secrecy)
+    key = endpoint.key.get_secret_value() or "no-key"
+    return OpenAI(api_key=key, base_url=endpoint.base_url, timeout=settings.timeout, max_retries=0)

@@ -1,6 +1,4 @@
-"""What a generator is: it answers a query from documents, and says which of them it used."""
-
-from __future__ import annotations
+"""The `Generator` protocol: it answers a query from documents, and cites those that it used."""
 
 from collections.abc import Callable, Sequence
 from typing import Protocol

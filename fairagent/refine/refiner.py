@@ -1,6 +1,4 @@
-"""What the loop tells a refiner, and what it asks of one."""
-
-from __future__ import annotations
+"""The `Refiner` protocol, and `RefineState`, what the loop tells a refiner."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -34,7 +32,7 @@ class RefineState:
 
 
 class Refiner(Protocol):
-    """Who proposes the next query: any object with this method will do."""
+    """Proposes keywords for the next query: any object with this method will do."""
 
     def refine(self, state: RefineState) -> Refinement:
         """Keywords that bring documents of `state.group`; none, and a note why, where there is nothing to say."""

@@ -1,6 +1,4 @@
-"""What a model that tells likelihoods is to fairagent: a name and one method."""
-
-from __future__ import annotations
+"""The `Likelihood` protocol: a name, and the log-probabilities of a text after a context."""
 
 import math
 from collections.abc import Sequence

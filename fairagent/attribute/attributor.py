@@ -1,14 +1,15 @@
-"""What an attributor is: it says which documents of its context an answer rests on."""
-
-from __future__ import annotations
+"""The `Attributor` protocol, what attributors share, and the group exposures of an attribution."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
 
+from fairagent.exposure import ExposureMeter
 from fairagent.generate.citations import without_citations
 from fairagent.llm.clean import visible
+from fairagent.measures import Discount, Uniform
 from fairagent.types import Answer, Attribution, Document
 
 
@@ -41,3 +42,21 @@ def statement(answer: Answer) -> str:
     'She was a judge, then a senator.'
     """
     return without_citations(visible(answer.text)).strip()
+
+
+ALIKE = Uniform()
+
+
+def with_exposures(
+    attribution: Attribution, ids: Sequence[str], meter: ExposureMeter, discount: Discount = ALIKE
+) -> Attribution:
+    """`attribution` with the exposures of its documents `ids` (the context in rank order), measured by `meter`.
+
+    `retrieved` counts every document of the context, `exposures` each by how far the answer rests on it: the expected
+    exposure of a group in what is attributed. All places weigh the same, since a model reads the whole context; another
+    `discount` weighs both by rank. An answer that rests on nothing gives all groups 0.
+    """
+    places = discount(len(ids))
+    return replace(
+        attribution, exposures=meter.weigh(ids, places * attribution.weights), retrieved=meter.weigh(ids, places)
+    )

@@ -1,1 +1,0 @@
-"""Word lists and sentence templates of the demo collection, without any logic of their own."""
