@@ -22,7 +22,7 @@ def one_blas_thread() -> Iterator[None]:
     with _LOCK:
         _inside += 1
         if _inside == 1:
-            _limit = _blas().limit(limits=1)
+            _limit = blas_libraries().limit(limits=1)
     try:
         yield
     finally:
@@ -33,6 +33,6 @@ def one_blas_thread() -> Iterator[None]:
 
 
 @cache
-def _blas() -> ThreadpoolController:
-    """The BLAS libraries that are loaded; found once, which takes longer than a search."""
+def blas_libraries() -> ThreadpoolController:
+    """The BLAS libraries that are loaded when this is first called: looking for them takes a millisecond."""
     return ThreadpoolController().select(user_api="blas")

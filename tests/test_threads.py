@@ -2,18 +2,19 @@
 
 import threading
 
-from threadpoolctl import ThreadpoolController, threadpool_limits
+from threadpoolctl import threadpool_limits
 
-from fairagent.threads import one_blas_thread
+from fairagent.threads import blas_libraries, one_blas_thread
 
 
 def threads() -> set[int]:
-    return {part["num_threads"] for part in ThreadpoolController().select(user_api="blas").info()}
+    return {part["num_threads"] for part in blas_libraries().info()}
 
 
 def test_the_limit_holds_until_the_last_block_ends() -> None:
     with threadpool_limits(2, user_api="blas"):
         before = threads()
+        assert before == {2}
         first, second = one_blas_thread(), one_blas_thread()
         first.__enter__()
         other = threading.Thread(target=second.__enter__)
