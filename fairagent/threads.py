@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from importlib import import_module
 from typing import Any
 
 from threadpoolctl import ThreadpoolController
@@ -30,6 +31,18 @@ def one_blas_thread() -> Iterator[None]:
             _inside -= 1
             if not _inside:
                 _limit.restore_original_limits()
+
+
+@contextmanager
+def one_torch_thread() -> Iterator[None]:
+    """What this thread asks of torch uses one thread."""
+    torch = import_module("torch")
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 @cache

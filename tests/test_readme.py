@@ -7,6 +7,7 @@ import re
 import shlex
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -82,3 +83,12 @@ def test_demo_collection_is_reused(folder):
     before = (folder / "fairagent-demo" / "made.json").stat().st_mtime_ns
     write_demo(folder / "fairagent-demo")
     assert (folder / "fairagent-demo" / "made.json").stat().st_mtime_ns == before
+
+
+def test_every_dependency_and_extra_for_users_is_named() -> None:
+    described = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    names = {re.split(r"[<>=]", one)[0] for one in described["dependencies"]}
+    said = README[README.index("Dependencies, and what each is for") :]
+    # The pieces of llama-index go by its name.
+    assert {name for name in names if not name.startswith("llama-index-") and name not in said} == set()
+    assert set(re.findall(r"`(\w+)`", said)) == described["optional-dependencies"].keys() - {"dev", "docs"}

@@ -85,10 +85,11 @@ def systems(site: Any, dimension: str) -> Iterator[tuple[str, Curve]]:
     }
     papers = [opened({**FAIR_QR, "iterations": number}) for number in range(ITERATIONS + 1)]
     ways["FAIR-QR"] = lambda topic: [one.search(topic).ranking for one in papers]
+    meters = {topic.id: agent.find(topic, 20).meter for topic in topics}
     for name, way in ways.items():
         rows = []
         for topic in topics:
-            meter = agent.find(topic, 20).meter
+            meter = meters[topic.id]
             for ranking in way(topic):
                 values = evaluate_topic(collection, topic.id, dimension, ranking, 20, standard_measures(20))
                 rows.append([min(total_gap(meter.measure(ranking)), 20.0), *values[:2]])

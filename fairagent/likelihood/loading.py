@@ -1,13 +1,12 @@
 """Opening transformers models that are on this machine."""
 
 import importlib
-import importlib.util
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from fairagent.errors import BackendUnavailable, UsageError
-from fairagent.retrieve.encoder import without_progress
+from fairagent.retrieve.encoder import installed, without_progress
 
 DTYPES = ("float32", "bfloat16", "float16")
 
@@ -22,15 +21,11 @@ def load(
     in messages, `such_as` one that would do. Nothing is downloaded: BackendUnavailable says what is missing. Only
     tokenizers of the fast kind will do, since these say where in a text a token stands.
     """
-    if importlib.util.find_spec("transformers") is None:
-        raise BackendUnavailable(
-            f"a local {what} needs the package transformers; install it with: pip install transformers"
-        )
+    library = installed("transformers", f"a local {what}")
     torch = importlib.import_module("torch")
     if dtype and dtype not in DTYPES:
         raise UsageError(f"dtype: {dtype!r} is none of {', '.join(DTYPES)}")
     place = found_device(device)
-    library = importlib.import_module("transformers")
     try:
         with without_progress(), _without_reports(library):
             tokenizer = library.AutoTokenizer.from_pretrained(name, local_files_only=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import threading
 from collections.abc import Sequence
 from typing import Any, Protocol
@@ -12,7 +11,7 @@ import numpy as np
 
 from fairagent.errors import BackendUnavailable
 from fairagent.likelihood.loading import load
-from fairagent.retrieve.encoder import without_progress
+from fairagent.retrieve.encoder import installed, without_progress
 from fairagent.types import FloatArray
 
 MONOT5 = "monot5:"
@@ -123,13 +122,9 @@ def open_pair_scorer(name: str, device: str = "cpu") -> PairScorer:
 
 
 def _load_cross_encoder(name: str, device: str) -> Any:
-    if importlib.util.find_spec("sentence_transformers") is None:
-        raise BackendUnavailable(
-            "a cross-encoder needs a package that is missing; install it with: pip install sentence-transformers"
-        )
+    library = installed("sentence-transformers", "a cross-encoder")
     try:
         with without_progress():
-            library = importlib.import_module("sentence_transformers")
             config = importlib.import_module("transformers").AutoConfig.from_pretrained(name, local_files_only=True)
             _check_head(config, name)
             return library.CrossEncoder(name, device=device, local_files_only=True)

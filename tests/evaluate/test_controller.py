@@ -5,11 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from experiment_files import read_file
 
-from fairagent.evaluate.engine.kind import Checking
-from fairagent.evaluate.engine.problems import Problems
-from fairagent.evaluate.engine.reading import read_experiment
-from fairagent.evaluate.engine.systems import read_systems
 from fairagent.settings import Settings, read_yaml
 
 FILES = sorted((Path(__file__).resolve().parents[2] / "evaluations" / "controller").glob("*.yaml"))
@@ -17,11 +14,7 @@ FILES = sorted((Path(__file__).resolve().parents[2] / "evaluations" / "controlle
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_the_files_are_right(file: Path) -> None:
-    problems = Problems()
-    described = read_experiment(file, problems)
-    checking = Checking(problems, {}, True, None, None, described.dimensions)
-    systems = read_systems(described, file.parent, checking)
-    problems.check(file)
+    described, systems = read_file(file)
     assert systems.keys() == described.systems.keys()
     assert described.baseline in systems
     assert described.about
@@ -32,8 +25,7 @@ def test_the_files_are_right(file: Path) -> None:
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_the_systems_are_what_they_are_called(file: Path) -> None:
-    described = read_experiment(file, Problems())
-    systems = read_systems(described, file.parent, Checking(Problems(), {}, True, None, None, described.dimensions))
+    _, systems = read_file(file)
     chosen = {name: plan.settings for name, plan in systems.items()}
     assert (chosen["agent"].loop, chosen["agent"].rerank) == (Settings().loop, Settings().rerank)
     assert chosen["agent"].engine.kind in ("auto", "fused")

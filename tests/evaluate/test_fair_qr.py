@@ -7,16 +7,13 @@ from pathlib import Path
 
 import pytest
 import yaml
+from experiment_files import read_file
 
 from fairagent.collection.demo import write_demo
 from fairagent.evaluate.engine.check import check_experiment
 from fairagent.evaluate.engine.crew import threads
 from fairagent.evaluate.engine.experiment import build_indexes, run_experiment
-from fairagent.evaluate.engine.kind import Checking
-from fairagent.evaluate.engine.problems import Problems
-from fairagent.evaluate.engine.reading import read_experiment
 from fairagent.evaluate.engine.results import results_text
-from fairagent.evaluate.engine.systems import read_systems
 from fairagent.evaluate.engine.worst_case import estimate
 from fairagent.llm.endpoint import KEY_VARIABLE
 from fairagent.settings import read_yaml
@@ -28,11 +25,7 @@ README = (FOLDER / "README.md").read_text(encoding="utf-8")
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_the_files_are_right(file: Path) -> None:
-    problems = Problems()
-    described = read_experiment(file, problems)
-    checking = Checking(problems, {}, True, None, None, described.dimensions)
-    systems = read_systems(described, file.parent, checking)
-    problems.check(file)
+    described, systems = read_file(file)
     assert described.baseline in systems
     assert described.about
     assert f"({file.name})" in README

@@ -1,0 +1,20 @@
+"""Experiment files of evaluations/, read and checked without their collections."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from fairagent.evaluate.engine.kind import Checking, ExperimentKind, Systems
+from fairagent.evaluate.engine.problems import Problems
+from fairagent.evaluate.engine.reading import read_experiment
+from fairagent.evaluate.engine.systems import read_systems
+
+
+def read_file(file: Path) -> tuple[ExperimentKind, Systems]:
+    """What the file says, and its systems; raises every problem of both."""
+    problems = Problems()
+    described = read_experiment(file, problems)
+    dimensions = getattr(described, "dimensions", ())
+    systems = read_systems(described, file.parent, Checking(problems, {}, True, None, None, dimensions))
+    problems.check(file)
+    return described, systems
