@@ -24,8 +24,8 @@ def kinds() -> dict[str, DescribedSection]:
     """Kind of experiment -> the keys of its file."""
     from fairagent.settings.described import describe
 
-    required = {kind: ("kind", *(("collection",) if model.searches else ())) for kind, model in models().items()}
-    return {kind: describe(model, *required[kind])[""] for kind, model in models().items()}
+    required = {True: ("kind", "collection"), False: ("kind",)}
+    return {kind: describe(model, *required[model.searches])[""] for kind, model in models().items()}
 
 
 def template_text(kind: str) -> str:
