@@ -15,7 +15,7 @@ from fairagent.errors import DataError, UsageError
 from fairagent.evaluate.engine.kind import Checking, Chosen, ExperimentKind, choose_topics
 from fairagent.evaluate.engine.outcome import HitRecord
 from fairagent.evaluate.engine.plan import Plan
-from fairagent.evaluate.judging import TARGET, UNJUDGED, judged_topics, judged_value
+from fairagent.evaluate.judging import TARGET, judged_topics, judged_value
 from fairagent.exposure import ExposureMeter
 from fairagent.measures import DIVERGENCES, LOG2_MAX2, Measure, Product, parse_measure
 from fairagent.types import Exposure, Hit, Ranking
@@ -97,9 +97,10 @@ class JudgedKind(ExperimentKind, ABC):
     per_group: int = Field(0, ge=0)
     """A topic counts for a dimension with so many relevant documents of every group; 0: with one that has a label.
     If it is above 0, a topic that counts for no dimension is left out altogether."""
-    target: str | dict[str, dict[str, float]] = ""
+    target: str | dict[str, str | dict[str, float]] = ""
     """What exposure is judged against: a kind of target that needs no ranking (`trec`, `qrels`, `population`,
-    `uniform`, `corpus`), or dimension -> label -> share. Empty: `trec`, and `population` where nothing is judged."""
+    `uniform`, `corpus`), for all dimensions or by dimension, or dimension -> label -> share. Empty: `trec`; where
+    nothing is judged, the population, and in dimensions without one the corpus."""
 
     needs_judgments: ClassVar[bool] = True
     """Whether topics and groups alone are not enough."""
@@ -110,7 +111,12 @@ class JudgedKind(ExperimentKind, ABC):
 
     def on(self, collection: Collection) -> Self:
         """With the target that the collection has."""
-        return self.model_copy(update={"target": self.target or (UNJUDGED if self.unjudged(collection) else TARGET)})
+        if self.target:
+            return self
+        world = {
+            name: "population" if name in collection.population else "corpus" for name in collection.groups.dimensions
+        }
+        return self.model_copy(update={"target": world if self.unjudged(collection) else TARGET})
 
     def counted(self, collection: Collection, dimension: str) -> tuple[str, ...]:
         """The topics with a target in the known groups of a dimension, in the collection's order."""

@@ -19,8 +19,6 @@ from fairagent.types import FloatArray, Ranking, Topic
 
 TARGET = "trec"
 """The kind of target (fairagent.collection.targets) that rankings are judged with, where there are judgments."""
-UNJUDGED = "population"
-"""The kind of target where there are none."""
 JudgedBy = str | Part | Mapping[str, float]
 """A kind of target, or label -> share."""
 

@@ -106,7 +106,7 @@ def _unknown(name: str, text: str) -> str:
     by_small = {one.lower(): one for one in there}
     if name in DOORS:
         return f"{said}. {name} is measured by {DOORS[name]}"
-    if near := difflib.get_close_matches(name.lower(), by_small, n=1):
+    if near := difflib.get_close_matches(name.lower(), by_small, n=1, cutoff=0.5):
         return f"{said}. Did you mean {by_small[near[0]]}?"
     if not ir_measures.names():
         return f"{said}. Those of ir-measures need: pip install 'fairagent[measures]'"
