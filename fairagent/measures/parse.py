@@ -4,7 +4,6 @@ import difflib
 import re
 from collections.abc import Sequence
 from dataclasses import fields
-from functools import lru_cache
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
@@ -31,7 +30,6 @@ DOORS = {
 """What is measured elsewhere, and where."""
 
 
-@lru_cache(maxsize=256)
 def parse_measure(text: str) -> Measure:
     """The measure that `text` defines; options that are left out take their defaults.
 
