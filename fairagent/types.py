@@ -63,12 +63,16 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """One information need: `query` is the text that is searched, `dimensions` those it is judged in (None: all)."""
+    """One information need: `query` is the text that is searched, `dimensions` those it is judged in (None: all).
+
+    `group` is the group of topics that it belongs to, "" where it has none.
+    """
 
     id: str
     query: str
     extra: Mapping[str, object] = field(default_factory=dict)
     dimensions: tuple[str, ...] | None = None
+    group: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

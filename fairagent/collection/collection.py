@@ -32,9 +32,10 @@ class Collection:
     """Everything about a collection but its documents is in memory; those are streamed.
 
     `topics` are in the order of their file. `qrels` has an entry for each topic: document -> grade, where
-    a grade > 0 is relevant and 0 is judged and not relevant. `population` maps dimension -> label -> world
-    share. `notes` say what was left out or is worth knowing, though it is no fault. With `chunks` an index of
-    the collection holds passages of its documents; everything else is about documents.
+    a grade > 0 is relevant and 0 is judged and not relevant; it is empty where there are no judgments.
+    `population` maps dimension -> label -> world share. `notes` say what was left out or is worth knowing,
+    though it is no fault. With `chunks` an index of the collection holds passages of its documents; everything
+    else is about documents.
     """
 
     name: str

@@ -22,7 +22,9 @@ class Column:
     Row r has the entries `indptr[r]:indptr[r + 1]` of `codes` (0 is unknown, c is `labels[c - 1]`) and of
     `weights`; every row has at least one entry and none twice. Row d stands for documents that are not in
     the table: unknown. Without `indptr` each row has exactly one entry, without `weights` they are equal.
-    With `normalize` a row of the matrix sums to 1; otherwise its weights (or ones) stay as they are.
+    With `normalize` a row of the matrix sums to 1; otherwise its weights (or ones) stay as they are. `of_type`
+    (d + 1,) says which documents are of the dimension's type (None: that is not said), `predicted` that the weights
+    are a classifier's probabilities.
     """
 
     labels: tuple[str, ...]
@@ -30,6 +32,8 @@ class Column:
     indptr: AnyArray | None = None
     weights: AnyArray | None = None
     normalize: bool = True
+    of_type: AnyArray | None = None
+    predicted: bool = False
 
     def matrix(self, rows: IntArray) -> FloatArray:
         """Membership of the documents in `rows` (n,): shape (n, 1 + g), column 0 is unknown."""

@@ -7,6 +7,7 @@
     qrels: {path: qrels.tsv}
     groups: {path: groups.tsv.gz, id: id, dimensions: {gender: {column: gender}}}
     population: {gender: {female: .5, male: .5}}
+    intersections: {gender x region: [gender, region]}
     chunks: {tokens: 512, overlap: 128}
 
 or, for the TREC Fair Ranking track,
@@ -32,6 +33,16 @@ from fairagent.types import UNKNOWN
 
 def _as_list(value: Any) -> Any:
     return value if isinstance(value, list | tuple) else [value]
+
+
+def _as_texts(value: Any) -> Any:
+    """Values as they stand in the cells of a table: 1 is "1", true is "true"."""
+    parts = _as_list(value)
+    return [str(part).lower() if isinstance(part, bool | int) else part for part in parts]
+
+
+def _or_none(value: Any) -> Any:
+    return None if value == {} else value
 
 
 def _field(value: str) -> str:
@@ -74,12 +85,23 @@ class TopicsFile(RecordsFile):
     """The field that is searched; the others stay with the topic as `extra`."""
     dimensions: str | None = None
     """`jsonl` only: the field that lists the dimensions a topic is to be judged in; not set: all of them."""
+    group: str | None = Field(default=None, min_length=1)
+    """The field with a group of topics, e.g. by subject, for tables by group of the query; a topic may lack it."""
 
 
 def _labels(labels: tuple[str, ...] | None) -> tuple[str, ...] | None:
     if labels is not None and (UNKNOWN in labels or len(set(labels)) < len(labels)):
         raise ValueError(f"labels must be distinct and leave out {UNKNOWN}")
     return labels
+
+
+class TypeColumn(Section):
+    """The column that says which documents are of a dimension's type: which pages are about people, of all pages."""
+
+    column: str
+    """The column or JSON field."""
+    values: Annotated[tuple[str, ...], BeforeValidator(_as_texts), Field(min_length=1)] | None = None
+    """The values that say so; not set: every value but an empty one (or false)."""
 
 
 class DimensionColumn(Section):
@@ -99,6 +121,16 @@ class DimensionColumn(Section):
     """Values to replace, by one label or by a list (an empty list: unknown)."""
     normalize: bool = True
     """Divide the weights of a document by their sum; false keeps them as given."""
+    of: TypeColumn | None = None
+    """What says which documents can have a group at all, known or not; not set: nothing does."""
+    predicted: bool = False
+    """The weights are a classifier's probabilities; those of a document add up to 1 (within .001)."""
+
+    @model_validator(mode="after")
+    def _consistent(self) -> DimensionColumn:
+        if self.predicted and not self.normalize:
+            raise ValueError("`predicted` weights are probabilities, which add up to 1: leave out `normalize`")
+        return self
 
 
 Dimensions = dict[Annotated[str, Field(min_length=1)], DimensionColumn]
@@ -179,25 +211,32 @@ class CollectionFile(Section):
     chunks: Chunks | None = None
     """Search passages of the documents, not whole ones; `{}` for 512 tokens with an overlap of 128."""
     track: TrackSection | None = None
-    """The real track; it stands instead of all that follows."""
+    """The real track; it stands instead of `topics`, `qrels`, `groups` and `population`."""
     topics: TopicsFile | None = None
-    qrels: QrelsFile | None = None
+    qrels: Annotated[QrelsFile | None, BeforeValidator(_or_none)] = None
+    """Not set, or `{}`: there are no judgments, so that exposure can be measured, and relevance cannot."""
     groups: Annotated[tuple[GroupsFile, ...], BeforeValidator(_as_list)] = Field(default=())
     """One block, or a list of blocks with different dimensions."""
     population: str | dict[str, Any] = Field(default={})
     """World shares: dimension -> label -> share (adding up to 1), here or in a JSON or YAML file."""
+    intersections: dict[Annotated[str, Field(min_length=1)], tuple[str, ...]] = Field(default={})
+    """Further dimensions: name -> two or more dimensions, the combinations of whose groups are its groups."""
 
     @model_validator(mode="after")
     def _consistent(self) -> CollectionFile:
-        if self.track and (too := sorted(self.model_fields_set - {"name", "root", "chunks", "track"})):
+        if self.track and (too := sorted(self.model_fields_set - {"name", "root", "chunks", "track", "intersections"})):
             raise ValueError(f"`track` brings everything: leave out {', '.join(too)}")
         if not self.track and not self.documents:
             raise ValueError("`documents` are missing (or `track`, for the TREC Fair Ranking track)")
         if self.qrels and not self.topics:
             raise ValueError("`qrels` need `topics`")
-        blocks: list[GroupsFile | QrelsFile] = [*self.groups, *([self.qrels] if self.qrels else [])]
-        names = [name for block in blocks for name in block.dimensions]
+        names = [name for block in self.blocks for name in block.dimensions]
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise ValueError(f"dimension defined twice: {', '.join(twice)}")
         return self
+
+    @property
+    def blocks(self) -> list[GroupsFile | QrelsFile]:
+        """What dimensions are read from."""
+        return [*self.groups, *([self.qrels] if self.qrels else [])]

@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from fairagent.collection.config import DimensionColumn, GroupsFile
+from fairagent.collection.config import DimensionColumn, GroupsFile, TypeColumn
 from fairagent.collection.faults import Faults, listed, shown
 from fairagent.collection.records import Record, checked_id, field_reader, records
 from fairagent.collection.table import GroupTable
 from fairagent.collection.table_buffer import Labels, TableBuffer
+from fairagent.types import UNKNOWN
 
 
 class LabelReader:
@@ -16,7 +17,9 @@ class LabelReader:
     def __init__(self, dimensions: Mapping[str, DimensionColumn]) -> None:
         self.dimensions = dimensions
         self.columns = {name: column.column or name for name, column in dimensions.items()}
+        self.types = {name: column.of for name, column in dimensions.items() if column.of}
         self.missing = set(dimensions)
+        self.missing_types, self.nobody = set(self.types), set(self.types)
         self.fields: tuple[str, ...] = ()
 
     def buffer(self) -> TableBuffer:
@@ -24,6 +27,8 @@ class LabelReader:
         return TableBuffer(
             {name: column.labels for name, column in self.dimensions.items()},
             [name for name, column in self.dimensions.items() if not column.normalize],
+            [name for name, column in self.dimensions.items() if column.predicted],
+            self.types,
         )
 
     def read(self, record: Record) -> dict[str, Labels]:
@@ -33,11 +38,24 @@ class LabelReader:
             self.fields = self.fields or tuple(record)
         return {name: _labels(record.get(self.columns[name]), column) for name, column in self.dimensions.items()}
 
+    def read_types(self, record: Record) -> list[str]:
+        """The dimensions of whose type the record's document is; ValueError where a value is no text or list."""
+        self.missing_types -= {name for name in self.missing_types if self.types[name].column in record}
+        found = [name for name, type in self.types.items() if _is_of(record.get(type.column), type)]
+        self.nobody.difference_update(found)
+        return found
+
     def check(self, path: Path, faults: Faults) -> None:
-        """Add a fault for each column that no record had (a single record may lack it: unknown)."""
+        """Add a fault for each column that no record had (one may lack it: unknown), and each type that no record is of."""
         for name in sorted(self.missing) if self.fields else ():
             there = listed(self.fields)
             faults.add(path, 1, f"no column {self.columns[name]!r} for dimension {name!r}; there are: {there}")
+        for name in sorted(self.missing_types) if self.fields else ():
+            column, there = self.types[name].column, listed(self.fields)
+            faults.add(path, 1, f"no column {column!r} for the type of dimension {name!r}; there are: {there}")
+        for name in sorted(self.nobody - self.missing_types) if self.fields else ():
+            column, values = self.types[name].column, listed(self.types[name].values or ("anything",))
+            faults.add(path, None, f"no document is of the type of dimension {name!r}: {column!r} never says {values}")
 
 
 def read_groups(path: Path, block: GroupsFile, faults: Faults) -> GroupTable | None:
@@ -48,8 +66,8 @@ def read_groups(path: Path, block: GroupsFile, faults: Faults) -> GroupTable | N
     before = faults.count
     for number, record in records(path, block.format, faults, block.columns):
         try:
-            labels = reader.read(record)
-            buffer.add(checked_id(read_id(record), "document"), labels, number)
+            labels, types = reader.read(record), reader.read_types(record)
+            buffer.add(checked_id(read_id(record), "document"), labels, number, types)
         except ValueError as error:
             faults.add(path, number, str(error))
     if buffer.lines or faults.count == before:
@@ -74,15 +92,27 @@ def _labels(value: object, column: DimensionColumn) -> Labels:
 
 
 def _mapped_weights(weights: Mapping[str, float], column: DimensionColumn) -> dict[str, float]:
-    """The weights under their new labels, added up; a label replaced by several is split evenly."""
+    """The weights under their new labels, added up; a label replaced by several is split evenly.
+
+    A label that is replaced by none is left out, but for a probability, which then is that of the unknown.
+    """
     mapped: dict[str, float] = {}
     for label, weight in weights.items():
         if isinstance(weight, bool) or not isinstance(weight, int | float):
             raise ValueError(f"the weight of {shown(label)} is {shown(weight)}, expected a number >= 0")
-        new = column.map.get(label, (label,))
+        new = column.map.get(label, (label,)) or ((UNKNOWN,) if column.predicted else ())
         for name in new:
             mapped[name] = mapped.get(name, 0.0) + weight / len(new)
     return mapped
+
+
+def _is_of(value: object, type: TypeColumn) -> bool:
+    """Whether the value says that its document is of the type: one of the type's values, or any where it has none."""
+    # What a JSON file denies is no value like any other.
+    if value is None or (value is False and type.values is None):
+        return False
+    texts = [_text(part).strip() for part in (value if isinstance(value, list) else [value])]
+    return any(text in type.values if type.values else text for text in texts)
 
 
 def _text(value: object) -> str:

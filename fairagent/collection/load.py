@@ -1,7 +1,7 @@
 """Loading a collection: its settings file and every file that it names; all errors are reported together."""
 
 import glob
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +9,8 @@ from fairagent.collection.collection import Collection
 from fairagent.collection.config import CollectionFile, TrackSection
 from fairagent.collection.documents import Documents
 from fairagent.collection.faults import Faults, listed
-from fairagent.collection.groups import Groups, JoinedGroups
+from fairagent.collection.groups import JoinedGroups
+from fairagent.collection.intersection import Intersection, check_intersections, small_groups
 from fairagent.collection.labels import read_groups
 from fairagent.collection.population import checked_population, read_population
 from fairagent.collection.qrels import Qrels, read_qrels
@@ -29,31 +30,39 @@ def load_collection(path: Path | str) -> Collection:
     path = Path(path)
     settings = validate(CollectionFile, read_yaml(path), str(path))
     root = path.parent / settings.root if settings.root else path.parent
+    what, wanted, faults = f"collection {settings.name!r} ({path})", settings.intersections, Faults()
     if settings.track:
-        return replace(_track(settings.name, settings.track, root), chunks=settings.chunks)
+        track = replace(_track(settings.name, settings.track, root), chunks=settings.chunks)
+        assert isinstance(track.groups, GroupTable)
+        check_intersections(wanted, track.groups.dimensions, path, faults)
+        faults.check(what)
+        return _intersected(track, [track.groups], wanted, path)
     assert settings.documents is not None  # or the settings were refused
-    faults = Faults()
-
     paths = tuple(file for name in settings.documents.path for file in _matching(root, name, path, faults))
     if isinstance(settings.population, str):
         population = read_population(root / settings.population, faults)
     else:
         population = checked_population(settings.population, path, faults)
     topics = read_topics(root / settings.topics.path, settings.topics, faults) if settings.topics else {}
-    qrels = Qrels({topic: {} for topic in topics})
+    qrels = Qrels({})
     if settings.qrels:
         qrels = read_qrels(root / settings.qrels.path, settings.qrels, topics, faults)
+    elif topics:
+        qrels.notes.append("there are no judgments: exposure can be measured, relevance cannot")
     tables = _tables(root, settings, faults)
-    faults.check(f"collection {settings.name!r} ({path})")
+    # Which dimensions a saved table has is not known where it cannot be read.
+    if not faults or all(block.dimensions for block in settings.groups):
+        there = [name for block in settings.blocks for name in block.dimensions]
+        there += [name for table in tables for name in table.dimensions if name not in there]
+        check_intersections(wanted, there, path, faults)
+    faults.check(what)
 
     notes = [*qrels.notes]
-    parts: list[Groups] = [_aligned(table, population, notes) for table in tables]
-    if qrels.groups:
-        parts.append(_aligned(qrels.groups, population, notes))
+    parts = [_aligned(table, population, notes) for table in [*tables, *([qrels.groups] if qrels.groups else [])]]
     groups = parts[0] if len(parts) == 1 else JoinedGroups(parts)
-    if idle := sorted(population.keys() - set(groups.dimensions)):
+    if idle := sorted(population.keys() - {*groups.dimensions, *wanted}):
         notes.append(f"the population has shares for {listed(idle)}, which is no dimension of the groups")
-    return Collection(
+    collection = Collection(
         name=settings.name,
         topics=topics,
         qrels=qrels.grades,
@@ -63,6 +72,7 @@ def load_collection(path: Path | str) -> Collection:
         source=Documents(settings.name, paths, settings.documents),
         chunks=settings.chunks,
     )
+    return _intersected(collection, parts, wanted, path)
 
 
 def _track(name: str, track: TrackSection, root: Path) -> Collection:
@@ -109,6 +119,34 @@ def _tables(root: Path, settings: CollectionFile, faults: Faults) -> list[GroupT
     return tables
 
 
+def _intersected(
+    collection: Collection, tables: Sequence[GroupTable], wanted: Mapping[str, tuple[str, ...]], path: Path
+) -> Collection:
+    """The collection with these intersections of the tables' dimensions: groups, world shares, topics and notes."""
+    if not wanted:
+        return collection
+    of = {dimension: table for table in tables for dimension in table.dimensions}
+    faults, notes = Faults(), list(collection.notes)
+    population, topics = dict(collection.population), dict(collection.topics)
+    made = [Intersection(name, {part: of[part] for part in parts}) for name, parts in wanted.items()]
+    for one in made:
+        labels = one.labels(one.name)
+        if len(set(labels)) < len(labels):
+            faults.add(path, None, f"the intersection {one.name!r}: two combinations of labels have the same name")
+        if strange := [label for label in population.get(one.name, ()) if label not in labels]:
+            message = f"population of {one.name!r}: {listed(strange)} is no combination; there are: {listed(labels)}"
+            faults.add(path, None, message)
+        if one.name not in population and (shares := one.product(population)):
+            population[one.name] = shares
+        notes += small_groups(one, population.get(one.name, {}))
+        for id, topic in topics.items():
+            if topic.dimensions is not None and set(one.parts) <= set(topic.dimensions):
+                topics[id] = replace(topic, dimensions=(*topic.dimensions, one.name))
+    faults.check(f"collection {collection.name!r} ({path})")
+    groups = JoinedGroups([*tables, *made])
+    return replace(collection, topics=topics, groups=groups, population=population, notes=tuple(notes))
+
+
 def _aligned(table: GroupTable, population: Mapping[str, Mapping[str, float]], notes: list[str]) -> GroupTable:
     """The table with the groups that only the population has, so that shares and memberships line up."""
     for dimension in table.dimensions:
@@ -120,6 +158,8 @@ def _aligned(table: GroupTable, population: Mapping[str, Mapping[str, float]], n
             ordered = [*present, *absent]
             alphabetical = list(present) == sorted(present)
             table = table.relabeled(dimension, sorted(ordered) if alphabetical else ordered)
+        if dimension in table.predicted:
+            notes.append(f"{dimension!r} is predicted: its memberships are a classifier's probabilities")
         if world and (without := [label for label in present if label not in world]):
             notes.append(f"no world share for these groups of {dimension!r}, so 0: {listed(without)}")
     return table

@@ -53,7 +53,7 @@ def read_qrels(path: Path, settings: QrelsFile, topics: Collection[str], faults:
         of_topic = qrels.grades.get(judgment.topic)
         grades = strangers.setdefault(judgment.topic, {}) if of_topic is None else of_topic
         try:
-            labels = reader.read(judgment.record)
+            labels, types = reader.read(judgment.record), reader.read_types(judgment.record)
             pair = TopicGroups.pair(judgment.topic, judgment.document)
             if judgment.document in grades:
                 if grades[judgment.document] != grade or labels_of.get(pair, {}) != labels:
@@ -65,7 +65,7 @@ def read_qrels(path: Path, settings: QrelsFile, topics: Collection[str], faults:
             if settings.dimensions:
                 labels_of[pair] = labels
                 if of_topic is not None:
-                    buffer.add(pair, labels, judgment.line)
+                    buffer.add(pair, labels, judgment.line, types)
         except ValueError as error:
             faults.add(path, judgment.line, str(error))
     reader.check(path, faults)

@@ -7,12 +7,13 @@ only the pages that are asked for are read.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fairagent.collection.columns import AnyArray, Column, IntArray
 from fairagent.collection.faults import Faults
@@ -24,6 +25,8 @@ from fairagent.types import FloatArray
 FORMAT = 1
 HEAD = "groups.json"
 NEWLINE = ord("\n")
+BATCH = 100_000
+"""So many ids are decoded at a time."""
 
 
 class GroupTable:
@@ -63,16 +66,18 @@ class GroupTable:
         rows: Iterable[tuple[str, Mapping[str, Labels]]],
         dimensions: Iterable[str] | Mapping[str, Sequence[str] | None],
         unnormalized: Collection[str] = (),
+        predicted: Collection[str] = (),
     ) -> GroupTable:
         """Build a table from (id, {dimension: labels}) rows, which are not kept.
 
         Labels are None (unknown), a label, several labels (equal shares) or a mapping to weights >= 0.
         `dimensions` may map a dimension to all its labels in order; otherwise they are those that occur,
-        sorted. Weights are divided by their sum, except in the dimensions that `unnormalized` names. All
+        sorted. Weights are divided by their sum, except in the dimensions that `unnormalized` names; in those
+        that `predicted` names they are a classifier's probabilities, which add up to 1 (within 1e-3). All
         faults of all rows are raised together as a DataError that counts the rows from 1.
         """
         known = dimensions if isinstance(dimensions, Mapping) else dict.fromkeys(dimensions)
-        buffer, faults, source = TableBuffer(known, unnormalized), Faults(), Path("rows")
+        buffer, faults, source = TableBuffer(known, unnormalized, predicted), Faults(), Path("rows")
         for number, (id, labels) in enumerate(rows, start=1):
             try:
                 buffer.add(checked_id(id, "document"), labels, number)
@@ -92,6 +97,11 @@ class GroupTable:
         """The dimensions whose labels were taken from the judgments: none."""
         return ()
 
+    @property
+    def predicted(self) -> tuple[str, ...]:
+        """The dimensions whose memberships are a classifier's probabilities."""
+        return tuple(name for name, column in self._columns.items() if column.predicted)
+
     def labels(self, dimension: str) -> tuple[str, ...]:
         """The known labels of a dimension, in the order of the matrix's columns from 1 on."""
         return self._column(dimension).labels
@@ -109,6 +119,19 @@ class GroupTable:
             self._shares[dimension] = self._column(dimension).shares()
         return self._shares[dimension]
 
+    def of_type(self, dimension: str, ids: Sequence[str], topic: str = "") -> NDArray[np.bool_] | None:
+        """Whether each of the `ids` (n,) is of the dimension's type, e.g. about a person; None: that is not said.
+
+        Ids that are not in the table are not. `topic` makes no difference here.
+        """
+        types = self._column(dimension).of_type
+        return None if types is None else np.asarray(types[self._remembered(tuple(ids))], np.bool_)
+
+    def batches(self, size: int = BATCH) -> Iterator[tuple[str, list[str]]]:
+        """The ids of all its documents, up to `size` at a time, with the topic that their labels are for ("": any)."""
+        for start in range(0, len(self), size):
+            yield "", [id.decode("utf-8", "surrogatepass") for id in self._ids[start : start + size].tolist()]
+
     def relabeled(self, dimension: str, labels: Sequence[str]) -> Self:
         """The same table with one dimension's labels in this order; they may include ones no document has."""
         missing = [label for label in self.labels(dimension) if label not in labels]
@@ -124,11 +147,17 @@ class GroupTable:
         _write(folder / "ids.npy", self._ids)
         head: list[dict[str, object]] = []
         for place, (name, column) in enumerate(self._columns.items()):
-            arrays = {"codes": column.codes, "indptr": column.indptr, "weights": column.weights}
+            arrays = {
+                "codes": column.codes,
+                "indptr": column.indptr,
+                "weights": column.weights,
+                "of_type": column.of_type,
+            }
             present = {part: array for part, array in arrays.items() if array is not None}
             for part, array in present.items():
                 _write(folder / f"{place}.{part}.npy", array)
-            head.append({"name": name, "labels": column.labels, "normalize": column.normalize, "arrays": list(present)})
+            about = {"normalize": column.normalize, "predicted": column.predicted}
+            head.append({"name": name, "labels": column.labels, **about, "arrays": list(present)})
         text = json.dumps({"format": FORMAT, "documents": len(self), "dimensions": head}, ensure_ascii=False, indent=1)
         (folder / HEAD).write_text(text + "\n", encoding="utf-8")
 
@@ -144,9 +173,14 @@ class GroupTable:
             columns = {}
             for place, part in enumerate(head["dimensions"]):
                 arrays = {name: _mapped(folder / f"{place}.{name}.npy") for name in part["arrays"]}
-                columns[part["name"]] = _checked(
-                    Column(tuple(part["labels"]), normalize=part["normalize"], **arrays), len(ids)
+                # Tables from before there were predicted labels do not say whether they are.
+                column = Column(
+                    tuple(part["labels"]),
+                    normalize=part["normalize"],
+                    predicted=part.get("predicted", False),
+                    **arrays,
                 )
+                columns[part["name"]] = _checked(column, len(ids))
         except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
             raise DataError(f"{folder}: not a complete group table ({error}); save it again") from None
         return cls(ids, columns)
@@ -202,6 +236,7 @@ def _checked(column: Column, documents: int) -> Column:
     rows = column.codes.size if column.indptr is None else column.indptr.size - 1
     entries = column.codes.size if column.indptr is None else int(column.indptr[-1])
     weights = entries if column.weights is None else column.weights.size
-    if rows != documents + 1 or not entries == column.codes.size == weights:
+    types = rows if column.of_type is None else column.of_type.size
+    if not rows == types == documents + 1 or not entries == column.codes.size == weights:
         raise ValueError("its arrays differ in length")
     return column

@@ -1,5 +1,6 @@
 """Buffers from which a `GroupTable` is built row by row."""
 
+import math
 from array import array
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property
@@ -18,6 +19,8 @@ Labels = str | Iterable[str] | Mapping[str, float] | None
 MOST_LABELS = 65_535
 HEAVIEST = 1e300
 """Larger weights could add up to infinity."""
+ADDS_UP = 1e-3
+"""How far from 1 predicted probabilities may add up: they are written with few digits."""
 
 
 class IdBuffer:
@@ -40,17 +43,20 @@ class IdBuffer:
 
 
 class ColumnBuffer:
-    """The labels of one dimension, row by row."""
+    """The labels of one dimension, row by row, and where they are `typed`, whether a document is of its type."""
 
-    def __init__(self, labels: Sequence[str] | None, normalize: bool) -> None:
+    def __init__(
+        self, labels: Sequence[str] | None, normalize: bool, predicted: bool = False, typed: bool = False
+    ) -> None:
         if labels is not None and (UNKNOWN in labels or len(set(labels)) < len(labels)):
             raise UsageError(f"labels must be distinct and leave out {UNKNOWN}: {listed(labels)}")
         self.closed = labels is not None
-        self.normalize = normalize
+        self.normalize, self.predicted = normalize, predicted
         self.code = {UNKNOWN: 0} | {label: code for code, label in enumerate(labels or (), start=1)}
         self.codes = array("H")
         self.counts = array("H")
         self.weights: array[float] | None = None
+        self.types = array("B") if typed else None
 
     def add(self, labels: Labels) -> None:
         """Append one row; ValueError where a label or a weight cannot be."""
@@ -61,6 +67,8 @@ class ColumnBuffer:
                 self.weights.append(1.0)
             return
         shares = _shares(labels)
+        if self.predicted and labels:
+            _check_adds_up(labels if isinstance(labels, Mapping) else shares)
         if self.weights is None and any(weight != 1.0 for weight in shares.values()):
             self.weights = array("d", [1.0]) * len(self.codes)
         self.codes.extend([self._code(label) for label in shares])
@@ -74,8 +82,10 @@ class ColumnBuffer:
         codes = np.frombuffer(self.codes, np.uint16).astype(code_type(len(labels)))
         counts = np.frombuffer(self.counts, np.uint16).astype(np.int64)
         weights = None if self.weights is None else np.frombuffer(self.weights, np.float64)
+        types = None if self.types is None else np.append(np.frombuffer(self.types, np.bool_)[order], False)
+        about = self.normalize, types, self.predicted
         if bool((counts == 1).all()) and (weights is None or self.normalize):
-            column = Column(tuple(labels), np.append(codes[order], codes.dtype.type(0)), None, None, self.normalize)
+            column = Column(tuple(labels), np.append(codes[order], codes.dtype.type(0)), None, None, *about)
         else:
             entries = ranges((np.cumsum(counts) - counts)[order], counts[order])
             indptr = np.zeros(counts.size + 2, np.uint32)
@@ -83,7 +93,7 @@ class ColumnBuffer:
             codes = np.append(codes[entries], codes.dtype.type(0))
             if weights is not None:
                 weights = _narrow(np.append(weights[entries], 1.0))
-            column = Column(tuple(labels), codes, indptr, weights, self.normalize)
+            column = Column(tuple(labels), codes, indptr, weights, *about)
         return column if self.closed else column.relabeled(sorted(labels))
 
     def _code(self, label: str) -> int:
@@ -101,15 +111,30 @@ class ColumnBuffer:
 
 
 class TableBuffer:
-    """A growing list of rows (id, labels per dimension); `lines` are their line numbers."""
+    """A growing list of rows (id, labels per dimension); `lines` are their line numbers.
 
-    def __init__(self, labels: Mapping[str, Sequence[str] | None], unnormalized: Collection[str] = ()) -> None:
+    `unnormalized`, `predicted` and `typed` name the dimensions that are so (see `Column`).
+    """
+
+    def __init__(
+        self,
+        labels: Mapping[str, Sequence[str] | None],
+        unnormalized: Collection[str] = (),
+        predicted: Collection[str] = (),
+        typed: Collection[str] = (),
+    ) -> None:
         self.ids = IdBuffer()
         self.lines = array("I")
-        self.columns = {name: ColumnBuffer(known, name not in unnormalized) for name, known in labels.items()}
+        self.columns = {
+            name: ColumnBuffer(known, name not in unnormalized, name in predicted, name in typed)
+            for name, known in labels.items()
+        }
 
-    def add(self, id: str, labels: Mapping[str, Labels], line: int) -> None:
-        """Append one row; ValueError, naming each dimension, where labels or weights cannot be."""
+    def add(self, id: str, labels: Mapping[str, Labels], line: int, types: Collection[str] = ()) -> None:
+        """Append one row; `types` are the typed dimensions of whose type the document is.
+
+        Raises ValueError, naming each dimension, where labels or weights cannot be.
+        """
         messages = []
         if unknown := labels.keys() - self.columns.keys():
             messages.append(f"no dimension {listed(sorted(unknown))}; there are: {listed(list(self.columns))}")
@@ -118,6 +143,8 @@ class TableBuffer:
                 column.add(labels.get(name))
             except ValueError as error:
                 messages.append(f"{name}: {error}")
+            if column.types is not None:
+                column.types.append(name in types)
         self.ids.add(id)
         self.lines.append(line)
         if messages:
@@ -173,6 +200,13 @@ def _shares(labels: Iterable[str] | Mapping[str, float] | None) -> dict[str, flo
         if not number or not 0.0 <= weight <= HEAVIEST:
             raise ValueError(f"the weight of {shown(label)} is {shown(weight)}, expected a number >= 0")
     return {label: float(weight) for label, weight in labels.items() if weight} or {UNKNOWN: 1.0}
+
+
+def _check_adds_up(probabilities: Mapping[str, float]) -> None:
+    total = math.fsum(probabilities.values())
+    if abs(total - 1.0) > ADDS_UP:
+        shares = listed([f"{label} {share:g}" for label, share in probabilities.items()])
+        raise ValueError(f"predicted labels that do not add up: {shares} make {total:.6g}, expected 1")
 
 
 def _narrow(weights: AnyArray) -> AnyArray:

@@ -68,6 +68,23 @@ def test_wikilead_labels(shared):
     np.testing.assert_allclose(collection.groups.shares("region"), region.mean(axis=0))
 
 
+def test_wikilead_people(shared):
+    """Its README: 6,452 persons, of whom 254 have no gender, and 12,777 other pages."""
+    collection = load(shared, "wikilead")
+    ids = [document.id for document in collection.documents()]
+    people = collection.groups.of_type("gender", ids)
+    unlabeled = collection.groups.memberships("gender", ids)[:, 0] == 1
+    assert (people.sum(), (~people).sum(), (people & unlabeled).sum()) == (6_452, 12_777, 254)
+    assert (unlabeled | people).all()
+    assert collection.groups.of_type("region", ids) is None
+
+
+def test_all_of_trec22_biographies_are_people(shared):
+    collection = load(shared, "trec22_biographies")
+    ids = [document.id for document in collection.documents()]
+    assert collection.groups.of_type("gender", ids).all()
+
+
 def test_wikilead_targets(shared):
     """T01 has 47 men and 37 women among the relevant (its counts in topics.jsonl)."""
     collection = load(shared, "wikilead")

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fairagent.adapters.groups import Shares
 from fairagent.collection.faults import listed, shown
@@ -27,6 +28,7 @@ class MetadataGroups:
     """
 
     oracle: tuple[str, ...] = ()
+    predicted: tuple[str, ...] = ()
 
     def __init__(self, texts: TextSource, keys: Keys, shares: Shares) -> None:
         """Take what shows the documents, the metadata `keys`, and `shares`, which name all labels of each dimension.
@@ -76,6 +78,11 @@ class MetadataGroups:
             row[columns] = list(weights.values())
             row[0] = not weights
         return np.asarray(rows / rows.sum(axis=1, keepdims=True), dtype=np.float64)
+
+    def of_type(self, dimension: str, ids: Sequence[str], topic: str = "") -> NDArray[np.bool_] | None:
+        """Not said: None. Raises UsageError for a dimension that there is not."""
+        self.labels(dimension)
+        return None
 
     def shares(self, dimension: str) -> FloatArray:
         """Not known: raises UsageError."""

@@ -15,8 +15,8 @@ from fairagent.collection.demo.people import draw_leanings, draw_person
 from fairagent.collection.demo.words import OCCUPATIONS, REGIONS
 from fairagent.errors import UsageError
 
-EDITION = 1
-"""To be raised with every change of the texts, so that folders of an earlier edition are written anew."""
+EDITION = 2
+"""To be raised with every change of the files, so that folders of an earlier edition are written anew."""
 PEOPLE_A_PAGE = 25
 """One page that is nobody's biography for so many people."""
 POPULATION = {
@@ -33,7 +33,7 @@ groups:
   path: groups.tsv
   id: id
   dimensions:
-    gender: {{column: gender, labels: [female, male, nonbinary]}}
+    gender: {{column: gender, labels: [female, male, nonbinary], of: {{column: kind, values: [person]}}}}
     region: {{column: region, separator: "|", labels: [{", ".join(REGIONS)}]}}
 population: population.json
 """
@@ -44,7 +44,7 @@ _MAKER = "fairagent demo"
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One document with its groups and the numbers of the occupations it is relevant for."""
+    """One document with its groups and the numbers of the occupations it is relevant for; `kind` is person or page."""
 
     id: str
     title: str
@@ -52,6 +52,7 @@ class Entry:
     gender: str
     regions: tuple[str, ...]
     occupations: tuple[int, ...]
+    kind: str = "person"
 
 
 def write_demo(folder: Path, *, people: int = 3000, seed: int = 20221) -> Path:
@@ -97,7 +98,7 @@ def make_entries(people: int, seed: int) -> list[Entry]:
         entries.append(Entry(f"D{number:05d}", person.name, text, person.gender, person.regions, person.occupations))
     for number in range(people // PEOPLE_A_PAGE):
         title, text, region = write_page(OCCUPATIONS[number % len(OCCUPATIONS)], draw, taken)
-        entries.append(Entry(f"D{people + number + 1:05d}", title, text, "", (region,), ()))
+        entries.append(Entry(f"D{people + number + 1:05d}", title, text, "", (region,), (), "page"))
     return entries
 
 
@@ -111,7 +112,8 @@ def _files(entries: list[Entry]) -> dict[str, str]:
             for topic, n in topics
         ),
         "qrels.txt": "".join(f"{topic} 0 {id} 1\n" for topic, n in topics for id in relevant[n]),
-        "groups.tsv": "id\tgender\tregion\n" + "".join(f"{e.id}\t{e.gender}\t{'|'.join(e.regions)}\n" for e in entries),
+        "groups.tsv": "id\tkind\tgender\tregion\n"
+        + "".join(f"{e.id}\t{e.kind}\t{e.gender}\t{'|'.join(e.regions)}\n" for e in entries),
         "population.json": json.dumps(POPULATION, indent=1) + "\n",
         "collection.yaml": _COLLECTION,
     }

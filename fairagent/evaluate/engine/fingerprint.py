@@ -107,6 +107,10 @@ NOT_DECIDING: Any = {
 """Settings that no outcome depends on, those that are no system's own, and those whose files are hashed instead."""
 
 
+LATER = ("intersections", "group", "of", "predicted")
+"""Keys of a collection's file that are left out where they are not set: runs from before there were any stay good."""
+
+
 def _system(system: SystemPlan, plan: Plan, environ: Mapping[str, str]) -> Record:
     settings = without_passwords(system.settings.model_dump(mode="json", exclude=NOT_DECIDING))
     record: Record = {"settings": settings}
@@ -144,11 +148,18 @@ def _judgments(path: Path) -> Record:
     """Hashes of what is judged by: the collection's settings, and each of its files but for the documents."""
     settings = validate(CollectionFile, read_yaml(path), str(path))
     root = path.parent / settings.root if settings.root else path.parent
-    described = json.dumps(settings.model_dump(mode="json", exclude={"root", "documents"}), sort_keys=True)
+    described = json.dumps(_said(settings.model_dump(mode="json", exclude={"root", "documents"})), sort_keys=True)
     return {
         "settings": hashlib.sha256(described.encode()).hexdigest(),
         **{name: file_hash(file) for name, file in _judged_by(settings, root).items()},
     }
+
+
+def _said(described: Any) -> Any:
+    """What a collection's settings say, without the keys in `LATER` that say nothing."""
+    if isinstance(described, dict):
+        return {key: _said(part) for key, part in described.items() if part or key not in LATER}
+    return [_said(part) for part in described] if isinstance(described, list) else described
 
 
 def _judged_by(settings: CollectionFile, root: Path) -> dict[str, Path]:
