@@ -167,6 +167,20 @@ SETTING_FAULTS = [
         1,
         "no column 'stance' for dimension 'stance'; there are: t, 0, d, r, side",
     ),
+    (
+        ("query: title}", "query: title, group: kind}"),
+        {},
+        "topics.jsonl",
+        None,
+        "no topic has a group in the field 'kind'; there are: n, title, keywords",
+    ),
+    (
+        ("query: title}", "query: title, group: kind}"),
+        {"topics.jsonl": '{"n": "T1", "title": "a", "kind": "x"}\n{"n": "T2", "title": "b", "kind": ["y"]}\n'},
+        "topics.jsonl",
+        2,
+        "field 'kind' is ['y'], expected text",
+    ),
     (("world.json", "{gender: {male: .4}}"), {}, "collection.yaml", None, "add up to 0.4, expected 1"),
     (("world.json", "{gender: {male: most}}"), {}, "collection.yaml", None, "the share of 'male' is 'most'"),
 ]

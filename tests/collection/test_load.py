@@ -6,8 +6,8 @@ import gzip
 import numpy as np
 import pytest
 
-from fairagent.collection import load_collection
-from fairagent.errors import SettingsError, UsageError
+from fairagent.collection import load_collection, make_target
+from fairagent.errors import DataError, SettingsError, UsageError
 from fairagent.types import Document
 
 from .conftest import FILES
@@ -69,6 +69,43 @@ def test_only_documents_are_needed(write):
     assert collection.groups.dimensions == ()
     with pytest.raises(UsageError, match="no dimension 'gender'; the collection has no groups"):
         collection.groups.labels("gender")
+
+
+@pytest.mark.parametrize("said", ["", "qrels: {}"])
+def test_judgments_may_be_missing(write, settings, said):
+    text = settings(("qrels: {path: qrels.tsv, format: trec, relevant: 1}", said))
+    collection = load_collection(write({"collection.yaml": text, "qrels.tsv": None}))
+    assert list(collection.topics) == ["T1", "T2"]
+    assert collection.qrels == {}
+    assert collection.notes == ("there are no judgments: exposure can be measured, relevance cannot",)
+    assert make_target("population", "gender", collection, "T1").shares.tolist() == [0.5, 0.5]
+    with pytest.raises(DataError, match="topic 'T1': no relevant document has a label of 'gender'"):
+        make_target("qrels", "gender", collection, "T1")
+
+
+def test_topics_may_have_groups(write, settings):
+    topics = (
+        '{"n": "T1", "title": "a", "kind": "place"}\n{"n": "T2", "title": "b", "kind": null}\n'
+        '{"n": "T3", "title": "c"}\n{"n": "T4", "title": "d", "kind": 7}\n{"n": "T5", "title": "e", "kind": ""}\n'
+    )
+    text = settings(("query: title}", "query: title, group: kind}"))
+    collection = load_collection(write({"collection.yaml": text, "topics.jsonl": topics}))
+    assert {id: topic.group for id, topic in collection.topics.items()} == {
+        "T1": "place",
+        "T2": "",
+        "T3": "",
+        "T4": "7",
+        "T5": "",
+    }
+    # As with `dimensions`, the field stays with the topic.
+    assert collection.topics["T1"].extra == {"kind": "place"}
+    assert {topic.group for topic in load_collection(write({"topics.jsonl": topics})).topics.values()} == {""}
+
+
+def test_topics_of_a_table_may_have_groups(write, settings):
+    text = settings(("path: topics.jsonl, id: n, query: title", "path: topics.tsv, id: n, query: title, group: kind"))
+    files = {"topics.tsv": "n\ttitle\tkind\nT1\ta\t person \nT2\tb\t\n", "collection.yaml": text}
+    assert [topic.group for topic in load_collection(write(files)).topics.values()] == ["person", ""]
 
 
 def test_root_is_relative_to_the_settings_file(write, settings):

@@ -157,6 +157,33 @@ def test_changed_data_are_refused(tmp_path: Path, name: str) -> None:
     assert f"collection.{'documents' if name == 'docs.jsonl' else name}: was" in str(refusal.value)
 
 
+def test_the_hash_of_a_collection_is_that_of_before_there_were_more_keys(tmp_path: Path) -> None:
+    """Of the commit before `intersections`, `group`, `of` and `predicted`: runs from then can be continued."""
+    words.run(words.write(tmp_path), tmp_path / "run", limit=2)
+    record = json.loads((tmp_path / "run" / "run.json").read_text(encoding="utf-8"))
+    hashed = record["fingerprint"]["collection"]["settings"]
+    assert hashed == "e4a7f34c6fbd364fc2e8cb34b3f19ed00d15d07471ab688ce8d9e379110717bc"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("query: title", "query: title, group: title"),
+        ("{labels: [female, male]}", "{labels: [female, male], of: {column: era}}"),
+        ("{labels: [female, male]}", "{labels: [female, male], predicted: true}"),
+        ("population:", "intersections: {gender x era: [gender, era]}\npopulation:"),
+    ],
+)
+def test_a_changed_collection_is_refused(tmp_path: Path, old: str, new: str) -> None:
+    # Of one dimension alone, so that the intersection is none of the experiment's.
+    file = words.write(tmp_path, words.EXPERIMENT + "dimensions: [gender]\n")
+    words.run(file, tmp_path / "run", limit=2)
+    assert words.COLLECTION.count(old) == 1
+    (tmp_path / "collection.yaml").write_text(words.COLLECTION.replace(old, new), encoding="utf-8")
+    with pytest.raises(UsageError, match=r"collection\.settings: was"):
+        words.run(file, tmp_path / "run", limit=2)
+
+
 def test_more_topics_and_systems_are_added_to_what_is_done(tmp_path: Path) -> None:
     file = words.write(tmp_path)
     words.run(file, tmp_path / "whole")

@@ -1,0 +1,318 @@
+"""Intersections of dimensions: their groups, memberships, shares, types, targets, and what is refused."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from track_files import write_track
+
+from fairagent.collection import GroupTable, Intersection, TopicGroups, load_collection, make_target
+from fairagent.collection.intersection import small_groups
+from fairagent.collection.table_buffer import TableBuffer
+from fairagent.errors import DataError, UsageError
+from fairagent.measures import joint_memberships
+
+BOTH = "gender x region"
+CROSSED = ("population: world.json", "population: world.json\nintersections: {gender x region: [gender, region]}")
+LABELS = (
+    "female x Africa",
+    "female x Asia",
+    "female x Europe",
+    "male x Africa",
+    "male x Asia",
+    "male x Europe",
+)
+IDS = ["d1", "d2", "d3", "d4", "nobody"]
+
+
+def faults_of(file: Path) -> list[tuple[str, int | None, str]]:
+    with pytest.raises(DataError) as error:
+        load_collection(file)
+    return [(fault.path.name, fault.line, fault.message) for fault in error.value.faults]
+
+
+# --- by hand
+
+
+def test_the_small_collection(write, settings):
+    """d1 is a woman of Asia and Europe, d2 a man of Europe, d3 not known at all, d4 a man of Africa."""
+    collection = load_collection(write({"collection.yaml": settings(CROSSED)}))
+    groups = collection.groups
+    assert groups.dimensions == ("gender", "region", BOTH)
+    assert groups.labels(BOTH) == LABELS
+    np.testing.assert_array_equal(
+        groups.memberships(BOTH, IDS),
+        [
+            [0, 0, 0.5, 0.5, 0, 0, 0],
+            [0, 0, 0, 0, 0, 0, 1],
+            [1, 0, 0, 0, 0, 0, 0],
+            [0, 0, 0, 0, 1, 0, 0],
+            [1, 0, 0, 0, 0, 0, 0],
+        ],
+    )
+    np.testing.assert_array_equal(groups.shares(BOTH), [0.25, 0, 0.125, 0.125, 0.25, 0, 0.25])
+    assert groups.memberships(BOTH, []).shape == (0, 7)
+    assert (groups.oracle, groups.predicted) == ((), ())
+    # Half of the world each gender; Africa and Europe a quarter of it, Asia half.
+    assert collection.population[BOTH] == dict(zip(LABELS, [0.125, 0.25, 0.125] * 2, strict=True))
+    assert collection.notes == (
+        "fewer than 30 documents are in these groups of 'gender x region', so read little into them: "
+        "female x Asia (1), female x Europe (1), male x Africa (1), male x Europe (1)",
+        "no document is in these groups of 'gender x region', though they have a world share: "
+        "female x Africa, male x Asia",
+    )
+
+
+def test_an_unknown_part_makes_the_whole_unknown(write, settings):
+    """A row (.2, .8) and a row (.5, .5): known are .8 * .5, the rest is unknown."""
+    files = {
+        "collection.yaml": settings(CROSSED, ("path: groups.tsv", "path: groups.jsonl")),
+        "groups.jsonl": '{"id": "d1", "gender": {"@UNKNOWN": 0.2, "female": 0.8}, '
+        '"regions": {"@UNKNOWN": 1, "Asia": 1}}\n{"id": "d2", "gender": "male", "regions": null}\n',
+        "world.json": "{}",
+    }
+    groups = load_collection(write(files)).groups
+    assert groups.labels(BOTH) == ("female x Asia", "male x Asia")
+    np.testing.assert_allclose(groups.memberships(BOTH, ["d1", "d2"]), [[0.6, 0.4, 0], [1, 0, 0]], atol=1e-15)
+
+
+def test_weights_as_given_are_multiplied_as_given():
+    """A page about a woman and a man (each 1) of Asia and Europe (half each): 1 + 1 = 2 in all."""
+    rows = [("a", {"gender": ["f", "m"], "region": ["Asia", "Europe"]}), ("b", {"gender": ["f", "m"], "region": None})]
+    table = GroupTable.from_rows(rows, ["gender", "region"], unnormalized=["gender"])
+    both = Intersection(BOTH, {"gender": table, "region": table})
+    np.testing.assert_array_equal(both.memberships(BOTH, ["a", "b"]), [[0, 0.5, 0.5, 0.5, 0.5], [2, 0, 0, 0, 0]])
+    np.testing.assert_array_equal(both.shares(BOTH), [1, 0.25, 0.25, 0.25, 0.25])
+    assert both.counts.tolist() == [1, 1, 1, 1]
+
+
+def test_three_dimensions_run_with_the_last_fastest():
+    rows = [("a", {"x": "1", "y": "2", "z": "3"}), ("b", {"x": "2", "y": "1", "z": "1"})]
+    table = GroupTable.from_rows(rows, {name: ["1", "2", "3"] for name in "xyz"})
+    cube = Intersection("cube", dict.fromkeys("xyz", table))
+    assert cube.labels("cube")[:4] == ("1 x 1 x 1", "1 x 1 x 2", "1 x 1 x 3", "1 x 2 x 1")
+    assert [int(np.argmax(row)) for row in cube.memberships("cube", ["a", "b"])] == [6, 10]
+
+
+weights = st.lists(st.integers(0, 5), min_size=3, max_size=3).filter(any)
+
+
+@given(st.lists(st.tuples(weights, weights), min_size=1, max_size=6))
+def test_it_is_the_joint_with_all_that_is_unknown_in_column_0(documents):
+    names = ("@UNKNOWN", "a", "b")
+    rows = [
+        (f"d{n}", {"g": dict(zip(names, g, strict=True)), "h": dict(zip(names, h, strict=True))})
+        for n, (g, h) in enumerate(documents)
+    ]
+    table = GroupTable.from_rows(rows, {"g": ["a", "b"], "h": ["a", "b"]})
+    ids = [id for id, _ in rows]
+    both = Intersection("g x h", {"g": table, "h": table}).memberships("g x h", ids)
+    joint = joint_memberships([table.memberships("g", ids), table.memberships("h", ids)]).reshape(-1, 3, 3)
+    np.testing.assert_allclose(both[:, 1:], joint[:, 1:, 1:].reshape(-1, 4), atol=1e-15)
+    np.testing.assert_allclose(both.sum(axis=1), 1, atol=1e-15)
+
+
+# --- of several tables
+
+
+def test_parts_in_different_files(write, settings):
+    """Of five documents in either file (d1 to d4, and d9) d2 alone has both: half a judge, half a poet."""
+    blocks = """groups:
+  - {path: groups.tsv, dimensions: {gender: {}}}
+  - {path: more.jsonl, id: page, dimensions: {job: {}}}
+population: {gender: {female: 0.5, male: 0.5}}
+intersections: {gender x job: [gender, job]}
+"""
+    text = settings()
+    more = '{"page": "d2", "job": ["judge", "poet"]}\n{"page": "d9", "job": "poet"}\n'
+    file = write({"collection.yaml": text[: text.index("groups:")] + blocks, "more.jsonl": more})
+    collection = load_collection(file)
+    name = "gender x job"
+    assert collection.groups.labels(name) == ("female x judge", "female x poet", "male x judge", "male x poet")
+    np.testing.assert_array_equal(
+        collection.groups.memberships(name, ["d1", "d2", "d9"]), [[1, 0, 0, 0, 0], [0, 0, 0, 0.5, 0.5], [1, 0, 0, 0, 0]]
+    )
+    np.testing.assert_allclose(collection.groups.shares(name), [0.8, 0, 0, 0.1, 0.1])
+    # There are no world shares for jobs, so there are none for the combinations.
+    assert name not in collection.population
+
+
+def test_labels_of_the_judgments_make_it_an_oracle(write, settings):
+    text = settings(
+        ("relevant: 1", "header: true, dimensions: {stance: {labels: [pro, con]}}"),
+        ("population: world.json", "intersections: {stance x gender: [stance, gender]}"),
+    )
+    judged = "t\t0\td\tr\tstance\nT1\t0\td1\t1\tpro\nT1\t0\td2\t1\tcon\nT2\t0\td2\t1\tpro\nT2\t0\td3\t1\tpro\n"
+    collection = load_collection(write({"collection.yaml": text, "qrels.tsv": judged}))
+    groups, name = collection.groups, "stance x gender"
+    assert groups.oracle == ("stance", name)
+    assert groups.labels(name) == ("pro x female", "pro x male", "con x female", "con x male")
+    np.testing.assert_array_equal(
+        groups.memberships(name, ["d1", "d2", "d3"], "T1"), [[0, 1, 0, 0, 0], [0, 0, 0, 0, 1], [1, 0, 0, 0, 0]]
+    )
+    np.testing.assert_array_equal(groups.memberships(name, ["d2"], "T2"), [[0, 0, 1, 0, 0]])
+    np.testing.assert_array_equal(groups.memberships(name, ["d2"]), [[1, 0, 0, 0, 0]])
+    # Of four judged pairs one is a woman's, two are men's, and of d3 no gender is known.
+    np.testing.assert_array_equal(groups.shares(name), [0.25, 0.25, 0.25, 0, 0.25])
+    assert any(note.startswith("fewer than 30 judged documents") for note in collection.notes)
+    assert make_target("corpus", name, collection, "T1").oracle
+
+
+def test_documents_come_in_batches():
+    ids = ["T1\td1", "T1\td2", "T2\td1"]
+    buffer = TableBuffer({"s": None})
+    for line, id in enumerate(ids, start=1):
+        buffer.add(id, {"s": "pro"}, line)
+    assert list(TopicGroups(*buffer.finish()).batches()) == [("T1", ["d1", "d2"]), ("T2", ["d1"])]
+    plain = GroupTable.from_rows([(f"d{n}", {"s": "pro"}) for n in range(3)], ["s"])
+    assert list(plain.batches(2)) == [("", ["d0", "d1"]), ("", ["d2"])]
+
+
+# --- world shares, targets, topics
+
+
+def test_given_world_shares_count(write, settings):
+    shares = dict(zip(LABELS, [0.3, 0.1, 0.1, 0.2, 0.2, 0.1], strict=True))
+    inline = f"population: {{gender x region: {shares}}}\nintersections: {{gender x region: [gender, region]}}"
+    collection = load_collection(write({"collection.yaml": settings(("population: world.json", inline))}))
+    assert collection.population == {BOTH: shares}
+    target = make_target("population", BOTH, collection, "T1")
+    assert target.labels == LABELS
+    assert target.shares.tolist() == [0.3, 0.1, 0.1, 0.2, 0.2, 0.1]
+    # d1 and d2 are relevant to T1: half of either half of a woman, and one man.
+    assert make_target("qrels", BOTH, collection, "T1").shares.tolist() == [0, 0.25, 0.25, 0, 0, 0.5]
+    assert make_target("corpus", BOTH, collection, "T1").shares.tolist() == pytest.approx(
+        [0, 1 / 6, 1 / 6, 1 / 3, 0, 1 / 3]
+    )
+
+
+def test_a_topic_that_is_judged_in_all_parts_is_judged_in_the_intersection(write, settings):
+    text = settings(CROSSED, ("query: title}", "query: title, dimensions: dims}"))
+    topics = '{"n": "T1", "title": "a", "dims": ["gender"]}\n{"n": "T2", "title": "b", "dims": ["region", "gender"]}\n'
+    collection = load_collection(write({"collection.yaml": text, "topics.jsonl": topics}))
+    assert [topic.dimensions for topic in collection.topics.values()] == [("gender",), ("region", "gender", BOTH)]
+
+
+def test_a_group_of_thirty_is_not_small():
+    genders = ["f"] * 30 + ["m"] * 29
+    rows = [(f"d{n}", {"gender": gender, "era": "old"}) for n, gender in enumerate(genders)]
+    table = GroupTable.from_rows(rows, {"gender": ["f", "m"], "era": ["new", "old"]})
+    both = Intersection("both", {"gender": table, "era": table})
+    assert list(small_groups(both, {"f x new": 0.5, "f x old": 0.5})) == [
+        "fewer than 30 documents are in these groups of 'both', so read little into them: m x new (0), m x old (29)",
+        "no document is in these groups of 'both', though they have a world share: f x new",
+    ]
+
+
+# --- documents of its type, predicted parts
+
+
+def test_it_is_of_the_type_of_every_part_that_says(write, settings):
+    typed = settings(CROSSED, ("{column: gender}", "{column: gender, of: {column: kind, values: [person]}}"))
+    kinds = "id\tgender\tregions\tkind\nd1\tfemale\tAsia\tperson\nd2\t\tAsia\tperson\nd3\t\tEurope\triver\n"
+    groups = load_collection(write({"collection.yaml": typed, "groups.tsv": kinds})).groups
+    assert groups.of_type(BOTH, ["d1", "d2", "d3", "d9"]).tolist() == [True, True, False, False]
+    assert groups.of_type(BOTH, []).tolist() == []
+    both = typed.replace('separator: "|"', 'separator: "|", of: {column: regions}')
+    kinds = kinds.replace("d2\t\tAsia", "d2\t\t")
+    groups = load_collection(write({"collection.yaml": both, "groups.tsv": kinds})).groups
+    assert groups.of_type("region", ["d1", "d2", "d3", "d9"]).tolist() == [True, False, True, False]
+    assert groups.of_type(BOTH, ["d1", "d2", "d3", "d9"]).tolist() == [True, False, False, False]
+
+
+def test_where_no_part_says_it_does_not_either(write, settings):
+    assert load_collection(write({"collection.yaml": settings(CROSSED)})).groups.of_type(BOTH, IDS) is None
+
+
+def test_with_a_predicted_part_it_is_predicted(write, settings):
+    text = settings(CROSSED, ("{column: gender}", "{predicted: true}"))
+    groups = load_collection(write({"collection.yaml": text})).groups
+    assert groups.predicted == ("gender", BOTH)
+
+
+# --- the track
+
+
+def test_an_intersection_of_the_track(tmp_path):
+    write_track(tmp_path / "track")
+    file = tmp_path / "collection.yaml"
+    file.write_text("name: t\ntrack: {folder: track}\nintersections: {both: [gender, sub-geo]}\n", encoding="utf-8")
+    collection = load_collection(file)
+    labels = collection.groups.labels("both")
+    assert len(labels) == 3 * 20
+    # Ada is a woman and a man, each 1, half of either region.
+    row = collection.groups.memberships("both", ["12"])[0, 1:]
+    found = {label: share for label, share in zip(labels, row.tolist(), strict=True) if share}
+    assert found == {
+        f"{gender} x {region}": 0.5
+        for gender, region in itertools.product(("female", "male"), ("Northern Europe", "Southern Asia"))
+    }
+    world = collection.population
+    expected = 0.495 * world["sub-geo"]["Oceania"]
+    assert world["both"]["female x Oceania"] == pytest.approx(expected, abs=1e-15)
+    file.write_text("name: t\ntrack: {folder: track}\nintersections: {both: [gender, geo]}\n", encoding="utf-8")
+    assert faults_of(file) == [
+        ("collection.yaml", None, "the intersection 'both': no dimension geo; there are: sub-geo, gender")
+    ]
+
+
+# --- what is refused
+
+
+@pytest.mark.parametrize(
+    ("wanted", "message"),
+    [
+        ("{b: [gender, age]}", "the intersection 'b': no dimension age; there are: gender, region"),
+        ("{b: [gender]}", "the intersection 'b': expected two or more different dimensions, found gender"),
+        ("{b: []}", "the intersection 'b': expected two or more different dimensions, found none"),
+        (
+            "{b: [region, region]}",
+            "the intersection 'b': expected two or more different dimensions, found region, region",
+        ),
+        ("{gender: [gender, region]}", "the intersection 'gender': this is the name of a dimension; choose another"),
+        (
+            "{b: [gender, region], c: [b, region]}",
+            "the intersection 'c': no dimension b (an intersection is none: name its parts); there are: gender, region",
+        ),
+    ],
+)
+def test_intersections_that_cannot_be(write, settings, wanted, message):
+    text = settings(("population: world.json", f"population: world.json\nintersections: {wanted}"))
+    assert faults_of(write({"collection.yaml": text})) == [("collection.yaml", None, message)]
+
+
+def test_it_is_refused_together_with_other_faults(write, settings):
+    text = settings(("population: world.json", "intersections: {b: [gender, age]}"))
+    found = faults_of(write({"collection.yaml": text, "qrels.tsv": "T1 0 d1\n"}))
+    assert [(name, line) for name, line, _ in found] == [("qrels.tsv", 1), ("collection.yaml", None)]
+
+
+def test_world_shares_of_no_combination(write, settings):
+    inline = 'population: {"gender x region": {"female x Mars": 1}}\nintersections: {gender x region: [gender, region]}'
+    ((name, line, message),) = faults_of(write({"collection.yaml": settings(("population: world.json", inline))}))
+    assert (name, line) == ("collection.yaml", None)
+    assert message.startswith(
+        "population of 'gender x region': female x Mars is no combination; there are: female x Af"
+    )
+
+
+def test_two_combinations_with_the_same_name(write, settings):
+    """ "a x b" and "c" make the same label as "a" and "b x c"."""
+    groups = "id\tgender\tregions\nd1\ta x b\tc\nd2\ta\tb x c\n"
+    text = settings(CROSSED)
+    ((name, line, message),) = faults_of(write({"collection.yaml": text, "groups.tsv": groups, "world.json": "{}"}))
+    assert (name, line) == ("collection.yaml", None)
+    assert message == "the intersection 'gender x region': two combinations of labels have the same name"
+
+
+def test_an_unknown_dimension_is_named():
+    table = GroupTable.from_rows([("a", {"g": "x", "h": "y"})], ["g", "h"])
+    both = Intersection("g x h", {"g": table, "h": table})
+    for ask in (both.labels, both.shares, lambda name: both.memberships(name, ["a"]), lambda n: both.of_type(n, ["a"])):
+        with pytest.raises(UsageError, match="no dimension 'sex'; there are: g x h"):
+            ask("sex")

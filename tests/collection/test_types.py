@@ -1,0 +1,237 @@
+"""Which documents are of a dimension's type, and which memberships are predicted: read, kept, saved, refused."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from fairagent.collection import GroupTable, load_collection
+from fairagent.collection.config import GroupsFile
+from fairagent.collection.faults import Faults
+from fairagent.collection.labels import read_groups
+from fairagent.errors import DataError, SettingsError, UsageError
+
+IDS = ["a", "b", "c", "nobody"]
+
+
+def read(tmp_path, content: str, name: str = "groups.tsv", **column: object) -> GroupTable:
+    """The table of a file with the dimension `g`; DataError with its faults."""
+    (tmp_path / name).write_text(content, encoding="utf-8")
+    faults = Faults()
+    table = read_groups(tmp_path / name, GroupsFile.model_validate({"path": name, "dimensions": {"g": column}}), faults)
+    faults.check(name)
+    assert table is not None
+    return table
+
+
+# --- documents of the dimension's type
+
+KINDS = "id\tg\tkind\tperson\na\tx\tperson\t1\nb\t\t person \t1\nc\t\triver\t\n"
+
+
+@pytest.mark.parametrize(
+    ("of", "expected"),
+    [
+        ({"column": "kind", "values": ["person"]}, [True, True, False, False]),
+        ({"column": "kind", "values": ["person", "river"]}, [True, True, True, False]),
+        ({"column": "kind", "values": "river"}, [False, False, True, False]),
+        ({"column": "person"}, [True, True, False, False]),
+        ({"column": "person", "values": [1]}, [True, True, False, False]),
+        ({"column": "id"}, [True, True, True, False]),
+    ],
+)
+def test_a_column_says_so(tmp_path, of, expected):
+    table = read(tmp_path, KINDS, of=of)
+    assert table.of_type("g", IDS).tolist() == expected
+    assert table.of_type("g", [*IDS, *IDS], "T1").tolist() == expected * 2
+    assert table.of_type("g", []).shape == (0,)
+
+
+def test_without_a_column_it_is_not_said(tmp_path):
+    assert read(tmp_path, KINDS).of_type("g", IDS) is None
+
+
+@pytest.mark.parametrize(
+    ("values", "says", "expected"),
+    [
+        (("true", "false", "null"), None, [True, False, False, False]),
+        (("true", "false", "true"), "true", [True, False, True, False]),
+        (("true", "false", "true"), False, [False, True, False, False]),
+        (('["human", "poet"]', '["river"]', "[]"), ["human", "god"], [True, False, False, False]),
+        (("1", "0", '""'), None, [True, True, False, False]),
+    ],
+)
+def test_json_values(tmp_path, values, says, expected):
+    lines = [f'{{"id": "{id}", "g": "x", "is": {value}}}\n' for id, value in zip(IDS, values, strict=False)]
+    of = {"column": "is"} if says is None else {"column": "is", "values": says}
+    assert read(tmp_path, "".join(lines), "groups.jsonl", of=of).of_type("g", IDS).tolist() == expected
+
+
+def test_rows_are_found_whatever_their_order(tmp_path):
+    """Ids are sorted within the table, and so must be what is said of them."""
+    ids = [f"d{n * 37 % 101:03d}" for n in range(101)]
+    content = "id\tg\tis\n" + "".join(f"{id}\tx\t{'' if int(id[1:]) % 3 else 'yes'}\n" for id in ids)
+    told = read(tmp_path, content, of={"column": "is"}).of_type("g", ids)
+    assert told.tolist() == [int(id[1:]) % 3 == 0 for id in ids]
+
+
+def test_an_unknown_dimension_is_named(tmp_path):
+    with pytest.raises(UsageError, match="no dimension 'sex'; there are: g"):
+        read(tmp_path, KINDS).of_type("sex", IDS)
+
+
+def test_judgments_can_say_so(write, settings):
+    typed = "header: true, dimensions: {stance: {of: {column: argues, values: [yes]}}}"
+    judged = "t\t0\td\tr\tstance\targues\nT1\t0\td1\t1\tpro\ttrue\nT1\t0\td2\t1\t\ttrue\nT2\t0\td2\t1\t\tfalse\n"
+    groups = load_collection(write({"collection.yaml": settings(("relevant: 1", typed)), "qrels.tsv": judged})).groups
+    assert groups.of_type("stance", ["d1", "d2", "d3"], "T1").tolist() == [True, True, False]
+    assert groups.of_type("stance", ["d1", "d2"], "T2").tolist() == [False, False]
+    assert groups.of_type("gender", ["d1"]) is None
+
+
+@pytest.mark.parametrize(
+    ("content", "of", "line", "message"),
+    [
+        (
+            KINDS,
+            {"column": "sort"},
+            1,
+            "no column 'sort' for the type of dimension 'g'; there are: id, g, kind, person",
+        ),
+        (
+            KINDS,
+            {"column": "kind", "values": ["human"]},
+            None,
+            "no document is of the type of dimension 'g': 'kind' never says human",
+        ),
+        ("id\tg\tkind\na\tx\t\n", {"column": "kind"}, None, "'kind' never says anything"),
+    ],
+)
+def test_a_column_that_says_nothing_is_refused(tmp_path, content, of, line, message):
+    with pytest.raises(DataError) as error:
+        read(tmp_path, content, of=of)
+    assert [(fault.path.name, fault.line) for fault in error.value.faults] == [("groups.tsv", line)]
+    assert message in error.value.faults[0].message
+
+
+def test_a_number_is_no_type(tmp_path):
+    with pytest.raises(DataError) as error:
+        read(tmp_path, '{"id": "a", "g": "x", "is": 0.5}\n', "groups.jsonl", of={"column": "is", "values": ["1"]})
+    assert error.value.faults[0].line == 1
+    assert "0.5 is no label" in error.value.faults[0].message
+
+
+# --- predicted labels
+
+
+def test_probabilities_are_memberships(tmp_path):
+    content = (
+        '{"id": "a", "g": {"f": 0.7, "m": 0.3}}\n'
+        '{"id": "b", "g": {"f": 0.25, "m": 0.25, "@UNKNOWN": 0.5}}\n'
+        '{"id": "c", "g": {"f": 0.3334, "m": 0.6661}}\n'
+        '{"id": "d", "g": "m"}\n{"id": "e", "g": null}\n{"id": "f", "g": {}}\n'
+    )
+    table = read(tmp_path, content, "groups.jsonl", predicted=True)
+    assert table.predicted == ("g",)
+    np.testing.assert_allclose(
+        table.memberships("g", list("abcdef")),
+        [
+            [0, 0.7, 0.3],
+            [0.5, 0.25, 0.25],
+            [0, 0.3334 / 0.9995, 0.6661 / 0.9995],
+            [0, 0, 1],
+            [1, 0, 0],
+            [1, 0, 0],
+        ],
+    )
+
+
+def test_probability_of_a_label_that_is_none_is_that_of_the_unknown(tmp_path):
+    content = '{"id": "a", "g": {"F": 0.5, "M": 0.125, "N": 0.375}}\n'
+    names = {"F": "f", "M": "m", "N": []}
+    predicted = read(tmp_path, content, "groups.jsonl", predicted=True, map=names)
+    np.testing.assert_array_equal(predicted.memberships("g", ["a"]), [[0.375, 0.5, 0.125]])
+    # A weight that is none is left out instead, and the others are all there is.
+    weighted = read(tmp_path, content, "groups.jsonl", map=names)
+    np.testing.assert_allclose(weighted.memberships("g", ["a"]), [[0, 0.8, 0.2]])
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ('{"f": 0.7, "m": 0.2}', "g: predicted labels that do not add up: f 0.7, m 0.2 make 0.9, expected 1"),
+        ('{"f": 0.7, "m": 0.3011}', "make 1.0011, expected 1"),
+        ('{"f": 0, "m": 0}', "f 0, m 0 make 0, expected 1"),
+        ('["f", "m"]', "f 1, m 1 make 2, expected 1"),
+        ('{"f": -0.5, "m": 1.5}', "the weight of 'f' is -0.5, expected a number >= 0"),
+    ],
+)
+def test_probabilities_that_do_not_add_up(tmp_path, value, message):
+    content = f'{{"id": "a", "g": {{"f": 0.5, "m": 0.5}}}}\n{{"id": "b", "g": {value}}}\n'
+    with pytest.raises(DataError) as error:
+        read(tmp_path, content, "groups.jsonl", predicted=True)
+    assert [(fault.path.name, fault.line) for fault in error.value.faults] == [("groups.jsonl", 2)]
+    assert message in error.value.faults[0].message
+
+
+def test_probabilities_in_python():
+    rows = [("a", {"g": {"f": 0.7, "m": 0.3}, "h": {"x": 2, "y": 1}})]
+    table = GroupTable.from_rows(rows, ["g", "h"], predicted=["g"])
+    assert table.predicted == ("g",)
+    with pytest.raises(DataError, match="groups: 1 fault") as error:
+        GroupTable.from_rows(rows, ["g", "h"], predicted=["g", "h"])
+    assert "h: predicted labels that do not add up: x 2, y 1 make 3" in error.value.faults[0].message
+
+
+def test_probabilities_are_not_weights_as_given(write, settings):
+    text = settings(("{column: gender}", "{column: gender, predicted: true, normalize: false}"))
+    with pytest.raises(SettingsError, match=r"collection\.yaml") as error:
+        load_collection(write({"collection.yaml": text}))
+    assert "`predicted` weights are probabilities, which add up to 1: leave out `normalize`" in str(error.value)
+
+
+def test_a_note_says_what_is_predicted(write, settings):
+    collection = load_collection(write({"collection.yaml": settings(("{column: gender}", "{predicted: true}"))}))
+    assert collection.groups.predicted == ("gender",)
+    assert collection.notes == ("'gender' is predicted: its memberships are a classifier's probabilities",)
+    assert load_collection(write()).groups.predicted == ()
+
+
+# --- saved tables
+
+
+def test_a_saved_table_keeps_both(tmp_path):
+    content = '{"id": "a", "g": {"f": 0.7, "m": 0.3}, "kind": "person"}\n{"id": "b", "kind": "river"}\n'
+    of = {"column": "kind", "values": ["person"]}
+    table = read(tmp_path, content, "groups.jsonl", predicted=True, of=of)
+    table.save(tmp_path / "table")
+    loaded = GroupTable.load(tmp_path / "table")
+    assert loaded.predicted == ("g",)
+    assert loaded.of_type("g", IDS).tolist() == [True, False, False, False]
+    np.testing.assert_array_equal(loaded.memberships("g", IDS), table.memberships("g", IDS))
+    assert loaded.relabeled("g", ["m", "f"]).of_type("g", IDS).tolist() == [True, False, False, False]
+    assert loaded.relabeled("g", ["m", "f"]).predicted == ("g",)
+    loaded.save(tmp_path / "table")
+    assert GroupTable.load(tmp_path / "table").of_type("g", IDS).tolist() == [True, False, False, False]
+
+
+def test_a_table_from_before_still_loads(tmp_path):
+    table = read(tmp_path, KINDS)
+    table.save(tmp_path / "table")
+    head = tmp_path / "table" / "groups.json"
+    record = json.loads(head.read_text(encoding="utf-8"))
+    del record["dimensions"][0]["predicted"]
+    assert record["dimensions"][0] == {"name": "g", "labels": ["x"], "normalize": True, "arrays": ["codes"]}
+    head.write_text(json.dumps(record), encoding="utf-8")
+    loaded = GroupTable.load(tmp_path / "table")
+    assert (loaded.predicted, loaded.of_type("g", IDS)) == ((), None)
+    np.testing.assert_array_equal(loaded.memberships("g", IDS), table.memberships("g", IDS))
+
+
+def test_types_of_another_length_are_damage(tmp_path):
+    read(tmp_path, KINDS, of={"column": "person"}).save(tmp_path / "table")
+    np.save(tmp_path / "table" / "0.of_type.npy", np.array([True, False]))
+    with pytest.raises(DataError, match="its arrays differ in length"):
+        GroupTable.load(tmp_path / "table")
