@@ -211,10 +211,10 @@ class CollectionFile(Section):
     chunks: Chunks | None = None
     """Search passages of the documents, not whole ones; `{}` for 512 tokens with an overlap of 128."""
     track: TrackSection | None = None
-    """The real track; it stands instead of `topics`, `qrels`, `groups` and `population`."""
+    """The real track; it stands instead of all that follows but `intersections`."""
     topics: TopicsFile | None = None
     qrels: Annotated[QrelsFile | None, BeforeValidator(_or_none)] = None
-    """Not set, or `{}`: there are no judgments, so that exposure can be measured, and relevance cannot."""
+    """The judgments; not set, or `{}`: there are none, so that exposure can be measured, and relevance cannot."""
     groups: Annotated[tuple[GroupsFile, ...], BeforeValidator(_as_list)] = Field(default=())
     """One block, or a list of blocks with different dimensions."""
     population: str | dict[str, Any] = Field(default={})

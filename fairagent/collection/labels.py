@@ -46,7 +46,7 @@ class LabelReader:
         return found
 
     def check(self, path: Path, faults: Faults) -> None:
-        """Add a fault for each column that no record had (one may lack it: unknown), and each type that no record is of."""
+        """Add a fault for each column that no record had (one may lack it), and each type that no record is of."""
         for name in sorted(self.missing) if self.fields else ():
             there = listed(self.fields)
             faults.add(path, 1, f"no column {self.columns[name]!r} for dimension {name!r}; there are: {there}")

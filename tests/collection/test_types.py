@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -146,6 +148,16 @@ def test_probabilities_are_memberships(tmp_path):
             [1, 0, 0],
         ],
     )
+
+
+def test_the_line_of_the_documentation(tmp_path):
+    page = Path(__file__).resolve().parents[2] / "docs" / "collections.md"
+    (line,) = re.findall(r"```json\n(.*)\n```", page.read_text(encoding="utf-8"))
+    (tmp_path / "groups.jsonl").write_text(line, encoding="utf-8")
+    block = {"path": "groups.jsonl", "dimensions": {"gender": {"predicted": True}}}
+    table = read_groups(tmp_path / "groups.jsonl", GroupsFile.model_validate(block), Faults())
+    assert table is not None
+    np.testing.assert_allclose(table.memberships("gender", ["d1"]), [[0.1, 0.7, 0.2]])
 
 
 def test_probability_of_a_label_that_is_none_is_that_of_the_unknown(tmp_path):

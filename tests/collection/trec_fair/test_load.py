@@ -67,6 +67,12 @@ def test_the_year_2022(folder: Path) -> None:
     assert len(collection.notes) == 3
 
 
+def test_the_track_does_not_say_which_pages_are_about_people(folder: Path) -> None:
+    groups = load_track(folder).groups
+    assert [groups.of_type(dimension, ["12", "7"]) for dimension in groups.dimensions] == [None, None]
+    assert groups.predicted == ()
+
+
 def test_the_year_2021(tmp_path: Path) -> None:
     collection = load_track(write_track(tmp_path, FILES_2021), 2021)
     topic = collection.topics["101"]

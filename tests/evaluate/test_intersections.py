@@ -1,0 +1,123 @@
+"""An intersection is a dimension like any other: of an experiment, of a search, of its loop and its re-rankers."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from fairagent import build_index, load_collection, open_agent, write_demo
+from fairagent.cli import app
+
+from . import words
+
+NAME = "gender x era"
+MEASURE = "AWRF(discount=log2-max2, log=e, unknown=ignore)@5"
+
+
+def crossed(folder: Path) -> Path:
+    """The small experiment with the intersection of its dimensions."""
+    file = words.write(
+        folder, words.EXPERIMENT + f"measures: ['AWRF(unknown=ignore)@5']\ndimensions: [{NAME}, gender]\n"
+    )
+    settings = folder / "collection.yaml"
+    settings.write_text(f"{words.COLLECTION}intersections: {{{NAME}: [gender, era]}}\n", encoding="utf-8")
+    return file
+
+
+def awrf_by_hand(ranking: list[str], relevant: list[str], cells: dict[str, str]) -> float:
+    """1 - the Jensen-Shannon divergence of attention from the relevant documents, both over what has both labels."""
+    shown, wanted = Counter[str](), Counter[str]()
+    for rank, id in enumerate(ranking, start=1):
+        shown[cells.get(id, "")] += 1 / math.log2(max(rank, 2))
+    for id in relevant:
+        wanted[cells.get(id, "")] += 1
+    del shown[""], wanted[""]
+    divergence = 0.0
+    for cell in shown | wanted:
+        p, q = shown[cell] / shown.total(), wanted[cell] / wanted.total()
+        divergence += sum(share / 2 * math.log(share / ((p + q) / 2)) for share in (p, q) if share)
+    return 1 - divergence
+
+
+def test_an_experiment_by_hand(tmp_path: Path) -> None:
+    """`era` has no world shares, so neither has the intersection: its target is what is relevant."""
+    words.run(crossed(tmp_path), tmp_path / "run")
+    rows = [line.split("\t") for line in (tmp_path / "groups.tsv").read_text(encoding="utf-8").splitlines()[1:]]
+    cells = {id: f"{gender} {era}" for id, gender, era in rows if gender and era}
+    relevant, shown = dict[str, list[str]](), dict[str, list[str]]()
+    for line in (tmp_path / "qrels.tsv").read_text(encoding="utf-8").splitlines():
+        relevant.setdefault(line.split()[0], []).append(line.split()[2])
+    for line in (tmp_path / "run" / "runs" / "plain.txt").read_text(encoding="utf-8").splitlines():
+        shown.setdefault(line.split()[0], []).append(line.split()[2])
+    with (tmp_path / "run" / "topics.csv").open(encoding="utf-8", newline="") as file:
+        values = {
+            row["topic"]: float(row["value"])
+            for row in csv.DictReader(file)
+            if (row["system"], row["dimension"], row["measure"]) == ("plain", NAME, MEASURE)
+        }
+    assert len(values) >= 10
+    for topic, value in values.items():
+        assert value == pytest.approx(awrf_by_hand(shown[topic][:5], relevant[topic], cells), abs=1e-12), topic
+    assert len(set(values.values())) > 3
+
+
+def test_all_that_an_experiment_shows_has_it(tmp_path: Path) -> None:
+    words.run(crossed(tmp_path), tmp_path / "run")
+    for name in ("results.txt", "results.csv", "results.tex", "topics.csv"):
+        assert NAME in (tmp_path / "run" / name).read_text(encoding="utf-8"), name
+    journal = (tmp_path / "run" / "journal.jsonl").read_text(encoding="utf-8")
+    assert '"male x old"' in journal
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """The demo collection, small, with gender x region, and its index."""
+    folder = tmp_path_factory.mktemp("crossed")
+    file = write_demo(folder / "demo", people=500)
+    with file.open("a", encoding="utf-8") as settings:
+        settings.write("intersections: {gender x region: [gender, region]}\n")
+    build_index(load_collection(file), folder / "index")
+    return file, folder / "index"
+
+
+@pytest.mark.parametrize("rerank", ["exposure", {"kind": "fa-star-ir", "group": {"gender x region": "female x Asia"}}])
+def test_a_search_is_fair_in_it(demo: tuple[Path, Path], rerank: Any) -> None:
+    agent = open_agent(*demo, dimensions=["gender x region"], n=10, rerank=rerank)
+    result = agent.search("Lawyers")
+    (exposure,) = result.trace.exposures
+    assert exposure.dimension == "gender x region"
+    assert len(exposure.labels) == 3 * 6
+    assert exposure.shares.sum() == pytest.approx(1)
+    # What is shown of each document is the product of what is known of it.
+    groups = agent.collection.groups
+    for hit in result.hits:
+        gender, region = (groups.memberships(name, [hit.id])[0] for name in ("gender", "region"))
+        assert sum(hit.groups["gender x region"].values()) == pytest.approx((1 - gender[0]) * (1 - region[0]))
+
+
+def test_the_loop_mends_it(demo: tuple[Path, Path]) -> None:
+    agent = open_agent(*demo, dimensions=["gender x region"], n=10)
+    traces = [agent.search(topic).trace for topic in list(agent.collection.topics.values())[:8]]
+    assert all(trace.gap <= trace.steps[0].gap for trace in traces)
+    assert sum(trace.gap < trace.steps[0].gap for trace in traces) >= 4
+    weighed = {group.dimension for trace in traces for step in trace.steps for group, _ in step.weights}
+    assert weighed == {"gender x region"}
+
+
+def test_where_no_dimensions_are_named_it_is_one_of_them(demo: tuple[Path, Path]) -> None:
+    result = open_agent(*demo, profile="engine", n=5).search("Lawyers")
+    assert [exposure.dimension for exposure in result.trace.exposures] == ["gender", "region", "gender x region"]
+
+
+def test_the_notes_are_printed(demo: tuple[Path, Path]) -> None:
+    file, index = demo
+    called = CliRunner().invoke(app, ["index", "-c", str(file), "--index", str(index), "--set", "engine=bm25"])
+    assert called.exit_code == 0, called.output
+    few = "note: fewer than 30 documents are in these groups of 'gender x region', so read little into them: female x"
+    assert few in called.stdout
