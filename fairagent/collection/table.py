@@ -25,8 +25,8 @@ from fairagent.types import FloatArray
 FORMAT = 1
 HEAD = "groups.json"
 NEWLINE = ord("\n")
-BATCH = 100_000
-"""So many ids are decoded at a time."""
+BATCH = 3_000
+"""So many ids are looked at in one go: their rows fit into the cache."""
 
 
 class GroupTable:
