@@ -243,3 +243,13 @@ def test_behind_a_vector_index_the_under_exposed_group_is_read() -> None:
     fair = RetrieverQueryEngine.from_args(retriever, llm=Echo(), node_postprocessors=[after]).query("trial lawyer")
     assert {id[0] for id in ids(plain)} == {"m"}
     assert [id[0] for id in ids(fair.source_nodes)].count("f") == 3
+
+
+def test_metadata_do_not_say_what_is_of_a_type() -> None:
+    from fairagent.adapters.llama_index.groups import MetadataGroups, Shelf
+
+    groups = MetadataGroups(Shelf({"d": Document("d", "", extra={"author_gender": "female"})}), BY_KEY, HALF)
+    assert groups.of_type("gender", ["d"]) is None
+    assert groups.predicted == ()
+    with pytest.raises(UsageError, match="no dimension 'age'"):
+        groups.of_type("age", ["d"])

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import csv
+import gzip
 import itertools
+import re
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -142,6 +146,17 @@ intersections: {gender x job: [gender, job]}
     assert name not in collection.population
 
 
+def test_of_a_saved_table(write, settings, tmp_path):
+    load_collection(write()).groups.save(tmp_path / "table")
+    text = settings()
+    text = text[: text.index("groups:")] + f"groups: {{path: table}}\n{CROSSED[1]}\n"
+    file = write({"collection.yaml": text})
+    np.testing.assert_array_equal(load_collection(file).groups.memberships(BOTH, ["d2"]), [[0, 0, 0, 0, 0, 0, 1]])
+    # A damaged table has no dimensions to miss: one fault, not two.
+    (tmp_path / "table" / "ids.npy").write_bytes(b"")
+    assert [(name, line) for name, line, _ in faults_of(file)] == [("table", None)]
+
+
 def test_labels_of_the_judgments_make_it_an_oracle(write, settings):
     text = settings(
         ("relevant: 1", "header: true, dimensions: {stance: {labels: [pro, con]}}"),
@@ -259,6 +274,39 @@ def test_an_intersection_of_the_track(tmp_path):
     assert faults_of(file) == [
         ("collection.yaml", None, "the intersection 'both': no dimension geo; there are: sub-geo, gender")
     ]
+
+
+# --- real data
+
+
+@pytest.mark.shared
+def test_wikilead(shared, tmp_path):
+    """Counted from its groups.tsv.gz with nothing but the standard library."""
+    folder = shared / "data" / "wikilead"
+    with gzip.open(folder / "groups.tsv.gz", "rt", encoding="utf-8", newline="") as lines:
+        rows = list(csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE))
+    counts, mass = Counter[str](), Counter[str]()
+    for row in rows:
+        regions = row["regions"].split("|") if row["regions"] else []
+        for region in regions if row["gender"] else []:
+            counts[f"{row['gender']} x {region}"] += 1
+            mass[f"{row['gender']} x {region}"] += 1 / len(regions)
+    shipped = Path(__file__).resolve().parents[2] / "evaluations" / "collections" / "wikilead.yaml"
+    text = re.sub("(?m)^root: .*$", f"root: {folder}", shipped.read_text(encoding="utf-8"))
+    (tmp_path / "c.yaml").write_text(f"{text}\nintersections: {{{BOTH}: [gender, region]}}\n", encoding="utf-8")
+    collection = load_collection(tmp_path / "c.yaml")
+    labels = collection.groups.labels(BOTH)
+    shares = collection.groups.shares(BOTH)
+    np.testing.assert_allclose(shares[1:] * len(rows), [mass[label] for label in labels], atol=1e-9)
+    assert shares.sum() == pytest.approx(1, abs=1e-12)
+    few = [f"{label} ({counts[label]})" for label in labels if 0 < counts[label] < 30]
+    assert few
+    assert f"read little into them: {', '.join(few)}" in collection.notes[0]
+    world = collection.population
+    assert sum(world[BOTH].values()) == pytest.approx(1, abs=1e-9)
+    assert world[BOTH]["female x Africa"] == pytest.approx(0.5 * world["region"]["Africa"], abs=1e-15)
+    dims = [topic.dimensions for topic in collection.topics.values()]
+    assert all((BOTH in listed) == ({"gender", "region"} <= set(listed)) for listed in dims)
 
 
 # --- what is refused
