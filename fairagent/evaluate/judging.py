@@ -71,7 +71,7 @@ def judged_value(
         if due is None:
             return None
         rows = collection.groups.memberships(dimension, ids, topic) if len(ids) else np.zeros((0, len(due)))
-        of_type = getattr(collection.groups, "of_type", lambda *_: None)(dimension, ids, topic)
+        of_type = collection.groups.of_type(dimension, ids, topic)
         if of_type is None and isinstance(measure, Unlabeled) and measure.of == "type":
             return None
     judgments = np.array(list(grades.values()), dtype=np.float64)
