@@ -17,6 +17,9 @@ from fairagent.retrieve import auto
 
 INSTALLED = auto.encoder_installed
 SHARED = Path(__file__).resolve().parents[2] / "shared"
+VENDORED = Path(__file__).resolve().parent / "golden" / "files"
+GOLDEN = Path(os.environ.get("FAIRAGENT_GOLDEN") or VENDORED).resolve()
+"""Whose rows tests/golden judges."""
 
 # The same examples on every machine, however slow it is, and nothing left in the working folder.
 settings.register_profile("fairagent", derandomize=True, deadline=None, database=None)
@@ -29,10 +32,40 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 @pytest.fixture(scope="session")
 def shared() -> Path:
-    """The folder with real collections and golden values; a test that needs it skips without it."""
+    """The folder with real collections; a test that needs it skips without it."""
     if not SHARED.is_dir():
-        pytest.skip(f"the data and golden files are not at {SHARED}")
+        pytest.skip(f"the data are not at {SHARED}")
     return SHARED
+
+
+@pytest.fixture(scope="session")
+def golden() -> Path:
+    """The folder of golden files in this repository."""
+    return VENDORED
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_setting_is_called_golden() -> Iterator[None]:
+    """What FAIRAGENT_ names are settings: the folder's is none of them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("FAIRAGENT_GOLDEN", raising=False)
+        yield
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """How many golden cases hold: of each file, and of all."""
+    reports = [one for outcome in ("passed", "failed") for one in terminalreporter.stats.get(outcome, [])]
+    counted = sorted(
+        dict(one.user_properties)["golden"]
+        for one in reports
+        if one.when == "call" and "golden" in dict(one.user_properties)
+    )
+    if not counted:
+        return
+    terminalreporter.section("golden cases")
+    for name, held, rows, differing in [*counted, ("all", *(sum(row[i] for row in counted) for i in (1, 2, 3)))]:
+        stated = f" ({differing} as docs/differences.md states)" if differing else ""
+        terminalreporter.write_line(f"{held:,} of {rows:,}  {name}{stated}")
 
 
 @pytest.fixture(scope="session", autouse=True)

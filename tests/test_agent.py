@@ -605,14 +605,13 @@ def test_a_list_that_is_none(ids: list[str], scores: list[float], message: str) 
 # --- golden -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.shared
 @pytest.mark.parametrize("place", range(4))
-def test_the_golden_cases_of_the_loop(shared: Path, place: int) -> None:
+def test_the_golden_cases_of_the_loop(golden: Path, place: int) -> None:
     """Each case scripts the divergences of successive lists; here lists are made whose divergences these are.
 
     With target (1, 0) and one rank, a document that is 1 - x of the first group has a total variation of x.
     """
-    cases = json.loads((shared / "golden/seed_systems/fairqr_mmr_dlf.json").read_text(encoding="utf-8"))["loop"]
+    cases = json.loads((golden / "seed_systems" / "fairqr_mmr_dlf.json").read_text(encoding="utf-8"))["loop"]
     assert len(cases) == 4
     case = cases[place]
     script: list[float] = case["divergences"]

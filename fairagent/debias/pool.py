@@ -1,6 +1,6 @@
 """Re-ranking one query's candidates by relevance and distance from avoided passages, on vectors.
 
-Source: DebiasRAG (arXiv 2605.16113), Algorithm 2. `tests/golden/test_debiasrag.py` has the reference values.
+Source: DebiasRAG (arXiv 2605.16113), Algorithm 2. The reference values are golden (`tests/golden`).
 """
 
 from dataclasses import dataclass

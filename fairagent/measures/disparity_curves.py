@@ -10,7 +10,10 @@ from fairagent.measures.checks import as_vector, check_finite
 from fairagent.types import FloatArray
 
 EDGES = (0.0, 0.2, 0.4, 0.6, 0.8, 1.0)
-"""Of the five intervals of normalized EE-D; the last one holds 1 as well."""
+"""Of the five intervals of normalized EE-D, each without its upper end: [0, .2), ..., [.8, 1)."""
+
+DECIMALS = 12
+"""Disparities are rounded to so many before they are put into intervals: what lies below is rounding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,16 +37,18 @@ def disparity_intervals(
 ) -> tuple[DisparityInterval, ...]:
     """The five intervals of `disparity` (v,), with the `utility` (v,) there, beside that of `deterministic` (q,).
 
+    As in the paper's Table 2 the last is [.8, 1): where the disparity is 1 all rankings show the same items, as the
+    deterministic one does, and such values belong to no interval. With them it would compare that ranking with itself.
     Raises DataError for shapes that do not fit, what is not finite and a disparity outside [0, 1].
 
-    >>> [row.count for row in disparity_intervals([0.1, 0.15, 1.0], [0.5, 0.7, 0.9], [0.8, 0.8])]
-    [2, 0, 0, 0, 1]
+    >>> [row.count for row in disparity_intervals([0.1, 0.9, 1.0], [0.5, 0.7, 0.9], [0.8, 0.8])]
+    [1, 0, 0, 0, 1]
     """
     where, values = _pair(disparity, utility)
     own = as_vector(deterministic, "deterministic")
     check_finite(own, "deterministic")
     _check_shares(where)
-    number = np.minimum(np.searchsorted(EDGES, where, side="right") - 1, len(EDGES) - 2)
+    number = np.searchsorted(EDGES, np.round(where, DECIMALS), side="right") - 1
     return tuple(
         _interval(EDGES[place], EDGES[place + 1], values[number == place], own) for place in range(len(EDGES) - 1)
     )

@@ -19,7 +19,10 @@ from fairagent.errors import UsageError
 from fairagent.types import FloatArray
 
 Compat = Literal["library"] | None
-"""None: all prefixes count; "library": as fairsearchcore does, the last one does not."""
+"""None: all prefixes count, and the best level is found; "library": fairsearchcore's probability and search."""
+
+NARROWEST = 1e-16
+"""fairsearchcore's bisection of the level ends where its interval is no wider."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,19 +79,22 @@ def adjusted(k: int, p: float, alpha: float, compat: Compat = None) -> Adjustmen
     """The table with a level in [0, alpha] whose fail probability is closest to `alpha`; of two, the milder.
 
     The table changes only where the level passes a value of the distribution function, and a stricter table fails
-    more often: so the bisection is over those values, and ends at the exact optimum. Raises UsageError as
-    `minimum_protected`. The table is read-only, since all callers share it.
+    more often: so the bisection is over those values, and ends at the exact optimum. `compat="library"` bisects the
+    level itself, as fairsearchcore does, and may end beside it. Raises UsageError as `minimum_protected`. The table is
+    read-only, since all callers share it.
 
     >>> adjusted(20, p=0.25, alpha=0.1).table.tolist()
     [0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 2]
     """
     _check(k, p, alpha)
+    if compat == "library":
+        return _shared(_as_the_library(k, p, alpha))
     levels = _levels(k, p, alpha)
     steps = np.append(np.unique(levels[levels < alpha]), alpha)
 
     def tried(step: int) -> Adjustment:
         table = _table(levels, steps[step])
-        return Adjustment(float(steps[step]), table, fail_probability(table, p, compat))
+        return Adjustment(float(steps[step]), table, fail_probability(table, p))
 
     mild, strict = tried(0), tried(len(steps) - 1)
     low, high = 0, len(steps) - 1
@@ -102,6 +108,37 @@ def adjusted(k: int, p: float, alpha: float, compat: Compat = None) -> Adjustmen
         else:
             high, strict = (low + high) // 2, middle
     return _shared(mild if alpha - mild.fail <= strict.fail - alpha else strict)
+
+
+def _as_the_library(k: int, p: float, alpha: float) -> Adjustment:
+    """The search of fairsearchcore 1.0.4: halve the interval of levels until its ends' tables differ in one place.
+
+    The closest of the two ends is taken, or of them and the middle where that differs from each in one place. Where no
+    level asks for anything, or the middle fails with probability `alpha` itself, it is the middle.
+    """
+    from scipy.stats import binom
+
+    ranks = np.arange(1, k + 1)
+
+    def tried(level: float) -> Adjustment:
+        # scipy's quantile, not ours: where a level is a value of the distribution function rounding decides, and theirs
+        # at p = .9 says that (1 - .9)^2 is below .01, but 1 - .9 not below .1.
+        table = np.maximum(binom.ppf(level, ranks, p), 0).astype(np.intp)
+        return Adjustment(level, table, fail_probability(table, p, "library"))
+
+    mild, middle, strict = tried(0.0), tried(alpha / 2), tried(alpha)
+    while mild.table.sum() < strict.table.sum() and middle.fail != alpha:
+        if middle.fail < alpha:
+            mild = middle
+        else:
+            strict = middle
+        middle = tried((mild.alpha + strict.alpha) / 2)
+        below, above = (int((b.table - a.table).sum()) for a, b in ((mild, middle), (middle, strict)))
+        if below + above == 1 or strict.alpha - mild.alpha <= NARROWEST:
+            return min(mild, strict, key=lambda one: abs(one.fail - alpha))
+        if below == above == 1:
+            return min(middle, mild, strict, key=lambda one: abs(one.fail - alpha))
+    return middle
 
 
 def _levels(k: int, p: float, alpha: float) -> FloatArray:

@@ -25,10 +25,19 @@ def test_intervals_beside_scipy() -> None:
         assert row.p == pytest.approx(ttest_ind(inside, OWN).pvalue)
 
 
-def test_edges_belong_to_the_interval_above_and_1_to_the_last() -> None:
-    found = disparity_intervals([0.0, 0.2, 0.4, 0.6, 0.8, 1.0], [1.0] * 6, [1.0, 1.0])
+def test_edges_belong_to_the_interval_above_and_1_to_none() -> None:
+    found = disparity_intervals([0.0, 0.2, 0.4, 0.6, 0.8, 0.8, 1.0], [1.0] * 7, [1.0, 1.0])
     assert [row.count for row in found] == [1, 1, 1, 1, 2]
     assert [row.p for row in found] == [None, None, None, None, 1.0]
+    # Rounding moves nothing over an edge.
+    found = disparity_intervals([0.1 * 3 * 2, 0.7 - 0.1, 1 - 1e-16, 1 - 1e-13], [1.0] * 4, [1.0])
+    assert [row.count for row in found] == [0, 0, 0, 2, 0]
+
+
+def test_what_is_as_unequal_as_the_ranking_itself_says_nothing_about_drawing() -> None:
+    # With the values at 1 the mean would be .73, and the difference +.03.
+    *_, last = disparity_intervals([0.85, 0.95, 1.0, 1.0, 1.0], [0.6, 0.7, 0.75, 0.8, 0.8], [0.7, 0.7])
+    assert (last.count, last.mean, last.difference) == (2, pytest.approx(0.65), pytest.approx(-0.05))
 
 
 def test_empty_intervals_and_values_that_do_not_vary() -> None:

@@ -42,6 +42,16 @@ def test_rounding_makes_pairs_neutral() -> None:
     assert (exact.neutral, exact.score, exact.stereotype, exact.anti_stereotype) == (0, 100.0, 100.0, 100.0)
 
 
+def test_scores_are_rounded_as_the_authors_round_them() -> None:
+    # -16.8695 is stored as a number just above it: -16.869, and more than -16.87. numpy's rounding makes them equal.
+    assert [one.tolist() for one in preferences(np.array([-16.8695]), np.array([-16.87]))] == [[True], [False]]
+    of_python = np.array([round(score, 3) for score in (-16.8695, 2.0005, -0.0015)])
+    assert [one.tolist() for one in preferences(np.array([-16.8695, 2.0005, -0.0015]), of_python)] == [
+        [False] * 3,
+        [True] * 3,
+    ]
+
+
 def test_without_pairs_of_a_direction() -> None:
     found = crows_pairs_score(np.array([-1.0, -2.0]), np.array([-2.0, -2.0]), [False, False])
     assert (found.score, found.stereotype, found.anti_stereotype) == (50.0, None, 100.0)

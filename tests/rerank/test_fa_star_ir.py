@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import binom
 
 from fairagent.errors import UsageError
 from fairagent.measures import Uniform
 from fairagent.rerank.base import Pool
 from fairagent.rerank.fa_star_ir import FAStarIRReranker, fa_star_ir
-from fairagent.rerank.fa_star_ir_tables import adjusted, fail_probability, minimum_protected
+from fairagent.rerank.fa_star_ir_tables import Compat, adjusted, fail_probability, minimum_protected
 from fairagent.rerank.protected import Place
 from fairagent.types import Query, Ranking
 
@@ -57,20 +58,29 @@ def test_fail_probability_by_enumeration(p: float, alpha: float) -> None:
         assert fail_probability(table, p, compat) == pytest.approx(failed, rel=1e-9, abs=1e-15)
 
 
-@given(st.integers(1, 40), st.floats(0.02, 0.98), st.floats(0.001, 0.5), st.sampled_from([None, "library"]))
-def test_no_level_comes_closer_than_the_adjusted_one(k: int, p: float, alpha: float, compat: None) -> None:
-    found = adjusted(k, p, alpha, compat)
-    assert found.fail == fail_probability(found.table, p, compat)
+@given(st.integers(1, 40), st.floats(0.02, 0.98), st.floats(0.001, 0.5))
+def test_no_level_comes_closer_than_the_adjusted_one(k: int, p: float, alpha: float) -> None:
+    found = adjusted(k, p, alpha)
+    assert found.fail == fail_probability(found.table, p)
     assert 0 <= found.alpha <= alpha
     for level in [*np.linspace(0.001, alpha, 40), alpha]:
-        other = fail_probability(minimum_protected(k, p, level), p, compat)
+        other = fail_probability(minimum_protected(k, p, level), p)
         assert abs(found.fail - alpha) <= abs(other - alpha) + 1e-12
 
 
-def test_sure_and_impossible_groups() -> None:
-    assert adjusted(5, 1.0, 0.1).table.tolist() == [1, 2, 3, 4, 5]
-    assert adjusted(5, 0.0, 0.1).table.tolist() == [0, 0, 0, 0, 0]
-    assert adjusted(5, 1.0, 0.1).fail == adjusted(5, 0.0, 0.1).fail == 0.0
+@given(st.integers(1, 40), st.floats(0.0, 1.0), st.floats(0.001, 0.5))
+def test_the_librarys_search_ends_at_a_table_that_its_level_gives(k: int, p: float, alpha: float) -> None:
+    found = adjusted(k, p, alpha, "library")
+    assert found.fail == fail_probability(found.table, p, "library")
+    assert 0 <= found.alpha <= alpha
+    assert found.table.tolist() == np.maximum(binom.ppf(found.alpha, np.arange(1, k + 1), p), 0).tolist()
+
+
+@pytest.mark.parametrize("compat", [None, "library"])
+def test_sure_and_impossible_groups(compat: Compat) -> None:
+    assert adjusted(5, 1.0, 0.1, compat).table.tolist() == [1, 2, 3, 4, 5]
+    assert adjusted(5, 0.0, 0.1, compat).table.tolist() == [0, 0, 0, 0, 0]
+    assert adjusted(5, 1.0, 0.1, compat).fail == adjusted(5, 0.0, 0.1, compat).fail == 0.0
 
 
 def test_the_published_example() -> None:

@@ -179,9 +179,8 @@ def test_the_world_is_that_of_the_track(shared: Path) -> None:
     assert population(2022, ["sub-geo"])["sub-geo"] == pytest.approx(shares, rel=1e-9)
 
 
-@pytest.mark.shared
-def test_groups_are_the_official_alignments(shared: Path) -> None:
-    raw8 = shared / "golden" / "trec_fair" / "raw8"
+def test_groups_are_the_official_alignments(golden: Path) -> None:
+    raw8 = golden / "trec_fair" / "raw8"
     names = [dimension.name for dimension in DIMENSIONS_2022]
     table, notes = read_track_groups(raw8 / "articles.jsonl", 2022, names)
     pages = read_metadata(raw8 / "articles.jsonl").pages

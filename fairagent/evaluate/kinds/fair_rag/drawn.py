@@ -203,7 +203,7 @@ def _curve_table(found: Sequence[Curve]) -> Table:
 def _interval_table(curve: Curve) -> Table:
     lines = []
     for interval in curve.intervals:
-        ends = f"[{interval.low:g}, {interval.high:g}{']' if interval.high >= 1 else ')'}"
+        ends = f"[{interval.low:g}, {interval.high:g})"
         lines.append([ends, str(interval.count), interval.mean, interval.difference, interval.p])
     title = f"{curve.system}: normalized EU by disparity, beside its own order"
     return Table.of(["EE-D", "draws x topics", "mean", "difference", "t-test: p"], lines, title)

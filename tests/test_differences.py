@@ -1,0 +1,113 @@
+"""docs/differences.md: every test and golden file that it names is there, and every option is accepted."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import pytest
+import yaml
+from pydantic import TypeAdapter
+
+from fairagent.errors import FairAgentError
+from fairagent.evaluate.engine.reading import LEAST, kind_class
+from fairagent.fairft.settings import FairFTFile
+from fairagent.measures import parse_measure
+from fairagent.settings import Settings, lay, validate
+
+TESTS = Path(__file__).resolve().parent
+PAGE = (TESTS.parent / "docs" / "differences.md").read_text(encoding="utf-8")
+ROWS = [
+    [cell.strip() for cell in line.strip("|").split(" | ")]
+    for line in PAGE.splitlines()
+    if line.startswith("| ") and not line.startswith("| what |")
+]
+FAIRFT = {
+    "name": "mine",
+    "collection": "c.yaml",
+    "examples": {"path": "q.jsonl"},
+    "retriever": {"model": "m"},
+    "signal": {"model": "m"},
+}
+"""The least that a file of FairFT holds."""
+CALL = re.compile(r"([\w.]+)\.(\w+)\((?:(\w+)=(.+))?\)")
+
+
+def name_of(row: list[str]) -> str:
+    return row[0]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=name_of)
+def test_the_tests_of_a_row_are_there(row: list[str]) -> None:
+    *_, tests = row
+    assert len(row) == 5
+    for named in tests.split("; "):
+        if named.startswith("golden: "):
+            assert list((TESTS / "golden" / "files").rglob(named.removeprefix("golden: ")))
+        else:
+            file, _, name = named.partition("::")
+            assert name in functions(file), named
+
+
+@cache
+def functions(file: str) -> set[str]:
+    """The functions of a test file, which need not be importable here."""
+    tree = ast.parse((TESTS / file).read_text(encoding="utf-8"))
+    return {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+
+
+OPTIONS = [(row[0], option) for row in ROWS for option in re.findall(r"`([^`]+)`", row[3])]
+
+
+@pytest.mark.parametrize("option", [option for _, option in OPTIONS], ids=[f"{of}: {one}" for of, one in OPTIONS])
+def test_an_option_is_accepted(option: str) -> None:
+    accept(option)
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        "rerank: {kind: fa-star-ir, compat: authors}",
+        "no_such_setting: 1",
+        "{kind: fair-rag, fair_rag: {compat: library}}",
+        "training: {direction: backwards}",
+        "AWRF(unknown=maybe)@20",
+        'measures.expected_exposure.expected_exposure(compat="library")',
+        "measures.expected_exposure.expected_exposure(compatible=1)",
+    ],
+)
+def test_what_is_no_option_is_found_out(option: str) -> None:
+    with pytest.raises((FairAgentError, AssertionError, ValueError)):
+        accept(option)
+
+
+def test_every_row_says_what_gives_theirs_or_that_nothing_does() -> None:
+    assert ROWS
+    for what, _, _, option, _ in ROWS:
+        assert option == "-" or re.fullmatch(r"`[^`]+`", option), what
+
+
+def accept(option: str) -> None:
+    """Raise where the option is none: of a measure, of Python, of an experiment, of FairFT or of the settings."""
+    if "@" in option:
+        parse_measure(option)
+    elif call := CALL.fullmatch(option):
+        module, name, parameter, value = call.groups()
+        function: Any = getattr(import_module(f"fairagent.{module}"), name)
+        if parameter:
+            assert parameter in inspect.signature(function).parameters
+            kind = get_type_hints(function.__init__ if inspect.isclass(function) else function)[parameter]
+            TypeAdapter(kind).validate_python(ast.literal_eval(value), strict=True)
+    else:
+        values = yaml.safe_load(option if option.startswith("{") else f"{{{option}}}")
+        if option.startswith("{"):
+            validate(kind_class(values["kind"]), LEAST | values, "page")
+        elif "training" in values or "retriever" in values:
+            validate(FairFTFile, FAIRFT | values, "page")
+        else:
+            validate(Settings, lay(values), "page")
