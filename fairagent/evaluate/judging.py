@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from pydantic import Field
@@ -199,6 +200,8 @@ def _factors(measure: Measure) -> tuple[Measure, ...]:
 
 class JudgedKind(ExperimentKind, ABC):
     """A kind whose rankings are judged by a collection's judgments and groups."""
+
+    exposes: ClassVar[bool] = True
 
     dimensions: tuple[str, ...] = ()
     """What is judged, and unless a system says otherwise, what it is to be fair in; empty: all of the collection."""

@@ -70,7 +70,7 @@ class Ranking(JudgedKind):
 
     def measured(self, dimensions: Sequence[str]) -> tuple[Measured, ...]:
         """The measures of the file, which define themselves."""
-        return tuple(Measured(str(one), lower_is_better=one.lower_is_better) for one in self.parsed)
+        return tuple(Measured(str(one), "", one.lower_is_better, one.of_groups) for one in self.parsed)
 
     def fingerprint(self, plan: Plan, subject: Subject, environ: Mapping[str, str]) -> Record:
         """Which topics count."""
