@@ -8,13 +8,14 @@ from typing import TypeAlias
 import numpy as np
 
 from fairagent.adapters.groups import groups_alone
-from fairagent.collection import Collection, Groups, GroupTable, Target, make_target
+from fairagent.collection import Collection, Groups, GroupTable, make_target
 from fairagent.collection.table_buffer import Labels
 from fairagent.errors import DataError, UsageError
 from fairagent.evaluate.engine.tables import Table
 from fairagent.evaluate.engine.thresholds import Bound
+from fairagent.evaluate.judging import judged_value
 from fairagent.exposure import ExposureMeter
-from fairagent.measures import AWRF, DIVERGENCES, LOG2_MAX2, JudgedRanking
+from fairagent.measures import AWRF, DIVERGENCES, LOG2_MAX2
 from fairagent.settings.section import nearest
 from fairagent.types import Exposure, Ranking, SearchResult
 
@@ -72,9 +73,10 @@ def assert_exposure(
         if label not in due.labels:
             raise UsageError(f"shares: no group {label!r}; {nearest(label, due.labels)}")
     ranked = _ranking(ranking)
-    measure = AWRF(n, unknown="ignore")
     (exposure,) = ExposureMeter(collection, topic, (due,), n, LOG2_MAX2, DIVERGENCES["kl"]).measure(ranked)
-    fairness = _awrf(measure, due, collection, topic, ranked)
+    fairness = judged_value(AWRF(n, unknown="ignore"), collection, topic, ranked.ids, dimension, target)
+    if fairness is None:
+        raise DataError(f"topic {topic!r} has no target {target!r} in {dimension!r}: no relevant document with a label")
     wanted = None if at_least is None else Bound(">=", at_least)
     reached = wanted is None or wanted.holds(fairness)
     of_groups = dict(zip(exposure.labels, exposure.shares.tolist(), strict=True))
@@ -126,14 +128,6 @@ def _grouped(groups: Grouped, dimension: str, target: str | Mapping[str, float])
     if not dimension and len(there) != 1:
         raise UsageError(f"assert_exposure needs a dimension; there are: {', '.join(there) or 'none'}")
     return collection, dimension or there[0]
-
-
-def _awrf(measure: AWRF, target: Target, collection: Collection, topic: str, ranked: Ranking) -> float:
-    top = ranked.top(measure.n)
-    rows = collection.groups.memberships(target.dimension, top.ids, topic)
-    if not rows[:, 1:].any():
-        return float(1 - np.log(2))
-    return measure(JudgedRanking(np.zeros(len(rows), dtype=np.bool_), 0, rows, np.append(0.0, target.shares)))
 
 
 def _table(exposure: Exposure, asked: Mapping[str, Bound]) -> Table:

@@ -40,14 +40,16 @@ Systems = Mapping[str, "SystemPlan"]
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A measure of a kind: its name in tables, what it is in words, and whether a lower value is the better one.
+    """A measure of a kind: its name, what it is in words, and whether a lower value is the better one.
 
-    `of_groups` says whether every dimension has a value of it, which classes of topics have in any case.
+    A `neutral` one only describes: neither a lower nor a higher value is better. `of_groups` says whether every
+    dimension has a value of it, which classes of topics have in any case.
     """
 
     name: str
     definition: str = ""
     lower_is_better: bool = False
+    neutral: bool = False
     of_groups: bool = False
 
 
@@ -190,6 +192,10 @@ class ExperimentKind(Section, ABC):
             if isinstance(section := getattr(self, name), FileSection):
                 moved[name] = section.beside(folder)
         return self.model_copy(update=moved)
+
+    def on(self, collection: Collection) -> Self:
+        """With the values of keys that were left out and depend on the collection."""
+        return self
 
     def open(self, collection: Collection) -> Subject:
         """What systems are tried on; DataError with every fault of its files."""

@@ -14,12 +14,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from fairagent.collection.groups import Groups
-from fairagent.errors import SettingsError, UsageError
+from fairagent.errors import BackendUnavailable, SettingsError, UsageError
 from fairagent.evaluate.engine.comparison import SAME
 from fairagent.evaluate.engine.kind import ExperimentKind, Measured
 from fairagent.evaluate.engine.problems import Problems
-from fairagent.evaluate.engine.tables import measure_label
-from fairagent.measures import parse_measure
+from fairagent.measures.parse import label_of, parse_measure
 from fairagent.settings.section import nearest
 
 FORMS = "'>= .95', '< .1', '>= baseline', '>= baseline - .01'"
@@ -114,9 +113,9 @@ class Names:
             raise UsageError(f"{name!r} is a dimension: write measures or groups, with their bounds, under it")
         measures = list(self._measures)
         there = [one for one in measures if name == one or _canonical(name) == one]
-        there = there or [one for one in measures if measure_label(one) == name]
+        there = there or [one for one in measures if label_of(one) == name]
         if not there:
-            known = [*self.labels.get(dimension, ()), *(measure_label(one) for one in measures)]
+            known = [*self.labels.get(dimension, ()), *map(label_of, measures)]
             raise UsageError(f"no measure {'or group ' * bool(dimension)}{name!r}; {nearest(name, known)}")
         if len(there) > 1:
             raise UsageError(f"{name!r} may be any of: {', '.join(there)}; write which")
@@ -128,10 +127,10 @@ class Names:
 
 
 def _canonical(name: str) -> str:
-    """The full definition of a measure of ours; the name itself where it is none."""
+    """The full definition of a measure; the name itself where it is none that rankings are judged by."""
     try:
         return str(parse_measure(name))
-    except UsageError:
+    except (UsageError, BackendUnavailable):
         return name
 
 

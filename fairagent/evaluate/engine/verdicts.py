@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from fairagent.evaluate.engine.exposures import mean_exposures
 from fairagent.evaluate.engine.run import Run
-from fairagent.evaluate.engine.tables import Column, Table, counted, measure_labels
+from fairagent.evaluate.engine.tables import Column, Table, counted
 from fairagent.evaluate.engine.thresholds import Threshold
+from fairagent.measures.parse import labels_of
 
 NOT_JUDGED = "not judged: the run is not finished"
 
@@ -80,7 +81,7 @@ def summary(run: Run) -> str:
 
 def thresholds_table(run: Run, met: bool = True) -> Table:
     """The thresholds with what they came to; without those that are `met`, those that were missed."""
-    labels = measure_labels(run.measures)
+    labels = labels_of(run.measures)
     lines = [
         (
             *(one.system, one.dimension or run.kind.overall, labels.get(one.name, one.name)),
