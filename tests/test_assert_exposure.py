@@ -179,7 +179,7 @@ def test_it_says_what_an_experiment_says(tmp_path: Path) -> None:
     for topic in list(collection.topics)[:5]:
         ids = tuple(collection.qrels[topic])
         ranking = Ranking(ids, np.arange(len(ids), 0, -1.0))
-        (value,) = evaluate_topic(collection, topic, "region", ranking, 20, [measure])
+        (value,) = evaluate_topic(collection, topic, "region", ranking, [measure])
         asked = {"dimension": "region", "topic": topic}
         assert_exposure(ranking, collection, "trec", at_least=value, **asked)
         with pytest.raises(AssertionError):

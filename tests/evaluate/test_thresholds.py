@@ -28,8 +28,8 @@ FAIRNESS = "AWRF(discount=log2-max2, log=e, unknown=ignore)@20"
 ASSERT = """\
 assert:
   nDCG@20: ">= baseline - .01"
-  gender: {AWRF@20: ">= .98", female: ">= .27"}
-  fair: {era: {"AWRF(unknown=ignore)@20": "> baseline", old: "< .7"}}
+  gender: {AWRF(unknown=ignore)@20: ">= .98", female: ">= .27"}
+  fair: {era: {"AWRF(discount=log2-max2, log=e, unknown=ignore)@20": "> baseline", old: "< .7"}}
 """
 
 
@@ -132,16 +132,19 @@ def test_an_only_system_is_asked_itself(tmp_path: Path) -> None:
 
 
 def test_a_measure_may_be_written_in_every_form(tmp_path: Path) -> None:
-    names = ["AWRF@20", "AWRF(unknown=ignore)@20", FAIRNESS, "AWRF(unknown=ignore, log=e)@20"]
+    names = ["AWRF(unknown=ignore)@20", FAIRNESS, "AWRF(unknown=ignore, log=e)@20"]
     for name in names:
         (found,) = thresholds(tmp_path, f"assert: {{fair: {{gender: {{'{name}': '> .9'}}}}}}\n")
         assert found.name == FAIRNESS
 
 
-def test_of_two_variants_it_has_to_be_said_which(tmp_path: Path) -> None:
+def test_another_variant_is_another_measure(tmp_path: Path) -> None:
+    """AWRF@20 means one thing everywhere: documents without a label are a group."""
+    said = problems(tmp_path, "assert: {fair: {gender: {AWRF@20: '> .9'}}}\n")
+    assert "assert.fair.gender: 'AWRF@20' is not computed, but: AWRF(unknown=ignore)@20" in said
     both = "measures: ['AWRF(unknown=ignore, log=2)@10', 'AWRF(unknown=ignore)@10']\n"
     said = problems(tmp_path, both + "assert: {fair: {gender: {AWRF@10: '> .9'}}}\n")
-    assert "assert.fair.gender: 'AWRF@10' may be any of: AWRF(" in said
+    assert "'AWRF@10' is not computed, but: AWRF(log=2, unknown=ignore)@10, AWRF(unknown=ignore)@10" in said
     (found,) = thresholds(tmp_path, both + "assert: {fair: {gender: {'AWRF(unknown=ignore, log=2)@10': '> .9'}}}\n")
     assert found.name == "AWRF(discount=log2-max2, log=2, unknown=ignore)@10"
 
@@ -151,7 +154,7 @@ def test_of_two_variants_it_has_to_be_said_which(tmp_path: Path) -> None:
     [
         ("nDCG@2: '> .1'", "assert: no measure 'nDCG@2'; did you mean 'nDCG@20'?"),
         ("fair: {nDCG@2: '> .1'}", "assert.fair: no measure 'nDCG@2'; did you mean 'nDCG@20'?"),
-        ("P@5: '> .1'", "assert: no measure 'P@5'; there are: nDCG@20, AWRF@20, nDCG@20*AWRF@20"),
+        ("P@5: '> .1'", "assert: no measure 'P@5'; there are: nDCG@20, AWRF(unknown=ignore)@20, nDCG@20*"),
         ("gender: {femal: '> .1'}", "assert.gender: no measure or group 'femal'; did you mean 'female'?"),
         ("gender: {old: '> .1'}", "assert.gender: no measure or group 'old'; there are: female, male, nDCG@20"),
         ("gendr: {female: '> .1'}", "assert: no system and no dimension 'gendr'; did you mean 'gender'?"),
@@ -159,7 +162,7 @@ def test_of_two_variants_it_has_to_be_said_which(tmp_path: Path) -> None:
         ("fiar: {nDCG@20: '> .1'}", "assert: no system and no dimension 'fiar'; did you mean 'fair'?"),
         ("gender: '> .1'", "assert: 'gender' is a dimension: write measures or groups, with their bounds, under it"),
         ("gender: {nDCG@20: '> .1'}", "assert.gender: 'nDCG@20' stands beside the dimensions, not under one"),
-        ("AWRF@20: '> .1'", "assert: 'AWRF@20' stands under a dimension"),
+        ("AWRF(unknown=ignore)@20: '> .1'", "assert: 'AWRF(unknown=ignore)@20' stands under a dimension"),
         ("nDCG@20: .1", "assert.nDCG@20: 0.1 is no bound; the forms are: '>= .95'"),
         ("fair: {gender: {female: at least half}}", "assert.fair.gender.female: 'at least half' is no bound"),
         ("fair: {gender: {female: {x: '> 1'}}}", "assert.fair.gender.female: {'x': '> 1'} is no bound"),
@@ -254,7 +257,7 @@ def test_the_table_stands_in_the_text_and_on_the_page(folder: Path, run: Run) ->
     missed = thresholds_table(run, met=False)
     assert [(row[0], row[1], row[2], row[4]) for row in missed.rows] == [
         ("random", "relevance", "nDCG@20", ">= baseline - 0.01"),
-        ("random", "gender", "AWRF@20", ">= 0.98"),
+        ("random", "gender", "AWRF(unknown=ignore)@20", ">= 0.98"),
         ("random", "gender", "female", ">= 0.27"),
     ]
     assert missed.title == summary(run)

@@ -155,7 +155,7 @@ class ExperimentKind(Section, ABC):
     expected: dict[Name, dict[str, float | dict[str, float]]] = Field(default={})
     """Numbers to compare with: system -> measure -> value, or system -> dimension -> measure -> value."""
     thresholds: Values = Field(
-        default={}, alias="assert", examples=[{"gender": {"AWRF@20": ">= .95", "female": ">= .4"}}]
+        default={}, alias="assert", examples=[{"gender": {"AWRF(unknown=ignore)@20": ">= .95", "female": ">= .4"}}]
     )
     """What has to be reached, else the exit code is 8: measure -> bound, or dimension -> measure or group -> bound, for
     all systems but the baseline; or system -> these. A bound is `">= .4"`, `"> baseline"`, `"<= baseline - .01"`."""

@@ -2,7 +2,7 @@
 
 assert:
 nDCG@20: ">= baseline - .01"                             # every system but the baseline
-agent: {gender: {AWRF@20: ">= .95", female: ">= .4"}}    # this system: a measure, a group's share of exposure
+agent: {gender: {AWRF(unknown=ignore)@20: ">= .95", female: ">= .4"}}  # this system alone
 """
 
 from __future__ import annotations
@@ -18,12 +18,13 @@ from fairagent.errors import BackendUnavailable, SettingsError, UsageError
 from fairagent.evaluate.engine.comparison import SAME
 from fairagent.evaluate.engine.kind import ExperimentKind, Measured
 from fairagent.evaluate.engine.problems import Problems
-from fairagent.measures.parse import label_of, parse_measure
+from fairagent.measures.parse import labels_of, parse_measure
 from fairagent.settings.section import nearest
 
 FORMS = "'>= .95', '< .1', '>= baseline', '>= baseline - .01'"
 _NUMBER = r"(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
 _BOUND = re.compile(rf"(>=|<=|>|<)\s*(?:(-?{_NUMBER})|(baseline)(?:\s*([+-])\s*({_NUMBER}))?)")
+_OPTIONS = re.compile(r"\((?:[^()]|\([^()]*\))*\)")
 _HOLDS: dict[str, Callable[[float, float], bool]] = {
     ">=": operator.ge,
     "<=": operator.le,
@@ -111,14 +112,14 @@ class Names:
         """The full definition of the measure that is called so; UsageError where `dimension` has no value of it."""
         if name in self.labels:
             raise UsageError(f"{name!r} is a dimension: write measures or groups, with their bounds, under it")
-        measures = list(self._measures)
-        there = [one for one in measures if name == one or _canonical(name) == one]
-        there = there or [one for one in measures if label_of(one) == name]
+        shown = labels_of(tuple(self._measures))
+        there = [one for one in shown if one in (name, _canonical(name))]
+        there = there or [one for one, label in shown.items() if label == name]
         if not there:
-            known = [*self.labels.get(dimension, ()), *map(label_of, measures)]
+            if variants := [label for one, label in shown.items() if _bare(one) == _bare(name)]:
+                raise UsageError(f"{name!r} is not computed, but: {', '.join(variants)}")
+            known = [*self.labels.get(dimension, ()), *shown.values()]
             raise UsageError(f"no measure {'or group ' * bool(dimension)}{name!r}; {nearest(name, known)}")
-        if len(there) > 1:
-            raise UsageError(f"{name!r} may be any of: {', '.join(there)}; write which")
         of_groups = self._measures[there[0]]
         if of_groups is not None and of_groups != bool(dimension):
             place = "under a dimension" if of_groups else "beside the dimensions, not under one"
@@ -132,6 +133,11 @@ def _canonical(name: str) -> str:
         return str(parse_measure(name))
     except (UsageError, BackendUnavailable):
         return name
+
+
+def _bare(name: str) -> str:
+    """A measure without its options."""
+    return _OPTIONS.sub("", name)
 
 
 def read_thresholds(
