@@ -22,6 +22,7 @@ from fairagent.evaluate.engine.verdicts import summary, thresholds_table, verdic
 from fairagent.report.page import page
 
 from . import words
+from .test_ranking_kind import unjudged
 
 RELEVANCE = "nDCG(discount=log2-max2)@20"
 FAIRNESS = "AWRF(discount=log2-max2, log=e, unknown=ignore)@20"
@@ -47,8 +48,12 @@ def run(folder: Path) -> Run:
 
 def problems(folder: Path, more: str) -> str:
     """What is wrong with the small experiment and `more`."""
+    return problems_of(words.write(folder, words.EXPERIMENT + more))
+
+
+def problems_of(file: Path) -> str:
     with pytest.raises(FairAgentError) as raised:
-        check_experiment(words.write(folder, words.EXPERIMENT + more), environ={})
+        check_experiment(file, environ={})
     return str(raised.value)
 
 
@@ -310,3 +315,13 @@ def test_other_thresholds_are_no_other_run(folder: Path, tmp_path: Path) -> None
     assert (tmp_path / "run" / "journal.jsonl").read_bytes() == before
     head: dict[str, Any] = json.loads((tmp_path / "run" / "run.json").read_text(encoding="utf-8"))
     assert head["plan"]["experiment"]["assert"] == {"nDCG@20": "> .1"}
+
+
+def test_without_judgments_groups_and_changes_can_be_asked_for(tmp_path: Path) -> None:
+    file = unjudged(tmp_path, "assert: {fair: {kept@20: '< 1', gender: {female: '>= baseline'}}}\n")
+    kept, female = verdicts(words.run(file, tmp_path / "run"))
+    assert (kept.threshold.name, kept.limit) == ("kept@20", 1.0)
+    assert female.met
+    assert (female.value or 0) > (female.limit or 0) > 0
+    said = problems_of(unjudged(tmp_path, "assert: {nDCG@20: '> .1'}\n"))
+    assert "assert: no measure 'nDCG@20'" in said

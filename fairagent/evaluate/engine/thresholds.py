@@ -1,8 +1,6 @@
-"""Thresholds: what the numbers of an experiment have to reach (the key `assert` of its file).
+"""Thresholds: what the numbers of an experiment have to reach, as the key `assert` of its file says.
 
-assert:
-nDCG@20: ">= baseline - .01"                             # every system but the baseline
-agent: {gender: {AWRF(unknown=ignore)@20: ">= .95", female: ">= .4"}}  # this system alone
+A measure or a group of a dimension has a bound, for one system or for all but the baseline; `docs/ci.md` has the forms.
 """
 
 from __future__ import annotations
