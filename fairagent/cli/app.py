@@ -101,7 +101,7 @@ def main() -> None:
     """Run the program and end the process.
 
     Exit codes: 0 done, 2 usage, 3 missing prerequisite, 4 bad data, 5 model or provider, 6 budget, 7 done but for some
-    topics, 130 interrupted.
+    topics, 8 done and a threshold missed, 130 interrupted.
     """
     # A title that the terminal's encoding lacks must not end a search.
     for stream in (sys.stdout, sys.stderr):

@@ -24,6 +24,8 @@ WORKERS = 4
 LOG_PROMPTS = "FAIRAGENT_MODEL__LOG_PROMPTS"
 PARTIAL = 7
 """The exit code of a run in which topics failed."""
+MISSED = 8
+"""The exit code of a run that misses a threshold of its experiment, whether topics failed or not."""
 
 ExperimentFile = Annotated[Path, typer.Argument(metavar="FILE", help="The experiment file (YAML).", show_default=False)]
 LimitTopics = Annotated[
@@ -65,7 +67,8 @@ def evaluate(
     Everything is checked before anything runs. Whatever ends a run, even kill -9: repeat the command, and it goes on
     where it was and comes to the same results, and no call of a language model that was answered is paid for again.
     A budget that is used up ends it too (exit code 6): what is done is kept. The folder gets the tables (text, CSV,
-    LaTeX), the rankings as TREC runs, every value by topic, and a page to look at (report.html).
+    LaTeX), the rankings as TREC runs, every value by topic, and a page to look at (report.html). Where the numbers of a
+    finished run miss what the file asserts (`assert`), a table of these is printed last, and the exit code is 8.
     """
     from fairagent.evaluate.engine.check import check_experiment
     from fairagent.evaluate.engine.experiment import build_indexes, run_experiment
@@ -93,6 +96,8 @@ def evaluate(
         models.close()
     show(finished, folder, as_json, models.usage)
     write_page(finished, folder / PAGE)
+    if not _reached(finished, as_json):
+        raise typer.Exit(MISSED)
     if any(outcome.failed for outcome in finished.outcomes):
         raise typer.Exit(PARTIAL)
 
@@ -110,6 +115,17 @@ def show(run: Run, folder: Path, as_json: bool, paid: Usage | None = None) -> No
     if paid and (said := account(paid)):
         console().print(said, soft_wrap=True)
     console().print(f"tables, TREC runs and values by topic: {folder}\npage: {folder / PAGE}", soft_wrap=True)
+
+
+def _reached(run: Run, as_json: bool) -> bool:
+    """Whether a run meets its thresholds, which is said; those that it misses stand on standard error."""
+    from fairagent.evaluate.engine.verdicts import summary, thresholds_table, verdicts
+
+    if missed := not all(one.met for one in verdicts(run)):
+        error_console().print(thresholds_table(run, met=False).text(), markup=False, soft_wrap=True)
+    elif run.thresholds and not as_json:
+        console().print(summary(run))
+    return not missed
 
 
 def account(paid: Usage) -> str:
@@ -146,6 +162,8 @@ def _spent(usage: Usage | None) -> dict[str, Any]:
 
 
 def _record(run: Run) -> dict[str, Any]:
+    from fairagent.evaluate.engine.verdicts import verdicts
+
     return {
         "name": run.name,
         "collection": run.collection,
@@ -154,6 +172,7 @@ def _record(run: Run) -> dict[str, Any]:
         "oracles": list(run.oracle_systems),
         "excluded": dict(run.excluded),
         "comparisons": [asdict(row) for row in run.comparisons],
+        **({"thresholds": [one.record() for one in verdicts(run)]} if run.thresholds else {}),
         **run.kind.records(run),
     }
 

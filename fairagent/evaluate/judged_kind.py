@@ -92,6 +92,8 @@ def _factors(measure: Measure) -> tuple[Measure, ...]:
 class JudgedKind(ExperimentKind, ABC):
     """A kind whose rankings are judged by a collection's judgments and groups."""
 
+    exposes: ClassVar[bool] = True
+
     dimensions: tuple[str, ...] = ()
     """What is judged, and unless a system says otherwise, what it is to be fair in; empty: all of the collection."""
     per_group: int = Field(0, ge=0)

@@ -19,12 +19,14 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from fairagent.evaluate.engine.exposures import MeanExposure, counted_topics, mean_exposures
 from fairagent.evaluate.engine.outcome import GroupShares
 from fairagent.evaluate.engine.page import LinePlot, Note
 from fairagent.evaluate.engine.results import columns, not_judged, results_table
 from fairagent.evaluate.engine.run import Run
 from fairagent.evaluate.engine.tables import SIGNIFICANT, Table
 from fairagent.evaluate.engine.tables import counted as number_of
+from fairagent.evaluate.engine.verdicts import thresholds_table
 from fairagent.files import write_whole
 from fairagent.report import names
 from fairagent.report.chart import MARKERS, color_number, marker_number
@@ -33,14 +35,7 @@ from fairagent.report.panel import exposure_bar
 from fairagent.report.plots import cost_plot, exposure_plot, gains_plot, gap_plot, line_plot, trade_off_plot
 from fairagent.report.points import trade_off, trade_off_measures
 from fairagent.report.results import Finding, efforts, findings, result_tables
-from fairagent.report.series import (
-    MeanExposure,
-    counted_topics,
-    gains,
-    gap_paths,
-    main_measure,
-    mean_exposures,
-)
+from fairagent.report.series import gains, gap_paths, main_measure
 from fairagent.report.spending import CostTradeOff, Currency, cost_trade_off
 from fairagent.report.text import gap_text, percent
 from fairagent.report.topics import extremes, palette, topic_views
@@ -89,6 +84,7 @@ def page(run: Run) -> str:
             gap_paths=gap_paths(run),
             cost=cost,
             own=own,
+            thresholds=thresholds_table(run) if run.thresholds else None,
             all_numbers=results_table(run),
             markers=MARKERS,
             own_parts=[(drawn, list(parts)) for drawn, parts in groupby(own.parts, _is_plot)] if own else [],

@@ -9,11 +9,12 @@ from typing import NamedTuple
 import numpy as np
 from markupsafe import Markup
 
+from fairagent.evaluate.engine.exposures import MeanExposure
 from fairagent.evaluate.engine.page import LinePlot
 from fairagent.report.chart import TEXT_SIZE, Chart, color_number, ticks
 from fairagent.report.names import shortened, signed
 from fairagent.report.points import Mean, Point
-from fairagent.report.series import GapPaths, MeanExposure
+from fairagent.report.series import GapPaths
 
 Axes = tuple[str, str]
 LONGEST = 26

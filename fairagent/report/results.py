@@ -6,9 +6,10 @@ import math
 from dataclasses import dataclass
 
 from fairagent.evaluate.engine.comparison import Comparison
+from fairagent.evaluate.engine.exposures import MeanExposure, mean_exposures
 from fairagent.evaluate.engine.results import Cost, costs, mark
 from fairagent.evaluate.engine.run import Run
-from fairagent.report.series import RELEVANCE, MeanExposure, comparisons_of, main_measure, mean_exposures
+from fairagent.report.series import RELEVANCE, comparisons_of, main_measure
 from fairagent.report.spending import retrievals
 
 VERDICTS = {"+": "better", "-": "worse", "": ""}

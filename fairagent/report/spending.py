@@ -8,10 +8,11 @@ from enum import Enum
 
 import numpy as np
 
+from fairagent.evaluate.engine.exposures import counted_topics, outcomes_by_topic
 from fairagent.evaluate.engine.outcome import Outcome
 from fairagent.evaluate.engine.run import Run
 from fairagent.report.points import Mean, Point, points
-from fairagent.report.series import comparisons_of, counted_topics, main_measure, outcomes_by_topic
+from fairagent.report.series import comparisons_of, main_measure
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 
+from fairagent.evaluate.engine.exposures import outcomes_by_topic
 from fairagent.evaluate.engine.outcome import Outcome
 from fairagent.evaluate.engine.run import Run
 from fairagent.report.panel import Palette, Panel, panel_of
-from fairagent.report.series import gains, main_measure, outcomes_by_topic
+from fairagent.report.series import gains, main_measure
 
 ROWS = 8_000
 """How many lines all rankings of the page may have together, so that it stays a page."""

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic.fields import FieldInfo
 
 from fairagent.errors import SettingsError
 
@@ -72,6 +73,11 @@ def merge(*layers: Mapping[str, Any], levels: float = math.inf) -> dict[str, Any
     return merged
 
 
+def keys_of(model: type[BaseModel]) -> dict[str, FieldInfo]:
+    """The keys of a section as files write them, which may be words that Python keeps for itself (`assert`)."""
+    return {field.alias or name: field for name, field in model.model_fields.items()}
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """A hint at what was meant: the nearest of the `known` names, or all of them.
 
@@ -98,11 +104,11 @@ def _field_names(model: type[BaseModel], loc: tuple[str | int, ...]) -> list[str
     for part in loc:
         found: list[Any] = []
         for candidate in candidates:
-            field = candidate.model_fields.get(part)
+            field = keys_of(candidate).get(str(part))
             # A part that is no field is a mapping key, a list index or a union's tag: stay on the level.
             found.extend(_models_in(field.annotation) if field else [candidate])
         candidates = found
-    return sorted({name for candidate in candidates for name in candidate.model_fields})
+    return sorted({name for candidate in candidates for name in keys_of(candidate)})
 
 
 def _models_in(annotation: Any) -> list[Any]:

@@ -1,7 +1,18 @@
-"""Test doubles for models and servers, shipped for those who build on fairagent."""
+"""For tests of what is built on fairagent: doubles of models and servers, and an assertion of exposure."""
 
+from fairagent.testing.exposure import assert_exposure
 from fairagent.testing.replay import ReplayModel
 from fairagent.testing.scripted import Scripted, ScriptedModel
 from fairagent.testing.server import Answer, LoopbackServer, completion, error, streamed
 
-__all__ = ["Answer", "LoopbackServer", "ReplayModel", "Scripted", "ScriptedModel", "completion", "error", "streamed"]
+__all__ = [
+    "Answer",
+    "LoopbackServer",
+    "ReplayModel",
+    "Scripted",
+    "ScriptedModel",
+    "assert_exposure",
+    "completion",
+    "error",
+    "streamed",
+]

@@ -7,10 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from fairagent.evaluate.engine.exposures import counted_topics, mean_exposures
 from fairagent.evaluate.engine.outcome import Outcome
 from fairagent.evaluate.engine.results import not_judged
 from fairagent.report.results import efforts, findings, result_tables
-from fairagent.report.series import counted_topics, gains, gap_paths, main_measure, mean_exposures
+from fairagent.report.series import gains, gap_paths, main_measure
 
 from .runs import MEASURES, ORACLE, SYSTEMS, failed, made_run, tiny_run
 

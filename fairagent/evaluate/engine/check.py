@@ -16,6 +16,7 @@ from fairagent.evaluate.engine.plan import Plan
 from fairagent.evaluate.engine.problems import Problems
 from fairagent.evaluate.engine.reading import read_experiment
 from fairagent.evaluate.engine.systems import check_systems, read_systems
+from fairagent.evaluate.engine.thresholds import Names, Threshold, read_thresholds
 from fairagent.llm.models import Models
 from fairagent.measures.parse import label_of
 from fairagent.settings import Settings, load_settings
@@ -97,10 +98,17 @@ def check_experiment(
         models.close()
     rows = kind.rows(checking.systems)
     dimensions = kind.judged_in(checking)
-    measures = tuple(measured.name for measured in kind.measured(dimensions))
+    measured = kind.measured(dimensions)
+    measures = tuple(one.name for one in measured)
     baseline = kind.baseline or next(iter(rows), "")
-    _check_names(kind, rows, checking.systems, baseline, problems)
+    # A system that could not be read has been reported; that a row of its name is missing would say it again.
+    known = {**kind.systems, **rows} if len(checking.systems) < len(kind.systems) else rows
+    _check_names(kind, rows, known, baseline, problems)
     expected = _expected(kind, dimensions, (*measures, *kind.measured_together), problems)
+    thresholds: tuple[Threshold, ...] = ()
+    if collection is not None:
+        names = Names(kind, collection.groups, dimensions, measured)
+        thresholds = read_thresholds(kind.thresholds, tuple(known), baseline, names, problems)
     problems.check(file)
     assert collection is not None
     assert subject is not None
@@ -115,6 +123,7 @@ def check_experiment(
         budget=common.budget,
         cache=common.cache and str(Path(common.cache).absolute()),
         expected=expected,
+        thresholds=thresholds,
     )
     return Checked(plan, collection, subject, chosen.excluded)
 
@@ -126,10 +135,10 @@ def _common(kind: ExperimentKind, problems: Problems, environ: Mapping[str, str]
     return problems.attempt("", load_settings, None, own, environ) or Settings()
 
 
-def _check_names(kind: ExperimentKind, rows: Systems, systems: Systems, baseline: str, problems: Problems) -> None:
+def _check_names(
+    kind: ExperimentKind, rows: Systems, names: Mapping[str, object], baseline: str, problems: Problems
+) -> None:
     """That the names with which one part of the file refers to another are there."""
-    # A system that could not be read has been reported; that a row of its name is missing would say it again.
-    names = {**kind.systems, **rows} if len(systems) < len(kind.systems) else rows
     if names and baseline not in names:
         problems.add(SettingsError, f"baseline: no system {baseline!r}; there are: {listed(names)}")
     for name in kind.expected:

@@ -11,12 +11,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Protocol, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
-from pydantic import BeforeValidator, Field
+from pydantic import ConfigDict, Field
 
 from fairagent.collection import Collection
 from fairagent.errors import SettingsError
+from fairagent.evaluate.engine.fields import Name, Topics, Values
 from fairagent.evaluate.engine.outcome import Outcome
 from fairagent.evaluate.engine.problems import Problems
 from fairagent.evaluate.engine.split import half
@@ -37,41 +38,19 @@ Record = dict[str, Any]
 Systems = Mapping[str, "SystemPlan"]
 
 
-def _topics(value: Any) -> Any:
-    """`value` with ids as texts; one message for a wrong form."""
-    if value in ("all", "tune", "test") or (isinstance(value, int) and not isinstance(value, bool) and value >= 1):
-        return value
-    if isinstance(value, list | tuple) and value and all(isinstance(id, str | int) for id in value):
-        return tuple(str(id) for id in value)
-    raise ValueError(
-        "expected `all`, `tune` or `test`, the number of topics to take from the beginning, or a list of ids"
-    )
-
-
-def _empty_for_none(value: Any) -> Any:
-    return {} if value is None else value
-
-
-def _text(value: Any) -> Any:
-    """A number that YAML has read where a name is meant."""
-    return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
-
-
-Name = Annotated[str, BeforeValidator(_text), Field(max_length=60, pattern=r"^[^\s](?:[^\n\r\t]*[^\s])?$")]
-Overrides = Annotated[dict[str, Any], BeforeValidator(_empty_for_none)]
-
-
 @dataclass(frozen=True, slots=True)
 class Measured:
     """A measure of a kind: its name, what it is in words, and whether a lower value is the better one.
 
-    A `neutral` one only describes: neither a lower nor a higher value is better.
+    A `neutral` one only describes: neither a lower nor a higher value is better. `of_groups` says whether every
+    dimension has a value of it, which classes of topics have in any case.
     """
 
     name: str
     definition: str = ""
     lower_is_better: bool = False
     neutral: bool = False
+    of_groups: bool = False
 
 
 class Subject(Protocol):
@@ -147,6 +126,8 @@ class ExperimentKind(Section, ABC):
     The methods are called in their order here. Those of the checks add to `checking.problems` and go on.
     """
 
+    model_config = ConfigDict(serialize_by_alias=True)
+
     kind: str
     """Which kind of experiment it is; ranking where the file does not say."""
     name: Name = Field(examples=["my experiment"])
@@ -155,15 +136,15 @@ class ExperimentKind(Section, ABC):
     """What it should show; printed over the tables."""
     collection: str = Field("", examples=["collection.yaml"])
     """The collection's settings file, relative to this file."""
-    topics: Annotated[str | int | tuple[str, ...], BeforeValidator(_topics)] = "all"
+    topics: Topics = "all"
     """`all`, the first so many, a list of ids, or a half of them, `tune` or `test`, by a hash of their ids."""
     baseline: str = ""
     """The system that the others are tested against; empty: the first."""
     seed: int = Field(0, ge=0)
     """Everything random derives from it: by topic in the systems, by measure in the statistics."""
-    settings: Overrides = Field(default={})
+    settings: Values = Field(default={})
     """Settings that all systems share."""
-    systems: dict[Name, Overrides] = Field(min_length=1, examples=[{"BM25": {"profile": "engine"}, "agent": {}}])
+    systems: dict[Name, Values] = Field(min_length=1, examples=[{"BM25": {"profile": "engine"}, "agent": {}}])
     """Name -> settings that beat the shared ones; with a `profile`, laid over that."""
     prices: dict[str, Price] = Field(default={})
     """Name of a language model -> its price."""
@@ -173,6 +154,11 @@ class ExperimentKind(Section, ABC):
     """The folder in which models' replies are kept; empty: that of the settings."""
     expected: dict[Name, dict[str, float | dict[str, float]]] = Field(default={})
     """Numbers to compare with: system -> measure -> value, or system -> dimension -> measure -> value."""
+    thresholds: Values = Field(
+        default={}, alias="assert", examples=[{"gender": {"AWRF(unknown=ignore)@20": ">= .95", "female": ">= .4"}}]
+    )
+    """What has to be reached, else the exit code is 8: measure -> bound, or dimension -> measure or group -> bound, for
+    all systems but the baseline; or system -> these. A bound is `">= .4"`, `"> baseline"`, `"<= baseline - .01"`."""
 
     engines: ClassVar[tuple[str, ...]] = ()
     """Engines that make sense in this kind alone."""
@@ -182,6 +168,8 @@ class ExperimentKind(Section, ABC):
     """Whether systems may choose by DebiasRAG what is answered from."""
     classes: ClassVar[bool] = False
     """Whether dimensions are classes of the topics (bias types, domains): a topic has one, "" is all together."""
+    exposes: ClassVar[bool] = False
+    """Whether outcomes have `exposures`, so that `assert` may ask for a group's share."""
     overall: ClassVar[str] = "relevance"
     """What tables call the dimension ""."""
 
@@ -304,6 +292,10 @@ class ExperimentKind(Section, ABC):
     def scope(self, n: int) -> str:
         """What outcomes are about, in a few words."""
         return f"rankings of {n}"
+
+    def values_together(self, run: Run) -> Mapping[tuple[str, str, str], float]:
+        """System, dimension and measure -> value, of those that all topics have together."""
+        return {}
 
     def remarks(self, run: Run) -> Sequence[str]:
         """What is to be known of its tables."""

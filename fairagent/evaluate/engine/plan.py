@@ -8,6 +8,7 @@ from pydantic import BeforeValidator, Field, SerializeAsAny
 
 from fairagent.evaluate.engine.kind import ExperimentKind
 from fairagent.evaluate.engine.reading import as_kind
+from fairagent.evaluate.engine.thresholds import Threshold
 from fairagent.pipeline import loop_parts
 from fairagent.settings import BudgetSettings, Part, Price, Section, Settings
 
@@ -49,6 +50,7 @@ class Plan(Section):
     systems: dict[str, SystemPlan]
     prices: dict[str, Price]
     expected: dict[str, dict[str, dict[str, float]]]
+    thresholds: tuple[Threshold, ...] = ()
     budget: BudgetSettings = BudgetSettings()
     cache: str = ""
 

@@ -16,7 +16,7 @@ from fairagent.errors import BackendUnavailable, SettingsError
 from fairagent.evaluate.engine.kind import ExperimentKind
 from fairagent.evaluate.engine.problems import Problems
 from fairagent.settings import read_yaml, validate
-from fairagent.settings.section import nearest
+from fairagent.settings.section import keys_of, nearest
 
 PACKAGE = "fairagent.evaluate.kinds"
 """Where the shipped kinds are; named as text, so that nothing here depends on any of them."""
@@ -75,7 +75,8 @@ def read_experiment(file: Path, problems: Problems) -> ExperimentKind:
     cls = problems.attempt("", kind_class, raw["kind"])
     if cls is None:
         raise problems.error(file)
-    foreign = {key: hint for key in raw if key not in cls.model_fields and (hint := _owners(str(key), raw["kind"]))}
+    known = keys_of(cls)
+    foreign = {key: hint for key in raw if key not in known and (hint := _owners(str(key), raw["kind"]))}
     for hint in foreign.values():
         problems.add(SettingsError, hint)
     own = {key: value for key, value in raw.items() if key not in foreign}
@@ -103,7 +104,7 @@ def _faulty(cls: type[ExperimentKind], values: Mapping[str, Any]) -> set[object]
 
 def _owners(key: str, kind: str) -> str:
     """What is wrong with a key of other kinds; "" where no shipped kind has it."""
-    having = shipped_with(lambda other: key in other.model_fields)
+    having = shipped_with(lambda other: key in keys_of(other))
     if not having:
         return ""
     others = " and ".join(part for part in (", ".join(having[:-1]), having[-1]) if part)

@@ -24,6 +24,7 @@ from fairagent.evaluate.engine.tables import (
     counted,
     p_value,
 )
+from fairagent.evaluate.engine.verdicts import summary, thresholds_table
 from fairagent.files import file_name, write_whole
 from fairagent.measures.parse import labels_of
 
@@ -109,6 +110,7 @@ def results_text(run: Run) -> str:
     blocks = [
         "\n".join(_head(run)),
         means_table(run).text() if columns(run) else "no topic has been answered by all systems",
+        summary(run) if run.partial else thresholds_table(run).text() if run.thresholds else "",
     ]
     blocks += [table.text() for table in measure_tables(run)]
     blocks += ["\n".join(run.kind.remarks(run)), *(table.text() for table in own)] if own else []

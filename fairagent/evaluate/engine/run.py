@@ -17,6 +17,7 @@ from fairagent.evaluate.engine.journal import read_journal
 from fairagent.evaluate.engine.kind import ExperimentKind
 from fairagent.evaluate.engine.outcome import Outcome
 from fairagent.evaluate.engine.plan import Plan
+from fairagent.evaluate.engine.thresholds import Threshold
 
 HEAD = "run.json"
 JOURNAL = "journal.jsonl"
@@ -32,7 +33,8 @@ class Run:
     topics and systems; `excluded` says of each topic that no system is judged by why. `partial` marks a run that is not
     finished: its comparisons cover the topics that all systems have answered. `oracle_systems` looked at the
     judgments. `expected` are numbers to compare with (a paper's): system -> dimension ("" for relevance alone) ->
-    measure -> value. `rows` is what the experiment's `kind` says of each system alone.
+    measure -> value. `rows` is what the experiment's `kind` says of each system alone. `thresholds` are what the
+    numbers have to reach; a relative one looks at the experiment's own baseline.
     """
 
     name: str
@@ -51,6 +53,7 @@ class Run:
     expected: Mapping[str, Mapping[str, Mapping[str, float]]] | None
     kind: ExperimentKind
     rows: Mapping[str, Mapping[str, Any]]
+    thresholds: tuple[Threshold, ...] = ()
 
     @property
     def compared_in(self) -> tuple[str, ...]:
@@ -129,6 +132,7 @@ def load_run(folder: Path | str, baseline: str = "") -> Run:
         expected=plan.expected or None,
         kind=kind,
         rows={name: system.row for name, system in plan.systems.items()},
+        thresholds=plan.thresholds,
     )
 
 

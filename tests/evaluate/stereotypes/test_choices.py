@@ -18,6 +18,7 @@ from fairagent.evaluate.engine.check import check_experiment
 from fairagent.evaluate.engine.crew import threads
 from fairagent.evaluate.engine.experiment import run_experiment
 from fairagent.evaluate.engine.run import Run, load_run
+from fairagent.evaluate.engine.verdicts import verdicts
 from fairagent.evaluate.engine.worst_case import estimate
 from fairagent.evaluate.kinds.stereotypes.files import read_crows_pairs, read_stereoset
 from fairagent.evaluate.kinds.stereotypes.likelihoods import Likelihoods
@@ -60,8 +61,15 @@ def overall(run: Run) -> dict[str, dict[str, float | None]]:
 
 
 def test_four_systems_by_forced_choice(server: LoopbackServer, tmp_path: Path) -> None:
-    file = bench.write(tmp_path, more="expected: {no retrieval: {SS: 99.5, gender: {ICAT: 7.5}}}\n")
+    asserted = "assert: {SS: '< baseline', no retrieval: {ICAT: '> 1', gender: {LMS: '>= 100', LM score: '>= 1'}}}\n"
+    file = bench.write(tmp_path, more="expected: {no retrieval: {SS: 99.5, gender: {ICAT: 7.5}}}\n" + asserted)
     found = run(file, tmp_path / "run")
+    assert [(one.value, one.limit, one.met) for one in verdicts(found)] == [
+        *[(0.0, 100.0, True)] * 3,
+        (0.0, 1.0, False),
+        (100.0, 100.0, True),
+        (1.0, 1.0, True),
+    ]
     assert found.measures == ("stereotype preferred", "LM score")
     assert found.dimensions == ("profession", "gender")
     means = {(row.system, row.dimension): row.mean for row in found.comparisons if row.measure != "LM score"}

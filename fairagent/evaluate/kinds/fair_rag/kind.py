@@ -20,13 +20,19 @@ from fairagent.prompts import Prompts
 from fairagent.prompts.calls import LETTER, Calls, Case
 
 OF_GROUPS = (
-    Measured("gap re-ranked", "1 - AWRF of the expected exposure in the k items that are drawn; lower is fairer", True),
+    Measured(
+        "gap re-ranked",
+        "1 - AWRF of the expected exposure in the k items that are drawn; lower is fairer",
+        True,
+        of_groups=True,
+    ),
     Measured(
         "gap retrieved",
         "1 - AWRF of the k items that the user's own query finds, all places alike; lower is fairer",
         True,
+        of_groups=True,
     ),
-    Measured("gap cited", "1 - AWRF of what the answers rest on; lower is fairer", True),
+    Measured("gap cited", "1 - AWRF of what the answers rest on; lower is fairer", True, of_groups=True),
 )
 """What a row is measured by in every dimension, its end result first."""
 

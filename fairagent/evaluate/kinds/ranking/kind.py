@@ -123,7 +123,7 @@ class RankingKind(JudgedKind):
     def measured(self, dimensions: Sequence[str]) -> tuple[Measured, ...]:
         """The measures of the file, which define themselves."""
         return tuple(
-            Measured(str(one), one.about, one.lower_is_better, one.neutral)
+            Measured(str(one), one.about, one.lower_is_better, one.neutral, one.of_groups)
             if isinstance(one, Measure)
             else one.measured
             for one in self.parsed

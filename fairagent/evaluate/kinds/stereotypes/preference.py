@@ -137,6 +137,16 @@ class PreferenceKind(QuestionsKind, ABC):
         found = (run.expected or {}).get(row.system, {}).get("" if row.kind == OVERALL else row.kind, {})
         return {name: value for name, value in found.items() if name in self.together}
 
+    def values_together(self, run: Run) -> Mapping[tuple[str, str, str], float]:
+        """The numbers of all parts together, for all items and by kind."""
+        return {
+            (row.system, "" if row.kind == OVERALL else row.kind, name): value
+            for row in self.set_rows(run)
+            if row.part == OVERALL
+            for name in self.together
+            if (value := row.values.get(name)) is not None
+        }
+
     def tables(self, run: Run) -> list[Table]:
         """A table for all items, each part and each kind."""
         rows = self.set_rows(run)

@@ -1,0 +1,32 @@
+"""The types of an experiment file's keys: names, chosen topics, settings of systems."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field
+
+
+def _topics(value: Any) -> Any:
+    """`value` with ids as texts; one message for a wrong form."""
+    if value in ("all", "tune", "test") or (isinstance(value, int) and not isinstance(value, bool) and value >= 1):
+        return value
+    if isinstance(value, list | tuple) and value and all(isinstance(id, str | int) for id in value):
+        return tuple(str(id) for id in value)
+    raise ValueError(
+        "expected `all`, `tune` or `test`, the number of topics to take from the beginning, or a list of ids"
+    )
+
+
+def _empty_for_none(value: Any) -> Any:
+    return {} if value is None else value
+
+
+def _text(value: Any) -> Any:
+    """A number that YAML has read where a name is meant."""
+    return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
+Name = Annotated[str, BeforeValidator(_text), Field(max_length=60, pattern=r"^[^\s](?:[^\n\r\t]*[^\s])?$")]
+Values = Annotated[dict[str, Any], BeforeValidator(_empty_for_none)]
+Topics = Annotated[str | int | tuple[str, ...], BeforeValidator(_topics)]

@@ -1,0 +1,179 @@
+"""Thresholds: what the numbers of an experiment have to reach, as the key `assert` of its file says.
+
+A measure or a group of a dimension has a bound, for one system or for all but the baseline; `docs/ci.md` has the forms.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fairagent.collection.groups import Groups
+from fairagent.errors import BackendUnavailable, SettingsError, UsageError
+from fairagent.evaluate.engine.comparison import SAME
+from fairagent.evaluate.engine.kind import ExperimentKind, Measured
+from fairagent.evaluate.engine.problems import Problems
+from fairagent.measures.parse import labels_of, parse_measure
+from fairagent.settings.section import nearest
+
+FORMS = "'>= .95', '< .1', '>= baseline', '>= baseline - .01'"
+_NUMBER = r"(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
+_BOUND = re.compile(rf"(>=|<=|>|<)\s*(?:(-?{_NUMBER})|(baseline)(?:\s*([+-])\s*({_NUMBER}))?)")
+_OPTIONS = re.compile(r"\((?:[^()]|\([^()]*\))*\)")
+_HOLDS: dict[str, Callable[[float, float], bool]] = {
+    ">=": operator.ge,
+    "<=": operator.le,
+    ">": operator.gt,
+    "<": operator.lt,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """What a number has to be: `sign` is one of >=, <=, > and <; `number` is added to the baseline's if `relative`."""
+
+    sign: str
+    number: float
+    relative: bool = False
+
+    @classmethod
+    def parse(cls, text: object) -> Bound:
+        """The bound that `text` says; UsageError, naming the forms, where it says none.
+
+        >>> Bound.parse(">= baseline - .01")
+        Bound(sign='>=', number=-0.01, relative=True)
+        """
+        found = _BOUND.fullmatch(text.strip()) if isinstance(text, str) else None
+        if found is None:
+            raise UsageError(f"{text!r} is no bound; the forms are: {FORMS}")
+        sign, absolute, relative, add, distance = found.groups()
+        if relative:
+            return cls(sign, float(f"{add or '+'}{distance or 0}"), True)
+        return cls(sign, float(absolute))
+
+    def __str__(self) -> str:
+        """As in a file.
+
+        >>> str(Bound(">=", 0.95)), str(Bound(">=", -0.01, True)), str(Bound(">", 0.0, True))
+        ('>= 0.95', '>= baseline - 0.01', '> baseline')
+        """
+        if not self.relative:
+            return f"{self.sign} {self.number:.12g}"
+        added = f" {'-' if self.number < 0 else '+'} {abs(self.number):.12g}" if self.number else ""
+        return f"{self.sign} baseline{added}"
+
+    def holds(self, value: float, baseline: float = 0.0) -> bool:
+        """Whether it is true of `value`; what differs by 1e-9 or less is equal, as topics are tied.
+
+        >>> Bound.parse(">= .3").holds(0.1 + 0.2), Bound.parse("> baseline").holds(0.5, baseline=0.5)
+        (True, False)
+        """
+        limit = self.limit(baseline)
+        return _HOLDS[self.sign](limit if abs(value - limit) <= SAME else value, limit)
+
+    def limit(self, baseline: float = 0.0) -> float:
+        """The number that a value is compared with."""
+        return baseline + self.number if self.relative else self.number
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """A `bound` for one number of a system: that of a measure, or the mean share of exposure of a group.
+
+    `name` is the measure's full definition, or the group's label where `of_group`; `dimension` is "" for relevance
+    alone. `baseline` is the system that a relative bound looks at.
+    """
+
+    system: str
+    dimension: str
+    name: str
+    of_group: bool
+    bound: Bound
+    baseline: str
+
+
+class Names:
+    """The names that `assert` may use, and what they mean."""
+
+    def __init__(
+        self, kind: ExperimentKind, groups: Groups, dimensions: Sequence[str], measured: Sequence[Measured]
+    ) -> None:
+        exposed = groups.dimensions if kind.exposes else ()
+        self.labels = {name: groups.labels(name) if name in exposed else () for name in dimensions}
+        self._measures = {one.name: None if kind.classes else one.of_groups for one in measured}
+        self._measures |= dict.fromkeys(kind.measured_together)
+
+    def measure(self, name: str, dimension: str) -> str:
+        """The full definition of the measure that is called so; UsageError where `dimension` has no value of it."""
+        if name in self.labels:
+            raise UsageError(f"{name!r} is a dimension: write measures or groups, with their bounds, under it")
+        shown = labels_of(tuple(self._measures))
+        there = [one for one in shown if one in (name, _canonical(name))]
+        there = there or [one for one, label in shown.items() if label == name]
+        if not there:
+            if variants := [label for one, label in shown.items() if _bare(one) == _bare(name)]:
+                raise UsageError(f"{name!r} is not computed, but: {', '.join(variants)}")
+            known = [*self.labels.get(dimension, ()), *shown.values()]
+            raise UsageError(f"no measure {'or group ' * bool(dimension)}{name!r}; {nearest(name, known)}")
+        of_groups = self._measures[there[0]]
+        if of_groups is not None and of_groups != bool(dimension):
+            place = "under a dimension" if of_groups else "beside the dimensions, not under one"
+            raise UsageError(f"{name!r} stands {place}")
+        return there[0]
+
+
+def _canonical(name: str) -> str:
+    """The full definition of a measure; the name itself where it is none that rankings are judged by."""
+    try:
+        return str(parse_measure(name))
+    except (UsageError, BackendUnavailable):
+        return name
+
+
+def _bare(name: str) -> str:
+    """A measure without its options."""
+    return _OPTIONS.sub("", name)
+
+
+def read_thresholds(
+    asserted: Mapping[str, Any], systems: Sequence[str], baseline: str, names: Names, problems: Problems
+) -> tuple[Threshold, ...]:
+    """The thresholds of a file; whatever is wrong with one is added to the problems.
+
+    `systems` are the rows of the tables. A name of both a system and a dimension is the system's.
+    """
+    found = []
+    others = [name for name in systems if name != baseline] or list(systems)
+    for key, value in asserted.items():
+        if key in systems and isinstance(value, Mapping):
+            found += list(_of_system(f"assert.{key}", [key], value, baseline, names, problems))
+        elif isinstance(value, Mapping) and key not in names.labels:
+            hint = nearest(key, [*systems, *names.labels])
+            problems.add(SettingsError, f"assert: no system and no dimension {key!r}; {hint}")
+        else:
+            found += list(_of_system("assert", others, {key: value}, baseline, names, problems))
+    return tuple(found)
+
+
+def _of_system(
+    place: str, systems: Sequence[str], values: Mapping[Any, Any], baseline: str, names: Names, problems: Problems
+) -> Iterator[Threshold]:
+    """The thresholds of one system, or of several alike."""
+    for key, value in values.items():
+        dimension, where = "", place
+        bounds: Mapping[Any, Any] = {key: value}
+        if isinstance(value, Mapping):
+            dimension, bounds, where = str(key), value, f"{place}.{key}"
+            if dimension not in names.labels:
+                problems.add(SettingsError, f"{place}: no dimension {dimension!r}; {nearest(dimension, names.labels)}")
+                continue
+        for said, text in bounds.items():
+            name = str(said)
+            of_group = name in names.labels.get(dimension, ())
+            meant = name if of_group else problems.attempt(where, names.measure, name, dimension)
+            bound = problems.attempt(f"{where}.{name}", Bound.parse, text)
+            if meant and bound:
+                yield from (Threshold(system, dimension, meant, of_group, bound, baseline) for system in systems)

@@ -1,0 +1,95 @@
+"""A run judged by the thresholds of its experiment, for tables, the page and the exit code."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fairagent.evaluate.engine.exposures import mean_exposures
+from fairagent.evaluate.engine.run import Run
+from fairagent.evaluate.engine.tables import Column, Table, counted
+from fairagent.evaluate.engine.thresholds import Threshold
+from fairagent.measures.parse import labels_of
+
+NOT_JUDGED = "not judged: the run is not finished"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a threshold came to: the `value`, and the `limit` that it was compared with.
+
+    Both are None, and the threshold missed, where no topic has the value.
+    """
+
+    threshold: Threshold
+    value: float | None
+    limit: float | None
+    met: bool
+
+    def record(self) -> dict[str, object]:
+        """As plain values for JSON."""
+        of = self.threshold
+        place = {"system": of.system, "dimension": of.dimension, "group" if of.of_group else "measure": of.name}
+        return {**place, "value": self.value, "asked": str(of.bound), "limit": self.limit, "met": self.met}
+
+
+Number = tuple[str, str, bool, str]
+"""System, dimension, whether it is a group's, and its name."""
+
+
+def verdicts(run: Run) -> tuple[Verdict, ...]:
+    """A verdict for each threshold of a finished run, in their order; none where it is not finished.
+
+    Values are means over the topics that every system has answered, in full precision.
+    """
+    if run.partial or not run.thresholds:
+        return ()
+    numbers = _numbers(run)
+    found = []
+    for one in run.thresholds:
+        value = numbers.get((one.system, one.dimension, one.of_group, one.name))
+        base = numbers.get((one.baseline, one.dimension, one.of_group, one.name)) if one.bound.relative else 0.0
+        if value is None or base is None:
+            found.append(Verdict(one, value, None, False))
+        else:
+            found.append(Verdict(one, value, one.bound.limit(base), one.bound.holds(value, base)))
+    return tuple(found)
+
+
+def _numbers(run: Run) -> dict[Number, float]:
+    together = run.kind.values_together(run).items()
+    numbers = {(system, dimension, False, name): value for (system, dimension, name), value in together}
+    numbers |= {(row.system, row.dimension, False, row.measure): row.mean for row in run.comparisons}
+    for dimension in {one.dimension for one in run.thresholds if one.of_group}:
+        for mean in mean_exposures(run, dimension):
+            shares = zip(mean.labels, mean.shares.tolist(), strict=True)
+            numbers |= {(run.systems[mean.system], dimension, True, label): share for label, share in shares}
+    return numbers
+
+
+def summary(run: Run) -> str:
+    """How many thresholds are met, in one line; "" where there are none.
+
+    The line says so where the run is not finished and they are not judged.
+    """
+    if not run.thresholds:
+        return ""
+    if run.partial:
+        return f"{counted(len(run.thresholds), 'threshold')} {NOT_JUDGED}"
+    met = sum(one.met for one in verdicts(run))
+    return f"{met} of {counted(len(run.thresholds), 'threshold')} {'is' if len(run.thresholds) == 1 else 'are'} met"
+
+
+def thresholds_table(run: Run, met: bool = True) -> Table:
+    """The thresholds with what they came to; without those that are `met`, those that were missed."""
+    labels = labels_of(run.measures)
+    lines = [
+        (
+            *(one.system, one.dimension or run.kind.overall, labels.get(one.name, one.name)),
+            *(verdict.value, str(one.bound), verdict.limit, "met" if verdict.met else "MISSED"),
+        )
+        for verdict in verdicts(run)
+        if met or not verdict.met
+        for one in [verdict.threshold]
+    ]
+    numbers = Column("value", ".6f"), "asked", Column("limit", ".6f")
+    return Table.of(["system", "dimension", "measure or group", *numbers, "result"], lines, summary(run), systems=True)

@@ -1,0 +1,140 @@
+"""An assertion for tests: that a ranking gives groups the exposure that they should have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+import numpy as np
+
+from fairagent.adapters.groups import groups_alone
+from fairagent.collection import Collection, Groups, GroupTable, make_target
+from fairagent.collection.table_buffer import Labels
+from fairagent.errors import DataError, UsageError
+from fairagent.evaluate.engine.tables import Table
+from fairagent.evaluate.engine.thresholds import Bound
+from fairagent.evaluate.judging import judged_value
+from fairagent.exposure import ExposureMeter
+from fairagent.measures import AWRF, DIVERGENCES, LOG2_MAX2
+from fairagent.settings.section import nearest
+from fairagent.types import Exposure, Ranking, SearchResult
+
+Shown: TypeAlias = SearchResult | Ranking | Sequence[str]
+"""A ranking, or the ids of its documents from rank 1 on."""
+Grouped: TypeAlias = Mapping[str, Labels] | GroupTable | Groups | Collection
+"""Whose groups are known: id -> label (or label -> share; None: unknown), or what holds the groups of a collection."""
+
+
+def assert_exposure(
+    ranking: Shown,
+    groups: Grouped,
+    target: str | Mapping[str, float],
+    *,
+    dimension: str = "",
+    n: int = 20,
+    at_least: float | None = 0.95,
+    shares: Mapping[str, str] | None = None,
+    topic: str = "",
+) -> None:
+    """Raise AssertionError, with a table, unless the first `n` documents give the groups what they should have.
+
+    `target` has the share of each group (label -> share, in sum 1; a group that is not named has none), or is the name
+    of a target: "uniform", and with a collection "population" or "trec". AWRF(unknown=ignore)@n of the exposure has to
+    be `at_least` that, from 1 - ln 2 to 1 (None: not asked), and the exposure of a group, a share of what the known
+    groups have together, within the bound that `shares` says: `{"female": ">= .4"}`. Documents without a label are
+    left out of both and shown beside them; where none has a label, AWRF is 1 - ln 2 and every share 0. Exposure goes by
+    the discount 1 / log2(max(rank, 2)), as in the TREC Fair Ranking track and in experiments; what differs by 1e-9 or
+    less is equal. `dimension` says which one of several, `topic` which one where groups or target depend on it.
+
+    Of a mapping that is large make a GroupTable once (`GroupTable.from_rows`).
+
+    Raises UsageError for a dimension, a group or a bound that there is not, and where nothing is asked; DataError for a
+    target that does not add up to 1, a document that is ranked twice, and n < 1.
+
+    >>> gender = {"a": "male", "b": "female", "c": "male", "d": None}
+    >>> assert_exposure(["b", "a", "d", "c"], gender, "uniform", shares={"female": ">= .4"})
+    >>> assert_exposure(["a", "c", "d", "b"], gender, "uniform", shares={"female": ">= .4"})
+    Traceback (most recent call last):
+        ...
+    AssertionError: exposure in 4 documents, by group
+    group      exposure  target   asked  result
+    female       0.2000  0.5000  >= 0.4  MISSED
+    male         0.8000  0.5000
+    (unknown)    0.2015
+    AWRF(unknown=ignore)@20 is 0.9493, asked >= 0.95: MISSED
+    """
+    __tracebackhide__ = True  # pytest shows the line of the test
+    asked = {label: _bound(label, text) for label, text in (shares or {}).items()}
+    if at_least is None and not asked:
+        raise UsageError("assert_exposure: nothing is asked; give at_least, shares or both")
+    collection, dimension = _grouped(groups, dimension, target)
+    due = make_target(target, dimension, collection, topic)
+    for label in asked:
+        if label not in due.labels:
+            raise UsageError(f"shares: no group {label!r}; {nearest(label, due.labels)}")
+    ranked = _ranking(ranking)
+    (exposure,) = ExposureMeter(collection, topic, (due,), n, LOG2_MAX2, DIVERGENCES["kl"]).measure(ranked)
+    fairness = judged_value(AWRF(n, unknown="ignore"), collection, topic, ranked.ids, dimension, target)
+    if fairness is None:
+        raise DataError(f"topic {topic!r} has no target {target!r} in {dimension!r}: no relevant document with a label")
+    wanted = None if at_least is None else Bound(">=", at_least)
+    reached = wanted is None or wanted.holds(fairness)
+    of_groups = dict(zip(exposure.labels, exposure.shares.tolist(), strict=True))
+    if reached and all(bound.holds(of_groups[label]) for label, bound in asked.items()):
+        return
+    shown = min(n, len(ranked.ids))
+    among = f"{shown} documents" if shown == len(ranked.ids) else f"the first {shown} of {len(ranked.ids)} documents"
+    lines = [f"exposure in {among}, by {dimension}", _table(exposure, asked).text()]
+    if wanted:
+        verdict = "" if reached else ": MISSED"
+        lines.append(f"AWRF(unknown=ignore)@{n} is {fairness:.4f}, asked {wanted}{verdict}")
+    raise AssertionError("\n".join(lines))
+
+
+def _bound(label: str, text: str) -> Bound:
+    bound = Bound.parse(text)
+    if bound.relative:
+        raise UsageError(f"shares: {label!r}: there is no baseline here, so {text!r} cannot be asked")
+    return bound
+
+
+def _ranking(shown: Shown) -> Ranking:
+    """What is shown as a ranking; DataError where a document stands in it twice."""
+    if isinstance(shown, str):
+        raise UsageError(f"a ranking is a sequence of ids, not the text {shown!r}")
+    if isinstance(shown, SearchResult):
+        return shown.ranking
+    if isinstance(shown, Ranking):
+        return shown
+    places: dict[str, int] = {}
+    for rank, id in enumerate(shown, start=1):
+        if (first := places.setdefault(id, rank)) != rank:
+            raise DataError(f"document {id!r} stands at ranks {first} and {rank}")
+    return Ranking(tuple(places), np.arange(len(places), 0, -1, dtype=np.float64))
+
+
+def _grouped(groups: Grouped, dimension: str, target: str | Mapping[str, float]) -> tuple[Collection, str]:
+    """What holds the groups, and the dimension that is meant; UsageError where it is not said which of several."""
+    if isinstance(groups, Mapping):
+        dimension = dimension or "group"
+        rows = [(id, {dimension: labels}) for id, labels in groups.items()]
+        table = GroupTable.from_rows(rows, [dimension])
+        # A group of the target that no document has is one all the same.
+        first = list(target) if isinstance(target, Mapping) else []
+        labels = dict.fromkeys([*first, *table.labels(dimension)])
+        return groups_alone(table.relabeled(dimension, list(labels)), {}), dimension
+    collection = groups_alone(groups, {})
+    there = collection.groups.dimensions
+    if not dimension and len(there) != 1:
+        raise UsageError(f"assert_exposure needs a dimension; there are: {', '.join(there) or 'none'}")
+    return collection, dimension or there[0]
+
+
+def _table(exposure: Exposure, asked: Mapping[str, Bound]) -> Table:
+    lines: list[tuple[object, ...]] = []
+    for label, share, due in zip(exposure.labels, exposure.shares.tolist(), exposure.target.tolist(), strict=True):
+        bound = asked.get(label)
+        result = "" if bound is None else "met" if bound.holds(share) else "MISSED"
+        lines.append((label, share, due, str(bound or ""), result))
+    lines.append(("(unknown)", exposure.unknown, "", "", ""))
+    return Table.of(["group", "exposure", "target", "asked", "result"], lines)

@@ -1,0 +1,113 @@
+"""`assert:` in an experiment, as continuous integration sees it: exit codes, and what is printed where."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairagent.agent import FairAgent
+from fairagent.errors import BudgetExceeded, DataError
+from fairagent.query import as_query
+
+from .conftest import Call, Small
+from .test_evaluate import RESULTS, write
+
+MET = "assert: {nDCG@10: '>= 0', FA*IR: {nDCG@10: '>= baseline - 1', gender: {male: '> .1'}}}\n"
+MISSED = "assert: {FA*IR: {nDCG@10: '>= 0'}, agent: {nDCG@10: '> 1', gender: {female: '> baseline + 1'}}}\n"
+AWAY = "runs/small_try"
+
+
+@pytest.fixture
+def trouble(monkeypatch: pytest.MonkeyPatch) -> Callable[[Exception], None]:
+    """Topic T2 raises this."""
+    search = FairAgent.search
+
+    def set(error: Exception) -> None:
+        def failing(self: FairAgent, query: Any) -> Any:
+            if as_query(query).id == "T2":
+                raise error
+            return search(self, query)
+
+        monkeypatch.setattr(FairAgent, "search", failing)
+
+    return set
+
+
+def test_all_met(call: Call, small: Small) -> None:
+    result = call("evaluate", write(small, MET))
+    assert result.exit_code == 0, result.stderr
+    assert result.stderr == ""
+    assert result.stdout.endswith("4 of 4 thresholds are met\n")
+
+
+def test_missed(call: Call, small: Small) -> None:
+    result = call("evaluate", write(small, MISSED))
+    assert result.exit_code == 8
+    folder = Path(AWAY)
+    text = (folder / "results.txt").read_text(encoding="utf-8")
+    assert text in result.stdout
+    assert all((folder / name).stat().st_size for name in (*RESULTS, "report.html"))
+    head, columns, *missed = result.stderr.splitlines()
+    assert head == "1 of 3 thresholds are met"
+    assert columns.split() == ["system", "dimension", "measure", "or", "group", "value", "asked", "limit", "result"]
+    assert [line.split()[:3] for line in missed] == [["agent", "relevance", "nDCG@10"], ["agent", "gender", "female"]]
+    assert missed[0].split()[4:] == [">", "1", "1.000000", "MISSED"]
+    # In the files the one that is met stands too.
+    assert [line.split()[-1] for line in text.partition(head)[2].splitlines()[2:5]] == ["met", "MISSED", "MISSED"]
+    # Again, with nothing left to run: the same.
+    assert call("evaluate", "try.yaml").exit_code == 8
+    # A report shows what was missed, and fails nothing.
+    shown = call("report", AWAY)
+    assert (shown.exit_code, shown.stderr) == (0, "")
+    assert head in shown.stdout
+
+
+def test_json(call: Call, small: Small) -> None:
+    result = call("evaluate", write(small, MISSED), "--json")
+    assert result.exit_code == 8
+    record = json.loads(result.stdout)
+    first, second, third = record["thresholds"]
+    mean = {(row["system"], row["dimension"]): row["mean"] for row in record["comparisons"]}
+    assert first == {
+        **{"system": "FA*IR", "dimension": "", "measure": "nDCG(discount=log2-max2)@10"},
+        **{"value": mean["FA*IR", ""], "asked": ">= 0", "limit": 0.0, "met": True},
+    }
+    assert (second["asked"], second["met"]) == ("> 1", False)
+    assert (third["group"], third["asked"]) == ("female", "> baseline + 1")
+    assert third["limit"] >= 1
+    met = call("evaluate", write(small, MET), "--json", "--run", "met")
+    assert met.exit_code == 0
+    assert all(one["met"] for one in json.loads(met.stdout)["thresholds"])
+    assert "thresholds" not in json.loads(call("evaluate", write(small), "--json", "--run", "none").stdout)
+
+
+def test_a_miss_counts_more_than_a_failed_topic(call: Call, small: Small, trouble: Callable[[Exception], None]) -> None:
+    trouble(DataError("a stored text is damaged"))
+    assert call("evaluate", write(small, MISSED), "--run", "missed").exit_code == 8
+    result = call("evaluate", write(small, MET), "--run", "met")
+    assert result.exit_code == 7
+    assert "4 of 4 thresholds are met" in result.stdout
+
+
+def test_what_ends_a_run_is_told_and_no_threshold_judged(
+    call: Call, small: Small, trouble: Callable[[Exception], None]
+) -> None:
+    trouble(BudgetExceeded("no call is left"))
+    result = call("evaluate", write(small, MISSED))
+    assert result.exit_code == 6
+    assert "MISSED" not in result.stderr
+    text = (Path(AWAY) / "results.txt").read_text(encoding="utf-8")
+    assert "3 thresholds not judged: the run is not finished" in text
+    assert "MISSED" not in text
+    assert json.loads(call("report", AWAY, "--json").stdout)["thresholds"] == []
+
+
+def test_a_mistake_is_found_before_anything_runs(call: Call, small: Small) -> None:
+    result = call("evaluate", write(small, "assert: {agent: {nDCG@20: '> 1'}}\n"))
+    assert result.exit_code == 2
+    assert "assert.agent: no measure 'nDCG@20'; did you mean 'nDCG@10'?" in result.stderr
+    assert not Path("runs").exists()

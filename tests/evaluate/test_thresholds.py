@@ -1,0 +1,327 @@
+"""What an experiment asserts of its numbers: read, checked before anything runs, and judged."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fairagent.cli.template import template_text
+from fairagent.errors import FairAgentError, ModelError, UsageError
+from fairagent.evaluate.engine.check import check_experiment
+from fairagent.evaluate.engine.exposures import mean_exposures
+from fairagent.evaluate.engine.plan import Plan
+from fairagent.evaluate.engine.results import results_text
+from fairagent.evaluate.engine.run import Run, load_run
+from fairagent.evaluate.engine.thresholds import Bound, Threshold
+from fairagent.evaluate.engine.verdicts import summary, thresholds_table, verdicts
+from fairagent.report.page import page
+
+from . import words
+from .test_ranking_kind import unjudged
+
+RELEVANCE = "nDCG(discount=log2-max2)@20"
+FAIRNESS = "AWRF(discount=log2-max2, log=e, unknown=ignore)@20"
+ASSERT = """\
+assert:
+  nDCG@20: ">= baseline - .01"
+  gender: {AWRF(unknown=ignore)@20: ">= .98", female: ">= .27"}
+  fair: {era: {"AWRF(discount=log2-max2, log=e, unknown=ignore)@20": "> baseline", old: "< .7"}}
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("thresholds")
+    words.run(words.write(folder, words.EXPERIMENT + ASSERT), folder / "run")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def run(folder: Path) -> Run:
+    return load_run(folder / "run")
+
+
+def problems(folder: Path, more: str) -> str:
+    """What is wrong with the small experiment and `more`."""
+    return problems_of(words.write(folder, words.EXPERIMENT + more))
+
+
+def problems_of(file: Path) -> str:
+    with pytest.raises(FairAgentError) as raised:
+        check_experiment(file, environ={})
+    return str(raised.value)
+
+
+def thresholds(folder: Path, more: str, experiment: str = words.EXPERIMENT) -> tuple[Threshold, ...]:
+    return check_experiment(words.write(folder, experiment + more), environ={}).plan.thresholds
+
+
+# --- bounds ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "bound", "again"),
+    [
+        (">= .95", Bound(">=", 0.95), ">= 0.95"),
+        ("<=1", Bound("<=", 1.0), "<= 1"),
+        ("  > -.5 ", Bound(">", -0.5), "> -0.5"),
+        ("< 1e-3", Bound("<", 0.001), "< 0.001"),
+        (">= baseline", Bound(">=", 0.0, True), ">= baseline"),
+        (">= baseline - .01", Bound(">=", -0.01, True), ">= baseline - 0.01"),
+        ("> baseline+0.125", Bound(">", 0.125, True), "> baseline + 0.125"),
+    ],
+)
+def test_bounds_are_read_and_written(text: str, bound: Bound, again: str) -> None:
+    assert Bound.parse(text) == bound
+    assert str(bound) == again
+    assert Bound.parse(again) == bound
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "0.4", ".4 <=", "=> .4", "== .4", ">= ", ">= nan", ">= inf", ">= .4 .5", ">= .", ">= 40 %"),
+        *(">= baseline .01", ">= baseline - -1", ">= BM25 - .01", 0.4, None, [">= .4"]),
+    ],
+)
+def test_what_is_no_bound_is_refused_with_the_forms(text: object) -> None:
+    with pytest.raises(UsageError, match=r"is no bound; the forms are: '>= \.95'"):
+        Bound.parse(text)
+
+
+@pytest.mark.parametrize(
+    ("sign", "below", "equal", "above"),
+    [(">=", False, True, True), ("<=", True, True, False), (">", False, False, True), ("<", True, False, False)],
+)
+def test_each_sign_alone_and_from_the_baseline(sign: str, below: bool, equal: bool, above: bool) -> None:
+    absolute, relative = Bound.parse(f"{sign} .5"), Bound.parse(f"{sign} baseline - .25")
+    for value, met in ((0.4999, below), (0.5, equal), (0.5001, above)):
+        assert absolute.holds(value) is met
+        assert relative.holds(value, baseline=0.75) is met
+
+
+def test_what_differs_by_rounding_is_equal() -> None:
+    assert 0.1 + 0.2 != 0.3
+    assert Bound.parse("<= .3").holds(0.1 + 0.2)
+    assert not Bound.parse("> .3").holds(0.1 + 0.2)
+    assert not Bound.parse("<= .3").holds(0.3 + 2e-9)
+    assert 0.3 - 0.1 < 0.2
+    assert Bound.parse("<= baseline - .1").holds(0.2, baseline=0.3)
+
+
+# --- the file -------------------------------------------------------------------------------------------------------
+
+
+def test_without_a_system_all_but_the_baseline_are_asked(tmp_path: Path) -> None:
+    found = thresholds(tmp_path, "assert: {nDCG@20: '> baseline', fair: {nDCG@20: '> .5'}, plain: {nDCG@20: '> .4'}}\n")
+    relative = Bound(">", 0.0, True)
+    assert found == (
+        Threshold("fair", "", RELEVANCE, False, relative, "plain"),
+        Threshold("random", "", RELEVANCE, False, relative, "plain"),
+        Threshold("fair", "", RELEVANCE, False, Bound(">", 0.5), "plain"),
+        Threshold("plain", "", RELEVANCE, False, Bound(">", 0.4), "plain"),
+    )
+    other = thresholds(tmp_path, "baseline: random\nassert: {nDCG@20: '> baseline'}\n")
+    assert [(one.system, one.baseline) for one in other] == [("plain", "random"), ("fair", "random")]
+
+
+def test_an_only_system_is_asked_itself(tmp_path: Path) -> None:
+    alone = words.EXPERIMENT.partition("  fair:")[0]
+    (found,) = thresholds(tmp_path, "assert: {gender: {female: '> .1'}}\n", alone)
+    assert found == Threshold("plain", "gender", "female", True, Bound(">", 0.1), "plain")
+
+
+def test_a_measure_may_be_written_in_every_form(tmp_path: Path) -> None:
+    names = ["AWRF(unknown=ignore)@20", FAIRNESS, "AWRF(unknown=ignore, log=e)@20"]
+    for name in names:
+        (found,) = thresholds(tmp_path, f"assert: {{fair: {{gender: {{'{name}': '> .9'}}}}}}\n")
+        assert found.name == FAIRNESS
+
+
+def test_another_variant_is_another_measure(tmp_path: Path) -> None:
+    """AWRF@20 means one thing everywhere: documents without a label are a group."""
+    said = problems(tmp_path, "assert: {fair: {gender: {AWRF@20: '> .9'}}}\n")
+    assert "assert.fair.gender: 'AWRF@20' is not computed, but: AWRF(unknown=ignore)@20" in said
+    both = "measures: ['AWRF(unknown=ignore, log=2)@10', 'AWRF(unknown=ignore)@10']\n"
+    said = problems(tmp_path, both + "assert: {fair: {gender: {AWRF@10: '> .9'}}}\n")
+    assert "'AWRF@10' is not computed, but: AWRF(log=2, unknown=ignore)@10, AWRF(unknown=ignore)@10" in said
+    (found,) = thresholds(tmp_path, both + "assert: {fair: {gender: {'AWRF(unknown=ignore, log=2)@10': '> .9'}}}\n")
+    assert found.name == "AWRF(discount=log2-max2, log=2, unknown=ignore)@10"
+
+
+@pytest.mark.parametrize(
+    ("asserted", "said"),
+    [
+        ("nDCG@2: '> .1'", "assert: no measure 'nDCG@2'; did you mean 'nDCG@20'?"),
+        ("fair: {nDCG@2: '> .1'}", "assert.fair: no measure 'nDCG@2'; did you mean 'nDCG@20'?"),
+        ("P@5: '> .1'", "assert: no measure 'P@5'; there are: nDCG@20, AWRF(unknown=ignore)@20, nDCG@20*"),
+        ("gender: {femal: '> .1'}", "assert.gender: no measure or group 'femal'; did you mean 'female'?"),
+        ("gender: {old: '> .1'}", "assert.gender: no measure or group 'old'; there are: female, male, nDCG@20"),
+        ("gendr: {female: '> .1'}", "assert: no system and no dimension 'gendr'; did you mean 'gender'?"),
+        ("fair: {gendr: {female: '> .1'}}", "assert.fair: no dimension 'gendr'; did you mean 'gender'?"),
+        ("fiar: {nDCG@20: '> .1'}", "assert: no system and no dimension 'fiar'; did you mean 'fair'?"),
+        ("gender: '> .1'", "assert: 'gender' is a dimension: write measures or groups, with their bounds, under it"),
+        ("gender: {nDCG@20: '> .1'}", "assert.gender: 'nDCG@20' stands beside the dimensions, not under one"),
+        ("AWRF(unknown=ignore)@20: '> .1'", "assert: 'AWRF(unknown=ignore)@20' stands under a dimension"),
+        ("nDCG@20: .1", "assert.nDCG@20: 0.1 is no bound; the forms are: '>= .95'"),
+        ("fair: {gender: {female: at least half}}", "assert.fair.gender.female: 'at least half' is no bound"),
+        ("fair: {gender: {female: {x: '> 1'}}}", "assert.fair.gender.female: {'x': '> 1'} is no bound"),
+    ],
+)
+def test_what_is_wrong_is_said_before_anything_runs(tmp_path: Path, asserted: str, said: str) -> None:
+    found = problems(tmp_path, f"assert: {{{asserted}}}\n")
+    assert "1 problem, nothing was run" in found
+    assert said in found
+
+
+def test_everything_wrong_is_in_one_report_with_the_rest_of_the_file(tmp_path: Path) -> None:
+    found = problems(tmp_path, "baseline: nobody\nassert: {nDCG@2: '> .1', gender: {femal: 'x', female: '> .1'}}\n")
+    assert "4 problems" in found
+    for part in ("no system 'nobody'", "'nDCG@2'", "'femal'", "'x' is no bound"):
+        assert part in found
+    # A system with a fault of its own is there all the same.
+    found = problems(tmp_path, "  broken: {rerank: nothing}\nassert: {broken: {nDCG@20: '> .1'}}\n")
+    assert "1 problem" in found
+
+
+def test_the_key_is_the_one_that_files_have(tmp_path: Path) -> None:
+    assert "thresholds: unknown key" in problems(tmp_path, "thresholds: {nDCG@20: '> .1'}\n")
+    assert "asert: unknown key; did you mean 'assert'?" in problems(tmp_path, "asert: {nDCG@20: '> .1'}\n")
+    assert "assert: Input should be a valid dictionary" in problems(tmp_path, "assert: [nDCG@20]\n")
+    assert thresholds(tmp_path, "assert:\n") == ()
+    assert "\n#assert: {" in template_text("ranking")
+    assert "\n#assert: {" in template_text("stereoset")
+
+
+def test_a_plan_that_was_written_down_says_the_same(tmp_path: Path) -> None:
+    plan = check_experiment(words.write(tmp_path, words.EXPERIMENT + ASSERT), environ={}).plan
+    assert len(plan.thresholds) == 8
+    assert Plan.model_validate_json(plan.model_dump_json()) == plan
+
+
+def test_where_nothing_is_exposed_no_group_can_be_asked_for(tmp_path: Path) -> None:
+    utility = words.EXPERIMENT.partition("  fair:")[0].replace("seed: 7", "kind: utility\nutility: {ks: [1]}")
+    with pytest.raises(FairAgentError) as raised:
+        check_experiment(words.write(tmp_path, f"{utility}assert: {{gender: {{female: '> .1'}}}}\n"), environ={})
+    assert "assert: no system and no dimension 'gender'" in str(raised.value)
+
+
+# --- judging --------------------------------------------------------------------------------------------------------
+
+
+def test_verdicts_by_hand(run: Run) -> None:
+    """Each value taken from the outcomes anew."""
+    means = {(row.system, row.dimension, row.measure): row.mean for row in run.comparisons}
+
+    def share(system: str, dimension: str, label: str) -> float:
+        shown = [e for o in run.answered if o.system == system for e in o.exposures if e.dimension == dimension]
+        return float(np.mean([one.shares[one.labels.index(label)] for one in shown]))
+
+    limit = means["plain", "", RELEVANCE] - 0.01
+    expected = [
+        ("fair", means["fair", "", RELEVANCE], limit, True),
+        ("random", means["random", "", RELEVANCE], limit, False),
+        ("fair", means["fair", "gender", FAIRNESS], 0.98, True),
+        ("random", means["random", "gender", FAIRNESS], 0.98, False),
+        ("fair", share("fair", "gender", "female"), 0.27, True),
+        ("random", share("random", "gender", "female"), 0.27, False),
+        ("fair", means["fair", "era", FAIRNESS], means["plain", "era", FAIRNESS], True),
+        ("fair", share("fair", "era", "old"), 0.7, True),
+    ]
+    found = verdicts(run)
+    assert [(one.threshold.system, one.met) for one in found] == [(system, met) for system, *_, met in expected]
+    assert [one.value for one in found] == pytest.approx([value for _, value, *_ in expected], abs=1e-12)
+    assert [one.limit for one in found] == pytest.approx([limit for *_, limit, _ in expected], abs=1e-12)
+
+
+def test_shares_of_groups_are_those_of_the_page(run: Run) -> None:
+    (mean,) = (one for one in mean_exposures(run, "gender") if run.systems[one.system] == "fair")
+    (verdict,) = (one for one in verdicts(run) if (one.threshold.system, one.threshold.name) == ("fair", "female"))
+    assert verdict.value == mean.shares[mean.labels.index("female")]
+
+
+def test_values_are_compared_in_full_precision(run: Run) -> None:
+    mean = next(row.mean for row in run.comparisons if (row.system, row.measure) == ("fair", RELEVANCE))
+    rounded = round(mean, 4)
+    bound = Bound("<=" if mean > rounded else ">=", rounded)
+    asked = Threshold("fair", "", RELEVANCE, False, bound, "plain")
+    (found,) = verdicts(replace(run, thresholds=(asked,)))
+    assert not found.met
+    assert f"{found.value:.4f}" == f"{found.limit:.4f}"
+
+
+def test_the_table_stands_in_the_text_and_on_the_page(folder: Path, run: Run) -> None:
+    assert summary(run) == "5 of 8 thresholds are met"
+    text = (folder / "run" / "results.txt").read_text(encoding="utf-8")
+    assert thresholds_table(run).text() in text
+    missed = thresholds_table(run, met=False)
+    assert [(row[0], row[1], row[2], row[4]) for row in missed.rows] == [
+        ("random", "relevance", "nDCG@20", ">= baseline - 0.01"),
+        ("random", "gender", "AWRF(unknown=ignore)@20", ">= 0.98"),
+        ("random", "gender", "female", ">= 0.27"),
+    ]
+    assert missed.title == summary(run)
+    html = page(run)
+    assert "5 of 8 thresholds are met." in html
+    assert html.count("MISSED") == 3
+    assert 'href="#thresholds"' in html
+
+
+def test_without_thresholds_nothing_is_said(run: Run) -> None:
+    without = replace(run, thresholds=())
+    assert (verdicts(without), summary(without)) == ((), "")
+    assert "threshold" not in results_text(without)
+    assert 'id="thresholds"' not in page(without)
+
+
+def test_an_unfinished_run_is_not_judged(run: Run) -> None:
+    partial = replace(run, partial=True)
+    assert verdicts(partial) == ()
+    assert "8 thresholds not judged: the run is not finished\n" in results_text(partial)
+    html = page(partial)
+    assert "8 thresholds not judged: the run is not finished." in html
+    assert "MISSED" not in html
+
+
+def test_another_baseline_of_the_report_changes_no_verdict(folder: Path, run: Run) -> None:
+    assert verdicts(load_run(folder / "run", "random")) == verdicts(run)
+
+
+def test_a_number_that_no_topic_has_is_missed(tmp_path: Path) -> None:
+    """Every topic of one system fails: there is nothing to compare, and nothing is reached."""
+    words.trouble["exposure T00"] = lambda: ModelError("no")
+    experiment = words.EXPERIMENT + "topics: [T00]\nassert: {nDCG@20: '>= 0', gender: {female: '>= baseline'}}\n"
+    try:
+        run = words.run(words.write(tmp_path, experiment), tmp_path / "run")
+    finally:
+        words.trouble.clear()
+    assert not run.partial
+    assert [(one.value, one.limit, one.met) for one in verdicts(run)] == [(None, None, False)] * 4
+    assert "0 of 4 thresholds are met" in results_text(run)
+
+
+def test_other_thresholds_are_no_other_run(folder: Path, tmp_path: Path) -> None:
+    """They may be changed without starting over."""
+    file = words.write(tmp_path, words.EXPERIMENT + "assert: {nDCG@20: '> .99'}\n")
+    assert summary(words.run(file, tmp_path / "run")) == "0 of 2 thresholds are met"
+    before = (tmp_path / "run" / "journal.jsonl").read_bytes()
+    file.write_text(words.EXPERIMENT + "assert: {nDCG@20: '> .1'}\n", encoding="utf-8")
+    assert summary(words.run(file, tmp_path / "run")) == "2 of 2 thresholds are met"
+    assert (tmp_path / "run" / "journal.jsonl").read_bytes() == before
+    head: dict[str, Any] = json.loads((tmp_path / "run" / "run.json").read_text(encoding="utf-8"))
+    assert head["plan"]["experiment"]["assert"] == {"nDCG@20": "> .1"}
+
+
+def test_without_judgments_groups_and_changes_can_be_asked_for(tmp_path: Path) -> None:
+    file = unjudged(tmp_path, "assert: {fair: {kept@20: '< 1', gender: {female: '>= baseline'}}}\n")
+    kept, female = verdicts(words.run(file, tmp_path / "run"))
+    assert (kept.threshold.name, kept.limit) == ("kept@20", 1.0)
+    assert female.met
+    assert (female.value or 0) > (female.limit or 0) > 0
+    said = problems_of(unjudged(tmp_path, "assert: {nDCG@20: '> .1'}\n"))
+    assert "assert: no measure 'nDCG@20'" in said

@@ -1,0 +1,84 @@
+"""docs/ci.md: its experiment and its pytest file are run as they stand, and print what the page says."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fairagent.cli import evaluate
+from fairagent.collection import load_collection
+from fairagent.collection.demo import write_demo
+from fairagent.retrieve.lucene import build_index
+from fairagent.testing import assert_exposure, exposure
+
+PAGE = (Path(__file__).resolve().parents[1] / "docs" / "ci.md").read_text(encoding="utf-8")
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", PAGE, flags=re.DOTALL | re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("ci")
+    collection = load_collection(write_demo(folder / "fairagent-demo"))
+    build_index(collection, folder / "indexes" / "demo")
+    return folder
+
+
+def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("FAIRAGENT_", "OPENAI_"))}
+    environment["PYTHONPATH"] = os.pathsep.join(sys.path)
+    return subprocess.run(
+        [sys.executable, *command], cwd=folder, env=environment, capture_output=True, encoding="utf-8", check=False
+    )
+
+
+def test_the_experiment_misses_what_the_page_says(folder: Path) -> None:
+    experiment, printed = blocks("yaml")[0], blocks("text")[0]
+    (folder / "exposure.yaml").write_text(experiment, encoding="utf-8")
+    done = run(folder, "-c", "from fairagent.cli import main; main()", "evaluate", "exposure.yaml")
+    assert done.returncode == evaluate.MISSED == 8
+    assert done.stderr == printed
+    assert printed.splitlines()[0] in done.stdout
+
+
+def test_the_tests_of_the_page_pass(folder: Path) -> None:
+    (folder / "test_exposure.py").write_text(blocks("python")[0], encoding="utf-8")
+    done = run(folder, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_exposure.py")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "3 passed" in done.stdout
+
+
+def test_a_test_that_fails_shows_the_table_and_its_own_line(folder: Path) -> None:
+    strict = blocks("python")[0].replace("shares={", "at_least=1, shares={")
+    (folder / "test_strict.py").write_text(strict, encoding="utf-8")
+    done = run(folder, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_strict.py")
+    assert done.returncode == 1
+    assert "2 failed, 1 passed" in done.stdout
+    assert "asked >= 1: MISSED" in done.stdout
+    assert Path(exposure.__file__).name not in done.stdout.replace("test_exposure.py", "")
+
+
+def test_the_table_on_the_page_is_that_of_the_docstring() -> None:
+    said = "\n".join(line.strip() for line in (assert_exposure.__doc__ or "").splitlines())
+    assert "\n".join(line.strip() for line in blocks("text")[1].splitlines()) in said
+
+
+def test_the_exit_codes_are_those_of_the_program() -> None:
+    listed = set(map(int, re.findall(r"\b\d+\b", " ".join(re.findall(r"^\| ([\d, ]+) \|", PAGE, re.MULTILINE)))))
+    assert listed == {0, 2, 3, 4, 5, 6, evaluate.PARTIAL, evaluate.MISSED, 130}
+
+
+def test_what_is_said_of_awrf() -> None:
+    (share, value) = re.findall(r"one with (\d+) % still comes to (\.\d+)", PAGE)[0]
+    shown = {"a": {"female": int(share), "male": 100 - int(share)}}
+    half = {"female": 0.5, "male": 0.5}
+    assert_exposure(["a"], shown, half, at_least=float(value) - 0.0005)
+    with pytest.raises(AssertionError):
+        assert_exposure(["a"], shown, half, at_least=float(value) + 0.0005)
