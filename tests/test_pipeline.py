@@ -262,7 +262,9 @@ def test_parts_are_made_as_the_settings_say(made: Path, collection: Collection) 
     assert isinstance(agent.loop, Controller)
     assert agent.reranker == ChainReranker((GraphReranker(None), ExposureReranker()))
     told: dict[str, Any] = {"documents": 1, "terms": 2, "weight": 3}
-    agent = build(site(loop="fair-qr", refine=told, rerank={"fairness": 2}, discount="uniform", iterations=2))
+    agent = build(
+        site(loop="fair-qr", refine=told, rerank={"kind": "exposure", "fairness": 2}, discount="uniform", iterations=2)
+    )
     assert agent.loop == FairQR(FeedbackRefiner(agent.retriever, 1, 2, 3.0), 2)  # type: ignore[arg-type]
     assert isinstance(agent.reranker, ExposureReranker)
     assert (agent.reranker.fairness, str(agent.reranker.discount)) == (2.0, "uniform")

@@ -7,7 +7,7 @@ relevance models of weighted terms, and, for engines that take text alone, a que
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
@@ -59,10 +59,6 @@ class Channel:
         size = float(w.sum()) if self.gram is None else float(np.sqrt(max(float(w @ self.gram @ w), 0.0)))
         mixed = self.own if size <= 0 else (1 - mix) * self.own + mix * (self.evidence @ w) / size
         return self.weight * min_max(mixed)
-
-    def with_evidence(self, evidence: FloatArray) -> Channel:
-        """The channel with other scores for the groups' evidence."""
-        return replace(self, evidence=evidence)
 
 
 def learn_from(scores: FloatArray, memberships: Sequence[FloatArray], k: int, least: int = 2) -> list[Learned]:
@@ -163,10 +159,14 @@ def by_queries(
             continue
         names = source.words(postings.vocabulary[[place for place, _ in chosen]])
         terms = tuple(Term(name, share) for name, (_, share) in zip(names, chosen, strict=True))
-        ranking = search(Query("", query.id, terms))
-        scores = dict(zip(ranking.ids, min_max(ranking.scores).tolist(), strict=True))
-        evidence[:, column] = [scores.get(id, 0.0) for id in found.ids]
+        evidence[:, column] = scores_of(found.ids, search(Query("", query.id, terms)))
     return Channel(min_max(found.scores), evidence, mix)
+
+
+def scores_of(ids: Sequence[str], ranking: Ranking) -> FloatArray:
+    """The min-max scores of these documents in a ranking, (n,); 0 for one that it does not have."""
+    scores = dict(zip(ranking.ids, min_max(ranking.scores).tolist(), strict=True))
+    return np.array([scores.get(id, 0.0) for id in ids])
 
 
 def words(source: TermSource, postings: Postings, one: Learned, count: int) -> list[tuple[int, float]]:

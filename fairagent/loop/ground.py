@@ -62,9 +62,8 @@ class Ground:
         """The informed state with its evidence as scores."""
         if state.mix is not None:
             return state
-        search, told = self.search, state.said.told if state.said else ()
-        mix = self.mixer.mix(search.engine, search.retrieve, search.query, state.found, state.learned, told)
-        return replace(state, mix=mix)
+        told = state.said.told if state.said else ()
+        return replace(state, mix=self.mixer.mix(self.search, state.found, state.learned, told))
 
     def refined(self, state: State, weights: FloatArray) -> State:
         """The mixed state with its candidates ranked under these weights of the groups' evidence, (g,)."""

@@ -73,6 +73,11 @@ class FusedRetriever:
             if able := next((engine for engine in self.engines if isinstance(engine, protocol)), None):
                 vars(self).update({name: getattr(able, name) for name in TELLS[protocol]})
 
+    @property
+    def vector_engines(self) -> dict[int, VectorEngine]:
+        """Those of the engines that search by embeddings, by their places."""
+        return {place: engine for place, engine in enumerate(self.engines) if isinstance(engine, VectorEngine)}
+
     def parts(self, query: Query) -> Parts:
         """What each engine gives the documents found, weights included."""
         return self._parts(query)

@@ -6,8 +6,6 @@ with the block where it stopped.
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import json
 import shutil
 from collections.abc import Callable, Sequence
@@ -17,9 +15,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from fairagent.errors import BackendUnavailable, IndexMismatch
+from fairagent.errors import IndexMismatch
 from fairagent.retrieve.dense import DenseRetriever
 from fairagent.retrieve.encoded import mark_done, read_done
+from fairagent.retrieve.encoder import installed
 from fairagent.retrieve.lucene.strings import IdTable, mapped
 from fairagent.retrieve.vectors import DenseConfig, encoder, folder
 from fairagent.settings.parts import Part, Progress
@@ -98,9 +97,7 @@ def _exact(vectors: NDArray[np.float32], k: int) -> Callable[[int, int], NDArray
 
 
 def _approximate(vectors: NDArray[np.float32], k: int) -> Callable[[int, int], NDArray[np.intp]]:
-    if importlib.util.find_spec("faiss") is None:
-        raise BackendUnavailable(f"a graph of more than {EXACT:,} documents needs faiss: pip install faiss-cpu")
-    faiss = importlib.import_module("faiss")
+    faiss = installed("faiss-cpu", f"a graph of more than {EXACT:,} documents", module="faiss")
     index = faiss.IndexHNSWFlat(vectors.shape[1], 32, faiss.METRIC_INNER_PRODUCT)
     index.add(np.ascontiguousarray(vectors, dtype=np.float32))
 

@@ -226,6 +226,17 @@ def part_class(slot: str, kind: str) -> type[Part]:
     return loaded
 
 
+def part_keys(slot: str, value: Any) -> frozenset[str]:
+    """The keys that a part may have, or one that settings describe in the long form; none where that is at fault."""
+    if isinstance(value, Part):
+        return frozenset(type(value).model_fields)
+    try:
+        kind = value.get("kind", SLOTS[slot].default) if isinstance(value, Mapping) else ""
+        return frozenset(part_class(slot, str(kind)).model_fields)
+    except ValueError:
+        return frozenset()
+
+
 def described(slot: str, value: Any) -> Any:
     """A part's settings in their long form: `mmr` is `{kind: mmr}`, a list of re-rankers a chain of them."""
     if isinstance(value, str):

@@ -27,12 +27,14 @@ from fairagent.settings.parts import (
     Rerank,
     default,
     described,
+    part_keys,
     read_part,
 )
 from fairagent.settings.profiles import read_profile
 from fairagent.settings.section import UNKNOWN_KEY, Section, merge, parse_yaml, read_yaml, validate
 
 ENV_PREFIX = "FAIRAGENT_"
+DEFAULT_RERANK = [{"kind": "graph"}, {"kind": "exposure"}]
 
 
 class Expansion(Section):
@@ -193,7 +195,7 @@ class Settings(Section):
     refine: Refine = default("refine")
     """Who proposes keywords for the under-exposed group: feedback (its documents), llm (a language model), grounded
     (a model that is shown them); none: there is no loop."""
-    rerank: Rerank = default("rerank", [{"kind": "graph"}, {"kind": "exposure"}])
+    rerank: Rerank = default("rerank", DEFAULT_RERANK)
     """How the candidates are ordered at the end: original (the user's query), fused, exposure, mmr, fa-star-ir, ...; a
     list is a chain, each re-ranking what the one before it gives; none: as the engine has them."""
     sampling: Sampling = Sampling()
@@ -279,7 +281,8 @@ def lay(*layers: Mapping[str, Any]) -> Laid:
     """Lay settings over each other, each layer's profile right below it.
 
     Sections are laid over each other key by key, but a part of another `kind` takes the place of the one below it as a
-    whole. Raises SettingsError for a profile that there is not.
+    whole. Keys without a `kind` over a chain of re-rankers are those of its last part that has them. Raises
+    SettingsError for a profile that there is not.
     """
     merged = Laid()
     for layer in layers:
@@ -293,6 +296,8 @@ def _laid(key: str, below: Any, above: Any) -> Any:
     """One setting over what is below it."""
     if key in SLOTS:
         above = described(key, above)
+    if key == "rerank" and below is None:
+        below = {"kind": "chain", "parts": DEFAULT_RERANK}
     if isinstance(below, Section) and isinstance(above, Mapping):
         below = below.model_dump(exclude_unset=True)
     if not (isinstance(below, Mapping) and isinstance(above, Mapping)):
@@ -302,8 +307,21 @@ def _laid(key: str, below: Any, above: Any) -> Any:
         return above if "kind" in above or "kind" in below else {**below, **above}
     if key in SLOTS and above.get("kind", kind := below.get("kind", SLOTS[key].default)) != kind:
         return above
+    parts = below.get("parts") if below.get("kind") == "chain" else None
+    if isinstance(parts, list | tuple) and parts and not {"kind", "parts"} & set(above):
+        return {**below, "parts": _over_chain(parts, above)}
     # What stands in a section is not laid over: half of a list would make no sense.
     return {**below, **above}
+
+
+def _over_chain(parts: Sequence[Any], keys: Mapping[str, Any]) -> list[Any]:
+    """The re-rankers of a chain with each of the `keys` at the last one that has it, or else at the last one."""
+    laid = [described("rerank", part) for part in parts]
+    known = [part_keys("rerank", part) for part in laid]
+    for key, value in keys.items():
+        place = max((place for place, names in enumerate(known) if key in names), default=len(laid) - 1)
+        laid[place] = _laid("rerank", laid[place], {key: value})
+    return laid
 
 
 def from_environment(environ: Mapping[str, str] = os.environ) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from loop_engine import LAWYERS, Dense, Texts, Words, begun, encoded
+from loop_engine import LAWYERS, Dense, Texts, Words, begun, by_letter, encoded
 
 from fairagent.loop.channels import Mixer
 from fairagent.loop.evidence import averaged, by_queries, by_terms, by_vectors, learn_from, words
@@ -105,8 +105,7 @@ TOLD = ((Told("law court", (Term("law", 0.5), Term("court", 0.5))), Told()),)
 
 
 def test_a_models_words_are_a_vector_of_length_one() -> None:
-    search = begun(ENGINE)
-    mixed = Mixer(0.5, None, feedback=False).mix(ENGINE, search.retrieve, QUERY, FOUND, LEARNED, TOLD)
+    mixed = Mixer(0.5, None, feedback=False).mix(begun(ENGINE), FOUND, LEARNED, TOLD)
     (channel,) = mixed.channels
     assert mixed.has.tolist() == [1, 1]
     assert channel.evidence[:, 0] == pytest.approx(ENGINE.vectors(FOUND.ids) @ encoded("law court"), abs=1e-6)
@@ -118,9 +117,7 @@ def test_a_models_words_are_a_query_of_their_own_for_engines_of_words(text_alone
     source = Words(LAWYERS)
     engine = Texts(source) if text_alone else source
     found = source.search(QUERY, 100)
-    mixed = Mixer(0.5, source, feedback=False).mix(
-        engine, lambda query: source.search(query, 100), QUERY, found, LEARNED, TOLD
-    )
+    mixed = Mixer(0.5, source, feedback=False).mix(begun(engine, groups=by_letter(LAWYERS)), found, LEARNED, TOLD)
     scores = source.score(Query("", terms=TOLD[0][0].terms), found.ids)
     assert mixed.channels[0].evidence[:, 0] == pytest.approx(min_max(scores) if text_alone else scores)
 
@@ -129,7 +126,7 @@ def test_in_a_fusion_the_vectors_are_refined_and_the_words_are_not() -> None:
     lexical = Words(LAWYERS)
     engine = FusedRetriever([lexical, ENGINE], ["words", "dense"], (1.0, 2.0))
     found = engine.search(QUERY, 100)
-    mixed = Mixer(0.5).mix(engine, lambda query: engine.search(query, 100), QUERY, found, LEARNED)
+    mixed = Mixer(0.5).mix(begun(engine, groups=by_letter(LAWYERS)), found, LEARNED)
     assert len(mixed.channels) == 1
     assert mixed.channels[0].weight == 2
     assert mixed.fixed == pytest.approx(min_max(lexical.score(QUERY, found.ids)))
@@ -138,4 +135,4 @@ def test_in_a_fusion_the_vectors_are_refined_and_the_words_are_not() -> None:
 def test_an_engine_without_vectors_and_terms_is_not_refined() -> None:
     engine = Texts(Words(LAWYERS))
     assert not Mixer(0.5).able(engine)
-    assert Mixer(0.5).mix(engine, lambda query: FOUND, QUERY, FOUND, LEARNED).channels == ()
+    assert Mixer(0.5).mix(begun(engine, groups=by_letter(LAWYERS)), FOUND, LEARNED).channels == ()
