@@ -20,15 +20,16 @@ class JudgeSettings(Section):
     """Who reads the documents that the groups' evidence is learned from, and how many."""
 
     by: Literal["model", "cross-encoder"] = "model"
-    """The language model, by yes or no, or a model that reads query and document together."""
+    """model: the language model says yes or no. cross-encoder: a local model scores query and document together."""
     scorer: str = ""
-    """That of by: cross-encoder, as `open_pair_scorer` reads it: a folder, or a name in the Hugging Face cache."""
+    """The model of `by: cross-encoder`: a folder, or a name in the Hugging Face cache; `monot5:NAME` for a MonoT5."""
     documents: int = Field(10, ge=1)
-    """How many documents of a group are judged, the best first."""
+    """How many documents of each group are judged, the best first. More cost more calls, or time."""
     groups: int = Field(3, ge=1)
-    """How many groups are judged, those that lack most first."""
+    """How many groups are judged, those that lack most exposure first. More cost more calls, or time."""
     batch: int = Field(5, ge=1)
-    """Documents that the language model judges in one call."""
+    """How many documents the language model judges in one call. More need fewer calls; where a call fails, none of its
+    documents is judged."""
 
     @model_validator(mode="after")
     def _fits(self) -> Self:

@@ -240,15 +240,19 @@ class AdaptiveConfig(Part):
 
     kind: Literal["adaptive"] = "adaptive"
     scorer: str = ""
-    """A cross-encoder or MonoT5, as `open_pair_scorer` reads it; empty: the engine's own score of the user's query."""
+    """What scores the documents: a cross-encoder or MonoT5, named as for `rerank: cross-encoder`; empty: the engine's
+    own score for the user's query."""
     policy: Policy = "budget"
-    """Who is next. budget: the group that lacks most of what was scored; exposure: of what is shown; none: anyone."""
+    """Which documents are scored next. none: the best-placed. budget: those of the group that has had too few of the
+    documents scored so far. exposure: those of the group that lacks most exposure in what would be served now."""
     where: Where = "both"
-    """Where the policy chooses: among candidates and neighbors (both), or among neighbors alone (frontier)."""
+    """both: the policy chooses among candidates and among their neighbors in the corpus graph. frontier: among
+    neighbors alone."""
     budget: int = Field(100, ge=1)
-    """How many documents are scored for a query."""
+    """How many documents are scored for a query. More find more, and take longer in proportion."""
     batch: int = Field(16, ge=1)
-    """How many of them at a time; after each batch candidates and neighbors take turns."""
+    """How many documents are scored at a time, from candidates and neighbors in turn. Smaller batches follow the scores
+    more closely."""
 
     @property
     def sees_groups(self) -> bool:

@@ -53,9 +53,9 @@ class CrossEncoderConfig(Part):
 
     kind: Literal["cross-encoder"] = "cross-encoder"
     scorer: str = Field(min_length=1)
-    """A cross-encoder or MonoT5, as `open_pair_scorer` reads it: a folder, or a name in the Hugging Face cache."""
+    """A cross-encoder, or `monot5:NAME` for a MonoT5: a folder, or a name in the Hugging Face cache."""
     depth: int = Field(100, ge=1)
-    """How many of the first candidates it reads."""
+    """How many of the first candidates the model reads; the others stay behind them. More take longer in proportion."""
 
     def check(self, site: Site) -> None:
         """Raise BackendUnavailable where the scorer is not on this machine."""

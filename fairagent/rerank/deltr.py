@@ -105,9 +105,10 @@ class DELTRConfig(ProtectedPart):
 
     kind: Literal["deltr"] = "deltr"
     gamma: float = Field(1.0, ge=0)
-    """The price of under-exposure."""
+    """The price of under-exposing the protected group; 0 learns relevance alone. Of n candidates it matters from about
+    n^2 on."""
     iterations: int = Field(3000, ge=1)
-    """Steps of gradient descent."""
+    """Steps of gradient descent. More fit the training topics more closely, and take longer."""
 
     def build(self, site: Site) -> CrossFitted:
         """The re-ranker; it is fitted now. DataError where there are too few judged topics."""

@@ -144,11 +144,12 @@ class DLFConfig(Part):
 
     kind: Literal["dlf"] = "dlf"
     alpha: float = Field(0.5, ge=0, le=1)
-    """The weight of fairness."""
+    """The weight of the learned fairness score, 0 to 1; relevance has the rest."""
     hidden: int = Field(0, ge=0)
-    """Hidden units; 0 is a linear model."""
+    """Units of the hidden layer; 0 is a linear model. More can tell finer differences, and need more training
+    topics."""
     encoder: str = BUNDLED
-    """The embedding model."""
+    """The embedding model whose vectors the model learns from, named as for `engine: dense`."""
 
     @property
     def sees_groups(self) -> bool:

@@ -81,9 +81,10 @@ class FAStarIRConfig(ProtectedPart):
 
     kind: Literal["fa-star-ir"] = "fa-star-ir"
     alpha: float = Field(0.1, ge=0.001, le=0.5)
-    """The significance of the test that each prefix passes."""
+    """The significance of the test that every prefix of the ranking passes. Larger values ask for more protected
+    documents at the top."""
     compat: Compat = None
-    """library: adjusted as fairsearchcore does; else exactly."""
+    """library: adjusted as the package fairsearchcore does, which leaves the last rank untested. null: exactly."""
 
     def build(self, site: Site) -> FAStarIRReranker:
         """The re-ranker."""

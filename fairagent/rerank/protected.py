@@ -55,7 +55,8 @@ class ProtectedPart(Part):
     """A re-ranker that knows one protected group."""
 
     group: dict[str, str] = Field(default={}, max_length=1)
-    """The protected group, e.g. {gender: female}; empty: the one most lacking."""
+    """The protected group, e.g. {gender: female}. Empty: the one that lacks most exposure among the first n candidates;
+    for `deltr`, in most of the topics that it learns from."""
 
     @property
     def sees_groups(self) -> bool:

@@ -149,7 +149,8 @@ class RepresentativeConfig(Part):
 
     kind: Literal["representative"] = "representative"
     alpha: float = Field(8.0, ge=0)
-    """How closely each group keeps to the engine's order of its own documents: 0 not at all, 8 almost exactly."""
+    """How closely each group's documents keep to the engine's order: 0 not at all, 8 almost exactly. Which group has
+    which rank does not depend on it."""
 
     @property
     def sees_groups(self) -> bool:

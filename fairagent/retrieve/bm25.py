@@ -23,9 +23,10 @@ class BM25Config(Part):
 
     kind: Literal["bm25"] = "bm25"
     k1: float = Field(0.9, ge=0)
-    """How fast repeated words stop counting more."""
+    """How much repeated words add to a document's score: 0 counts each word once, with larger values repetitions count
+    longer."""
     b: float = Field(0.4, ge=0, le=1)
-    """How much long documents are held back."""
+    """How much long documents are held back, 0 (not at all) to 1 (in proportion to their length)."""
 
     def check(self, site: Site) -> None:
         """Raise IndexMismatch where there is an index that does not belong to the collection as it is now."""

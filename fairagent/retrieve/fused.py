@@ -159,13 +159,15 @@ class FusedConfig(Part):
 
     kind: Literal["fused"] = "fused"
     engines: tuple[Engine, ...] = Field(default=(), validate_default=True)
-    """The engines; empty: BM25 and vector search with the packaged encoder."""
+    """The engines that are searched, two or more; empty: BM25 and vector search with the packaged encoder."""
     weights: tuple[float, ...] = ()
-    """What each engine counts for; empty: all alike."""
+    """A weight above 0 for each engine, in their order: the larger, the more its scores count. Empty: all weigh 1."""
     scale: Scale = "min-max"
-    """How lists are put on a common scale: min-max, z, or rrf (reciprocal ranks)."""
+    """How the scores of different engines are made comparable: min-max (0 to 1), z (standard deviations above the
+    lowest), or rrf (1 / (60 + rank), whatever the scores)."""
     depth: int = Field(1000, ge=1)
-    """How many documents of each engine's list count."""
+    """How many documents of each engine's list are fused. More find documents that one engine ranks low, and take
+    longer."""
 
     @model_validator(mode="after")
     def _fits(self) -> Self:

@@ -70,7 +70,7 @@ class OracleConfig(Part):
 
     kind: Literal["oracle"] = "oracle"
     reading: Reading = "drawn"
-    """drawn: those that count, at random; sorted: all, by their grade."""
+    """drawn: the relevant documents in a random order. sorted: all judged ones, the highest grade first."""
 
     def build(self, site: Site) -> Retriever:
         """The engine, with the texts of the index where there is one."""
@@ -82,7 +82,8 @@ class AdversarialConfig(Part):
 
     kind: Literal["adversarial"] = "adversarial"
     reading: Reading = "drawn"
-    """drawn: those that do not count, at random; sorted: all, by their grade."""
+    """drawn: the judged documents that are not relevant, in a random order. sorted: all judged ones, the lowest grade
+    first."""
 
     def build(self, site: Site) -> Retriever:
         """The engine, with the texts of the index where there is one."""

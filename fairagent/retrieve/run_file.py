@@ -122,9 +122,9 @@ class RunFileConfig(Part):
 
     kind: Literal["run-file"] = "run-file"
     path: str = Field(min_length=1)
-    """The file; in a settings or experiment file relative to that."""
+    """The run file; a relative path starts at the folder of the settings or experiment file."""
     tag: str = ""
-    """The tag of the run that is meant where the file holds several."""
+    """The tag (last column) of the run that is read where the file holds several; empty: all lines."""
 
     @property
     def files(self) -> Mapping[str, Path]:

@@ -111,7 +111,7 @@ class SpladeConfig(Part):
 
     kind: Literal["splade"] = "splade"
     model: str = Field(min_length=1)
-    """The SPLADE model: a folder, or a name in the Hugging Face cache: naver/splade-cocondenser-ensembledistil."""
+    """The SPLADE model: a folder, or a name in the Hugging Face cache, e.g. naver/splade-cocondenser-ensembledistil."""
 
     def check(self, site: Site) -> None:
         """Raise BackendUnavailable where the model is missing, IndexMismatch for an index of something else."""

@@ -23,7 +23,8 @@ class DenseConfig(Part):
 
     kind: Literal["dense"] = "dense"
     encoder: str = Field(BUNDLED, min_length=1)
-    """The embedding model: the packaged one, a folder, or a name in the Hugging Face cache (`open_encoder`)."""
+    """The embedding model: the packaged one, a folder, or a name in the Hugging Face cache. `contriever:NAME` takes the
+    mean of its token vectors, `contriever-cosine:NAME` the same with length 1."""
 
     def check(self, site: Site) -> None:
         """Raise BackendUnavailable where the model is missing, IndexMismatch for an index of something else."""

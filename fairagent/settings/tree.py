@@ -41,11 +41,12 @@ class Expansion(Section):
     """Topic words from the first documents (RM3), added before the loop looks at any group."""
 
     documents: int = Field(0, ge=0)
-    """How many of the first documents are read, e.g. 50; 0: the query is not expanded."""
+    """How many of the first documents the words are taken from, e.g. 50; 0: the query is not expanded."""
     terms: int = Field(200, ge=1)
-    """How many words are added."""
+    """How many words are added. More widen the query and slow the search down."""
     weight: float = Field(0.7, ge=0, lt=1)
-    """Their share of the weight of the whole query."""
+    """The share of the added words in the weight of the whole query, 0 to below 1. Larger values rely less on the
+    user's words."""
 
 
 class Sampling(Section):
@@ -176,28 +177,32 @@ class Settings(Section):
     n: int = Field(20, ge=1)
     """The ranking's length, and the cut-off at which exposure is measured."""
     depth: int = Field(500, ge=1)
-    """How many documents each query retrieves; never fewer than `n`."""
+    """How many documents each query retrieves; never fewer than `n`. More give the loop and the re-ranker more to
+    choose from, and take longer."""
     iterations: int = Field(5, ge=0)
-    """How many refined queries are tried at most; 0: there is no loop."""
+    """`loop: fair-qr`: how many refined queries are tried at most; 0: there is no loop."""
     threshold: float = Field(0.0, ge=0)
-    """The loop ends at a gap of this or less."""
+    """The loop ends at a gap of this or less, in the unit of `divergence`. Larger values end it sooner."""
     divergence: Literal["kl", "kl-reverse", "js", "tv"] = "kl"
-    """How the gap between exposure and target is measured."""
+    """How the gap between exposure and target is measured: kl, KL(exposure || target), kl-reverse, js (Jensen-Shannon),
+    all in nats, or tv (total variation, 0 to 1)."""
     discount: str = "log2-max2"
     """The weight of a rank: log2-max2 (TREC Fair), log2-plus1, uniform, geometric(p), step(k), ends(k, middle)."""
     candidates: Literal["best", "last", "union"] = "best"
-    """Which lists the re-ranker sees: the last accepted one, the last one tried, or all accepted ones."""
+    """`loop: fair-qr`: which lists the re-ranker sees: the last accepted one (best), the last one tried (last), or all
+    accepted ones (union)."""
     engine: Engine = default("engine")
     """What searches: auto (BM25 and vector search fused, where that can be had), bm25, rm3, dense, splade, fused ..."""
     expansion: Expansion = Expansion()
     loop: Loop = default("loop")
     """How a search is refined by its first results: controller, fair-qr (the paper's, with `refine`), or none."""
     refine: Refine = default("refine")
-    """Who proposes keywords for the under-exposed group: feedback (its documents), llm (a language model), grounded
-    (a model that is shown them); none: there is no loop."""
+    """`loop: fair-qr`: who proposes keywords for the under-exposed group: feedback (its documents), llm (a language
+    model), grounded (a model that is shown them); none: there is no loop."""
     rerank: Rerank = default("rerank", DEFAULT_RERANK)
     """How the candidates are ordered at the end: original (the user's query), fused, exposure, mmr, fa-star-ir, ...; a
-    list is a chain, each re-ranking what the one before it gives; none: as the engine has them."""
+    list is a chain, each re-ranking what the one before it gives; none: as the engine has them. Keys without a kind,
+    e.g. rerank.fairness=1, are those of the last part of the chain that has them."""
     sampling: Sampling = Sampling()
     filter: Filter = default("filter")
     """What is removed from the ranking before an answer is written: none, or fair (FairFilter)."""
