@@ -23,7 +23,7 @@ SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class RetrieverQuality:
     """How one retriever stands to the language model; means over the questions.
 
     `kl` is the KL (nats, in the direction of the settings) on the documents that the retriever before training ranks
@@ -39,7 +39,7 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class TrainingEffect:
     """Two standings on `questions` held-out questions, and how much of the ranking stayed, in [0, 1].
 
     `kept` is the mean share of the first `documents` (the setting) that are the same, `kept_first` that of the first
@@ -48,8 +48,8 @@ class Change:
 
     questions: int
     documents: int
-    before: Standing
-    after: Standing
+    before: RetrieverQuality
+    after: RetrieverQuality
     kept: float
     kept_first: float
 
@@ -61,7 +61,7 @@ def compare(
     examples: Sequence[Example],
     signals: Signals,
     settings: TrainingSection,
-) -> Change:
+) -> TrainingEffect:
     """Both retrievers on the same questions, documents and signals; these may be another model's than trained on."""
     if not examples:
         raise UsageError("there is no question to evaluate on")
@@ -74,10 +74,10 @@ def compare(
         kl_own, likelihoods = ranker.against(ranker.first, documents, examples, signals, settings)
         shares = softmax(cosines_at(ranker.queries, ranker.vectors, ranker.first) / settings.gamma, axis=1)
         expected = float((shares * np.exp(likelihoods)).sum(axis=1).mean())
-        standings.append(Standing(kl, kl_own, expected, float(likelihoods[:, :SHOWN].mean())))
+        standings.append(RetrieverQuality(kl, kl_own, expected, float(likelihoods[:, :SHOWN].mean())))
     one, two = (ranker.first for ranker in rankers)
     kept, kept_first = (_kept(one, two, first) for first in (count, min(SHOWN, count)))
-    return Change(len(examples), count, standings[0], standings[1], kept, kept_first)
+    return TrainingEffect(len(examples), count, standings[0], standings[1], kept, kept_first)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fairagent.loop.base import Search
-from fairagent.loop.evidence import Channel, Learned, averaged, by_queries, by_terms, by_vectors, scores_of
-from fairagent.loop.sources import Told
+from fairagent.loop.evidence import Channel, EvidenceDocuments, averaged, by_queries, by_terms, by_vectors, scores_of
+from fairagent.loop.sources import GroupText
 from fairagent.retrieve.base import Retriever
 from fairagent.retrieve.dense import VectorEngine
 from fairagent.retrieve.encoder import Embeddings
@@ -60,16 +60,20 @@ class Mixer:
         return self.source is not None or isinstance(engine, VectorEngine)
 
     def mix(
-        self, search: Search, found: Ranking, learned: Sequence[Learned], told: Sequence[Sequence[Told]] = ()
+        self,
+        search: Search,
+        found: Ranking,
+        learned: Sequence[EvidenceDocuments],
+        texts: Sequence[Sequence[GroupText]] = (),
     ) -> Mix:
-        """What the evidence says of the candidates `found`; `told` are a model's words, for each source of them."""
-        has = np.array([bool(one) or any(part[place] for part in told) for place, one in enumerate(learned)])
+        """What the evidence says of the candidates `found`; `texts` are a model's words, for each source of them."""
+        has = np.array([bool(one) or any(part[place] for part in texts) for place, one in enumerate(learned)])
         engine, channels, fixed = search.engine, list[Channel](), np.zeros(len(found))
 
         def dense(one: VectorEngine, weight: float = 1.0) -> Channel:
             own = one.query_vector(search.query)
-            said = [_vectors(one, part, len(own)) for part in told]
-            return by_vectors(one.vectors(found.ids), own, learned, self.beta, weight, said, self.feedback)
+            from_model = [_vectors(one, part, len(own)) for part in texts]
+            return by_vectors(one.vectors(found.ids), own, learned, self.beta, weight, from_model, self.feedback)
 
         if isinstance(engine, FusedRetriever) and engine.vector_engines:
             parts = _parts(engine, search.query, found)
@@ -80,7 +84,7 @@ class Mixer:
         elif self.source is None:
             fixed = found.scores
         else:
-            channels = [self._by_words(self.source, search, found, learned, told)]
+            channels = [self._by_words(self.source, search, found, learned, texts)]
         return Mix(tuple(channels), fixed, has.astype(np.float64))
 
     def _by_words(
@@ -88,10 +92,10 @@ class Mixer:
         source: TermSource,
         search: Search,
         found: Ranking,
-        learned: Sequence[Learned],
-        told: Sequence[Sequence[Told]],
+        learned: Sequence[EvidenceDocuments],
+        texts: Sequence[Sequence[GroupText]],
     ) -> Channel:
-        """The evidence of an engine without vectors: the words of the groups' documents, and those that are told."""
+        """The evidence of an engine without vectors: the words of the groups' documents, and a model's."""
         engine, query = search.engine, search.query
         if isinstance(engine, TermSource):
             documents = len(engine) if hasattr(engine, "__len__") else len(found)
@@ -104,8 +108,8 @@ class Mixer:
                 return engine.score(asked, found.ids)
             return scores_of(found.ids, search.retrieve(asked))
 
-        rows = np.zeros((len(told), len(learned), len(found)))
-        for number, part in enumerate(told):
+        rows = np.zeros((len(texts), len(learned), len(found)))
+        for number, part in enumerate(texts):
             for place, one in enumerate(part):
                 # Without stop words, which would take their share of the weight and find nothing.
                 known = [(term.text, term.weight) for term in one.terms if source.analyze(term.text)]
@@ -124,10 +128,10 @@ def _parts(engine: FusedRetriever, query: Query, found: Ranking) -> FloatArray:
     return scores
 
 
-def _vectors(engine: VectorEngine, told: Sequence[Told], size: int) -> Embeddings:
-    """What is told of each group as a vector of length 1, (g, size); zeros where nothing is."""
-    rows = np.zeros((len(told), size), dtype=np.float32)
-    for place, one in enumerate(told):
+def _vectors(engine: VectorEngine, texts: Sequence[GroupText], size: int) -> Embeddings:
+    """The text of each group as a vector of length 1, (g, size); zeros where there is none."""
+    rows = np.zeros((len(texts), size), dtype=np.float32)
+    for place, one in enumerate(texts):
         if one:
             vector = engine.query_vector(Query(one.text))
             rows[place] = vector / max(float(np.linalg.norm(vector)), 1e-9)

@@ -9,15 +9,15 @@ from pydantic import BeforeValidator, Field
 
 from fairagent.loop.actions import Action
 from fairagent.loop.actions.filter import ROUNDS, FilterAction
-from fairagent.loop.actions.neighbours import Neighbours
-from fairagent.loop.actions.refine import Refine
+from fairagent.loop.actions.neighbours import NeighborsAction
+from fairagent.loop.actions.refine import RefineAction
 from fairagent.loop.channels import Mixer
 from fairagent.loop.controller import Controller
 from fairagent.loop.fair_qr import FairQR
 from fairagent.loop.judge_config import JudgeSettings
 from fairagent.loop.kinds import KindSource
 from fairagent.loop.policy import CHOOSE, ActionName, ModelPolicy, Rules, longest_choice
-from fairagent.loop.sources import Asked, Sources, templates_of, worst_case
+from fairagent.loop.sources import EvidenceKind, Sources, templates_of, worst_case
 from fairagent.prompts.calls import Calls, Case
 from fairagent.retrieve.bm25 import prepare_index, words_of
 from fairagent.retrieve.graph import Graph, graph_of, prepare_graphs
@@ -27,7 +27,7 @@ from fairagent.site import Site
 ORDER: tuple[ActionName, ...] = ("neighbours", "judge", "refine", "filter")
 """What rules look for: documents, then relevant ones, then exposure, then bias in what has come of it."""
 
-Evidence = Literal["feedback"] | Asked
+Evidence = Literal["feedback"] | EvidenceKind
 
 
 def _several(value: Any) -> Any:
@@ -105,9 +105,9 @@ class ControllerConfig(Part):
         return True
 
     @property
-    def asked(self) -> tuple[Asked, ...]:
+    def asked(self) -> tuple[EvidenceKind, ...]:
         """The kinds of evidence that a model is asked for."""
-        return tuple(kind for kind in get_args(Asked) if kind in self.evidence)
+        return tuple(kind for kind in get_args(EvidenceKind) if kind in self.evidence)
 
     @property
     def templates(self) -> tuple[str, ...]:
@@ -164,9 +164,9 @@ class ControllerConfig(Part):
         """Those that can be taken, in the order in which rules look at them."""
         made: dict[ActionName, Action] = {}
         if self.steps:
-            made["refine"] = Refine(self.steps, self.eta, self.smoothing)
+            made["refine"] = RefineAction(self.steps, self.eta, self.smoothing)
         if graph:
-            made["neighbours"] = Neighbours(graph)
+            made["neighbours"] = NeighborsAction(graph)
         if self.judge and "judge" in self.actions:
             made["judge"] = self.judge.build(site)
         if "filter" in self.actions and (filter := site.settings.filter.build(site)):

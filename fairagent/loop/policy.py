@@ -11,7 +11,7 @@ from fairagent.filter.verdicts import TEMPERATURE, reason_text
 from fairagent.llm import Model, ModelRequest, Reply, ask
 from fairagent.llm.clean import query_shown, visible
 from fairagent.loop.actions.base import STOP, Offer
-from fairagent.loop.ground import Ground
+from fairagent.loop.environment import Environment
 from fairagent.loop.lack import lacking
 from fairagent.loop.state import State
 from fairagent.prompts import Prompts
@@ -45,7 +45,9 @@ class Decision:
 class Policy(Protocol):
     """Any object with this method will do."""
 
-    def choose(self, ground: Ground, state: State, offers: Mapping[str, Offer], taken: Sequence[Step]) -> Decision:
+    def choose(
+        self, environment: Environment, state: State, offers: Mapping[str, Offer], taken: Sequence[Step]
+    ) -> Decision:
         """One of the open `offers`, or stop; `taken` are the steps of the actions so far."""
         ...
 
@@ -54,7 +56,9 @@ class Policy(Protocol):
 class Rules:
     """The first action that is open, in the order in which they are given: by what is missing."""
 
-    def choose(self, ground: Ground, state: State, offers: Mapping[str, Offer], taken: Sequence[Step]) -> Decision:
+    def choose(
+        self, environment: Environment, state: State, offers: Mapping[str, Offer], taken: Sequence[Step]
+    ) -> Decision:
         """See `Policy.choose`."""
         for name, offer in offers.items():
             if offer.open:
@@ -73,13 +77,15 @@ class ModelPolicy:
     model: Model
     prompts: Prompts
 
-    def choose(self, ground: Ground, state: State, offers: Mapping[str, Offer], taken: Sequence[Step]) -> Decision:
+    def choose(
+        self, environment: Environment, state: State, offers: Mapping[str, Offer], taken: Sequence[Step]
+    ) -> Decision:
         """See `Policy.choose`. Raises FatalModelError."""
         offered = [name for name, offer in offers.items() if offer.open]
         if not offered:
             return Decision(STOP, nothing_left(offers))
         try:
-            choice, _ = ask(self.model, self._request(ground, state, offers, taken), Choice)
+            choice, _ = ask(self.model, self._request(environment, state, offers, taken), Choice)
         except FatalModelError:
             raise
         except (ModelError, BudgetExceeded) as error:
@@ -94,7 +100,7 @@ class ModelPolicy:
         return Decision(choice.action, why)
 
     def _request(
-        self, ground: Ground, state: State, offers: Mapping[str, Offer], taken: Sequence[Step]
+        self, environment: Environment, state: State, offers: Mapping[str, Offer], taken: Sequence[Step]
     ) -> ModelRequest:
         groups = [
             {
@@ -102,13 +108,13 @@ class ModelPolicy:
                 "group": visible(lack.group.label),
                 "share": f"{lack.share:.1%}",
                 "target": f"{lack.target:.1%}",
-                "documents_found": int((ground.of_group(state.found.ids, lack) > 0).sum()),
+                "documents_found": int((environment.of_group(state.found.ids, lack) > 0).sum()),
             }
             for lack in lacking(state.exposures)[:SHOWN_GROUPS]
         ]
         messages = self.prompts.render(
             CHOOSE,
-            query=query_shown(ground.search.query.text),
+            query=query_shown(environment.search.query.text),
             gap=f"{state.gap:.3f}",
             groups=groups,
             actions=[{"action": name, "why": visible(offer.why)} for name, offer in offers.items() if offer.open],

@@ -21,7 +21,7 @@ LEAST_RATIO = 0.02
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Kind:
+class DocumentKind:
     """How surely documents are of the kind that has labels of a dimension.
 
     `of` (n,) are probabilities, `chance` is their mean over the whole collection.
@@ -49,7 +49,12 @@ def kinds_of(labeled: FloatArray, neighbours: NDArray[np.int32] | None, own: flo
 
 
 def bonus(
-    scores: FloatArray, kinds: Sequence[Kind], weight: float, head: int = 50, shrink: float = 5.0, rounds: int = 3
+    scores: FloatArray,
+    kinds: Sequence[DocumentKind],
+    weight: float,
+    head: int = 50,
+    shrink: float = 5.0,
+    rounds: int = 3,
 ) -> tuple[FloatArray, dict[str, float]]:
     """What its kind adds to the score of each candidate (n,), and the estimated share of each kind among the answers.
 

@@ -38,7 +38,7 @@ from fairagent.settings.parts import Part, Progress
 from fairagent.site import Site
 from fairagent.types import FloatArray, Query, Ranking
 
-Policy = Literal["none", "budget", "exposure"]
+GroupPolicy = Literal["none", "budget", "exposure"]
 Where = Literal["both", "frontier"]
 
 Scoring = Callable[[Query, Sequence[str]], FloatArray]
@@ -51,7 +51,7 @@ DECIMALS = 12
 """What lies below this decimal of a lack is rounding."""
 
 
-class Neighbours(Protocol):
+class CorpusGraph(Protocol):
     """A corpus graph: any object with this method will do."""
 
     def neighbours(self, ids: Sequence[str]) -> list[tuple[str, ...]]:
@@ -81,10 +81,10 @@ class AdaptiveReranker:
     where `budget` or `batch` is below 1, DataError where a score is no finite number.
     """
 
-    graph: Neighbours
+    graph: CorpusGraph
     score: Scoring
     groups: GroupsOf
-    policy: Policy = "budget"
+    policy: GroupPolicy = "budget"
     where: Where = "both"
     budget: int = 100
     batch: int = 16
@@ -113,7 +113,7 @@ class AdaptiveReranker:
                 state.discover(found, self.graph.neighbours(found.ids))
         return state.ranking().top(pool.n)
 
-    def _batch(self, state: _State, waiting: tuple[str, ...], size: int, policy: Policy) -> tuple[str, ...]:
+    def _batch(self, state: _State, waiting: tuple[str, ...], size: int, policy: GroupPolicy) -> tuple[str, ...]:
         """The documents to score next, of those that wait, best-placed first."""
         if policy == "budget":
             return self._by_budget(state, waiting, size)
@@ -242,7 +242,7 @@ class AdaptiveConfig(Part):
     scorer: str = ""
     """What scores the documents: a cross-encoder or MonoT5, named as for `rerank: cross-encoder`; empty: the engine's
     own score for the user's query."""
-    policy: Policy = "budget"
+    policy: GroupPolicy = "budget"
     """Which documents are scored next. none: the best-placed. budget: those of the group that has had too few of the
     documents scored so far. exposure: those of the group that lacks most exposure in what would be served now."""
     where: Where = "both"
@@ -272,7 +272,7 @@ class AdaptiveConfig(Part):
     def build(self, site: Site) -> AdaptiveReranker:
         """The re-ranker; SettingsError without a corpus graph, or where other re-rankers follow."""
         _check_last(site.settings.rerank)
-        graph, engine = open_neighbours(site), engine_of(site)
+        graph, engine = open_graph(site), engine_of(site)
         score: Scoring = PairScoring(engine, self._open(site)) if self.scorer else engine.score
         collection, settings = site.collection, site.settings
         known = collection.groups.dimensions or self.sees_groups
@@ -285,7 +285,7 @@ class AdaptiveConfig(Part):
         return scorer
 
 
-def open_neighbours(site: Site) -> Neighbours:
+def open_graph(site: Site) -> CorpusGraph:
     """The corpus graph of the site's engine; SettingsError where there is none."""
     graph = graph_of(site)
     if graph is None:

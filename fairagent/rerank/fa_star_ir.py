@@ -12,7 +12,7 @@ from pydantic import Field
 from fairagent.measures import LOG2_MAX2, Discount, parse_discount
 from fairagent.rerank.base import Pool
 from fairagent.rerank.fa_star_ir_tables import Compat, adjusted
-from fairagent.rerank.protected import Place, ProtectedPart, most_lacking
+from fairagent.rerank.protected import ProtectedGroup, ProtectedPart, most_lacking
 from fairagent.retrieve.placed import placed
 from fairagent.site import Site
 from fairagent.types import FloatArray, Ranking
@@ -30,7 +30,7 @@ class FAStarIRReranker:
     """
 
     alpha: float = 0.1
-    group: Place | None = None
+    group: ProtectedGroup | None = None
     compat: Compat = None
     discount: Discount = LOG2_MAX2
 

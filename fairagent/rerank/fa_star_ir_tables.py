@@ -23,7 +23,7 @@ Compat = Literal["library"] | None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Adjustment:
+class AdjustedTable:
     """A table (k,) with the level `alpha` of its prefixes and the probability `fail` that a fair coin fails it."""
 
     alpha: float
@@ -72,7 +72,7 @@ def fail_probability(table: NDArray[np.intp], p: float, compat: Compat = None) -
 
 
 @lru_cache(maxsize=1024)
-def adjusted(k: int, p: float, alpha: float, compat: Compat = None) -> Adjustment:
+def adjusted(k: int, p: float, alpha: float, compat: Compat = None) -> AdjustedTable:
     """The table with a level in [0, alpha] whose fail probability is closest to `alpha`; of two, the milder.
 
     The table changes only where the level passes a value of the distribution function, and a stricter table fails
@@ -86,9 +86,9 @@ def adjusted(k: int, p: float, alpha: float, compat: Compat = None) -> Adjustmen
     levels = _levels(k, p, alpha)
     steps = np.append(np.unique(levels[levels < alpha]), alpha)
 
-    def tried(step: int) -> Adjustment:
+    def tried(step: int) -> AdjustedTable:
         table = _table(levels, steps[step])
-        return Adjustment(float(steps[step]), table, fail_probability(table, p, compat))
+        return AdjustedTable(float(steps[step]), table, fail_probability(table, p, compat))
 
     mild, strict = tried(0), tried(len(steps) - 1)
     low, high = 0, len(steps) - 1
@@ -117,7 +117,7 @@ def _table(levels: FloatArray, alpha: float) -> NDArray[np.intp]:
     return np.asarray((levels < alpha * (1 - 1e-12)).sum(axis=1))
 
 
-def _shared(adjustment: Adjustment) -> Adjustment:
+def _shared(adjustment: AdjustedTable) -> AdjustedTable:
     adjustment.table.flags.writeable = False
     return adjustment
 

@@ -13,7 +13,7 @@ from fairagent.retrieve.lucene import LuceneRetriever, Manifest, build_index
 from fairagent.retrieve.lucene.index import MANIFEST
 from fairagent.retrieve.passages import LucenePassages
 from fairagent.retrieve.relevance_model import TermSource
-from fairagent.retrieve.titled import Titled
+from fairagent.retrieve.with_texts import RetrieverWithTexts
 from fairagent.settings.parts import Part, Progress
 from fairagent.site import Site
 
@@ -93,7 +93,7 @@ def with_texts(site: Site, engine: Retriever) -> Retriever:
     """An engine that keeps no texts, with those of the index where there is one; as it is in experiments."""
     if site.steady or not (site.index / MANIFEST).is_file():
         return engine
-    return Titled(engine, open_index(site))
+    return RetrieverWithTexts(engine, open_index(site))
 
 
 def engine_of(site: Site) -> Retriever:

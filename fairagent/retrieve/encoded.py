@@ -112,7 +112,7 @@ class Store(Protocol[V]):
 
 
 @dataclass(frozen=True, slots=True)
-class Build(Generic[M, V]):
+class EncodedBuild(Generic[M, V]):
     """How an index is built: of which kind, by which model, `chunk` documents between two marks to go on from."""
 
     kind: type[M]

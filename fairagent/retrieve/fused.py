@@ -25,7 +25,7 @@ RRF = 60
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Parts:
+class EngineScores:
     """What each engine gives the documents that any of them found, `scores` (n, engines); 0 where one did not."""
 
     ids: tuple[str, ...]
@@ -78,7 +78,7 @@ class FusedRetriever:
         """Those of the engines that search by embeddings, by their places."""
         return {place: engine for place, engine in enumerate(self.engines) if isinstance(engine, VectorEngine)}
 
-    def parts(self, query: Query) -> Parts:
+    def parts(self, query: Query) -> EngineScores:
         """What each engine gives the documents found, weights included."""
         return self._parts(query)
 
@@ -86,7 +86,7 @@ class FusedRetriever:
         """Name of each engine that failed when it was last asked for `query` -> its error."""
         return self._failed.get(query, {})
 
-    def _asked(self, query: Query) -> Parts:
+    def _asked(self, query: Query) -> EngineScores:
         lists: dict[int, Ranking] = {}
         errors: dict[str, FairAgentError] = {}
         for number, engine in enumerate(self.engines):
@@ -106,7 +106,7 @@ class FusedRetriever:
         for number, ranking in lists.items():
             rows = [place[id] for id in ranking.ids]
             scores[rows, number] = self.weights[number] * scaled(ranking.scores, self.scale)
-        return Parts(tuple(place), scores)
+        return EngineScores(tuple(place), scores)
 
     def search(self, query: Query, n: int) -> Ranking:
         """The best `n` documents by the sum of their parts."""

@@ -19,7 +19,7 @@ Reading = Literal["drawn", "sorted"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Judged:
+class QrelsRetriever:
     """A `Retriever` that knows the judgments, topic -> document -> grade, and finds nothing for other queries.
 
     The relevant documents (`worst`: the others) in a random order, which depends on `seed` and the topic alone; or with
@@ -74,7 +74,7 @@ class OracleConfig(Part):
 
     def build(self, site: Site) -> Retriever:
         """The engine, with the texts of the index where there is one."""
-        return with_texts(site, Judged(site.collection.qrels, self.reading, False, site.seed))
+        return with_texts(site, QrelsRetriever(site.collection.qrels, self.reading, False, site.seed))
 
 
 class AdversarialConfig(Part):
@@ -87,4 +87,4 @@ class AdversarialConfig(Part):
 
     def build(self, site: Site) -> Retriever:
         """The engine, with the texts of the index where there is one."""
-        return with_texts(site, Judged(site.collection.qrels, self.reading, True, site.seed))
+        return with_texts(site, QrelsRetriever(site.collection.qrels, self.reading, True, site.seed))

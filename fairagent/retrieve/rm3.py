@@ -19,7 +19,7 @@ from fairagent.types import Document, FloatArray, Query, Ranking
 DEFAULT = RM3()
 
 
-class Engine(Retriever, TermSource, TextSource, Vocabulary, Protocol):
+class TermEngine(Retriever, TermSource, TextSource, Vocabulary, Protocol):
     """A search engine that keeps terms and texts, such as `LuceneRetriever`."""
 
 
@@ -31,7 +31,7 @@ class RM3Retriever:
     so that an agent does not expand its queries a second time.
     """
 
-    engine: Engine
+    engine: TermEngine
     rm3: RM3 = DEFAULT
 
     def search(self, query: Query, n: int) -> Ranking:

@@ -26,7 +26,7 @@ from fairagent.retrieve.splade_index import (
     build_splade_index,
     probe_vector,
 )
-from fairagent.retrieve.titled import Titled
+from fairagent.retrieve.with_texts import RetrieverWithTexts
 from fairagent.settings.parts import Part, Progress
 from fairagent.site import Site
 from fairagent.types import FloatArray, Query, Ranking
@@ -132,15 +132,15 @@ class SpladeConfig(Part):
                 lambda done: progress(f"weighing {name}", done),
             )
 
-    def build(self, site: Site) -> Titled:
+    def build(self, site: Site) -> RetrieverWithTexts:
         """The engine."""
 
-        def opened() -> Titled:
+        def opened() -> RetrieverWithTexts:
             splade = SpladeRetriever(self._folder(site), self.encoder(site), site.collection)
             engine = PassageRetriever(splade) if site.collection.chunks else splade
-            return Titled(engine, open_index(site))
+            return RetrieverWithTexts(engine, open_index(site))
 
-        engine: Titled = site.memo.get(("splade", site.index, self.model), opened)
+        engine: RetrieverWithTexts = site.memo.get(("splade", site.index, self.model), opened)
         return engine
 
     def _folder(self, site: Site) -> Path:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fairagent.rerank.deltr_loss import Batch, JudgedQuery, deltr_gradient, deltr_loss, exposure_gap, top_one
+from fairagent.rerank.deltr_loss import JudgedQuery, TrainingBatch, deltr_gradient, deltr_loss, exposure_gap, top_one
 from fairagent.types import FloatArray
 
 pytestmark = pytest.mark.shared
@@ -37,14 +37,14 @@ def queries(case: dict[str, Any], standardized: bool = False) -> list[JudgedQuer
     ]
 
 
-def sizes(batch: Batch) -> FloatArray:
+def sizes(batch: TrainingBatch) -> FloatArray:
     """The library counts a query once a document."""
     return np.bincount(batch.query).astype(np.float64)
 
 
 def test_loss_and_exposures(cases: list[dict[str, Any]]) -> None:
     for case in cases:
-        batch = Batch.of(queries(case))
+        batch = TrainingBatch.of(queries(case))
         weights = np.array(case["omega"])
         losses = deltr_loss(weights, batch, case["gamma"])
         assert losses == pytest.approx([query["loss"] for query in case["per_query"]], rel=1e-9), case["id"]
@@ -65,7 +65,7 @@ def test_loss_and_exposures(cases: list[dict[str, Any]]) -> None:
 
 def test_gradient(cases: list[dict[str, Any]]) -> None:
     for case in cases:
-        batch = Batch.of(queries(case))
+        batch = TrainingBatch.of(queries(case))
         found = deltr_gradient(np.array(case["omega"]), batch, case["gamma"], per_query=sizes(batch))
         # The reference is by finite differences.
         assert found == pytest.approx(case["true_gradient_of_loss_sum_over_rows"], rel=1e-5), case["id"]
@@ -79,7 +79,7 @@ def test_training_steps(cases: list[dict[str, Any]], kind: str) -> None:
     for case in cases:
         run = case["library_runs"][kind]
         judged = queries(case, standardized=kind == "standardized")
-        batch = Batch.of(judged)
+        batch = TrainingBatch.of(judged)
         weights = np.array(run["omega0"])
         listwise = deltr_loss(weights, batch, gamma=0) @ sizes(batch)
         assert listwise == pytest.approx(run["loss_standard"][0], rel=1e-9), case["id"]

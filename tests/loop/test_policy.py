@@ -10,7 +10,7 @@ from loop_engine import LAWYERS, Dense, agent, judging, verdicts
 from fairagent.errors import BudgetExceeded, FatalModelError, ReplyInvalid
 from fairagent.llm import ModelRequest
 from fairagent.loop.actions.base import Offer
-from fairagent.loop.actions.refine import Refine
+from fairagent.loop.actions.refine import RefineAction
 from fairagent.loop.controller import Controller
 from fairagent.loop.policy import ModelPolicy, Rules
 from fairagent.prompts import Prompts
@@ -25,7 +25,7 @@ def choice(action: str, reason: str = "it may help") -> str:
 
 
 def chosen(model: ScriptedModel, *more: object, drift: float = 0.1) -> Trace:
-    actions = (*more, Refine(9, 0.5))
+    actions = (*more, RefineAction(9, 0.5))
     loop = Controller(actions, ModelPolicy(model, Prompts()), drift=drift)  # type: ignore[arg-type]
     return agent(ENGINE, loop).search("law").trace
 
