@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field
 
 from fairagent.loop.actions import Action
 from fairagent.loop.actions.filter import ROUNDS, FilterAction
-from fairagent.loop.actions.neighbours import NeighborsAction
+from fairagent.loop.actions.neighbors import NeighborsAction
 from fairagent.loop.actions.refine import RefineAction
 from fairagent.loop.channels import Mixer
 from fairagent.loop.controller import Controller
@@ -24,7 +24,7 @@ from fairagent.retrieve.graph import Graph, graph_of, prepare_graphs
 from fairagent.settings.parts import Part, Progress
 from fairagent.site import Site
 
-ORDER: tuple[ActionName, ...] = ("neighbours", "judge", "refine", "filter")
+ORDER: tuple[ActionName, ...] = ("neighbors", "judge", "refine", "filter")
 """What rules look for: documents, then relevant ones, then exposure, then bias in what has come of it."""
 
 Evidence = Literal["feedback"] | EvidenceKind
@@ -67,11 +67,11 @@ class ControllerConfig(Part):
     language model says in one call: llm (words), grounded (words, the model being shown those of its documents),
     passage (a short text). Of several the mean is taken."""
     actions: Annotated[tuple[ActionName, ...], BeforeValidator(_several)] = ("refine",)
-    """What the loop may do: neighbours (takes in documents near those of groups that have too few; needs a corpus
+    """What the loop may do: neighbors (takes in documents near those of groups that have too few; needs a corpus
     graph), judge (judges what evidence is learned from; needs `judge`), refine (mixes the evidence into the query),
     filter (applies the part `filter` to what would be served). An action without what it needs is not offered."""
     policy: Literal["rules", "model"] = "rules"
-    """Who chooses the next action. rules: the first that can help, in the order neighbours, judge, refine, filter.
+    """Who chooses the next action. rules: the first that can help, in the order neighbors, judge, refine, filter.
     model: the language model, with a call for each choice."""
     judge: JudgeSettings | None = None
     """Who judges the documents that evidence is learned from, e.g. {by: model} or {by: cross-encoder, scorer: NAME};
@@ -166,7 +166,7 @@ class ControllerConfig(Part):
         if self.steps:
             made["refine"] = RefineAction(self.steps, self.eta, self.smoothing)
         if graph:
-            made["neighbours"] = NeighborsAction(graph)
+            made["neighbors"] = NeighborsAction(graph)
         if self.judge and "judge" in self.actions:
             made["judge"] = self.judge.build(site)
         if "filter" in self.actions and (filter := site.settings.filter.build(site)):

@@ -1,4 +1,4 @@
-"""The kinds of a collection's documents, estimated once: from labels and, where there is a corpus graph, neighbours."""
+"""The kinds of a collection's documents, estimated once: from labels and, where there is a corpus graph, neighbors."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class KindSource:
 
     @classmethod
     def of_collection(cls, collection: Collection, graph: Graph | None, memo: Memo) -> KindSource:
-        """With the graph's neighbours, or by labels alone."""
+        """With the graph's neighbors, or by labels alone."""
         groups = collection.groups
         names = [name for name in groups.dimensions if name not in groups.oracle]
         labeled = {name: share for name in names if (share := labeled_share(groups, name)) is not None}

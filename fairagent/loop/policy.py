@@ -24,13 +24,13 @@ SHOWN_GROUPS = 8
 SHOWN_STEPS = 10
 """Actions taken so far that the model is shown, the last ones."""
 
-ActionName = Literal["neighbours", "judge", "refine", "filter"]
+ActionName = Literal["neighbors", "judge", "refine", "filter"]
 
 
 class Choice(Reply):
     """The reply of `choose_action`."""
 
-    action: Literal["neighbours", "judge", "refine", "filter", "stop"]
+    action: Literal["neighbors", "judge", "refine", "filter", "stop"]
     reason: str
 
 
@@ -141,6 +141,6 @@ def longest_choice(case: Case) -> dict[str, object]:
     return {
         "gap": "0.100",
         "groups": [{"dimension": dimension, "group": label, **share}] * SHOWN_GROUPS,
-        "actions": [{"action": "neighbours", "why": why}] * 4,
+        "actions": [{"action": "neighbors", "why": why}] * 4,
         "history": [{"action": "refine", "kept": False, "reason": "the gap did not fall"}] * SHOWN_STEPS,
     }

@@ -54,7 +54,7 @@ DECIMALS = 12
 class CorpusGraph(Protocol):
     """A corpus graph: any object with this method will do."""
 
-    def neighbours(self, ids: Sequence[str]) -> list[tuple[str, ...]]:
+    def neighbors(self, ids: Sequence[str]) -> list[tuple[str, ...]]:
         """The documents nearest to each of `ids`, nearest first."""
         ...
 
@@ -110,7 +110,7 @@ class AdaptiveReranker:
             found = ordered(batch, self.score(pool.query, batch), len(batch))
             state.take(found)
             if len(state.scores) < self.budget:
-                state.discover(found, self.graph.neighbours(found.ids))
+                state.discover(found, self.graph.neighbors(found.ids))
         return state.ranking().top(pool.n)
 
     def _batch(self, state: _State, waiting: tuple[str, ...], size: int, policy: GroupPolicy) -> tuple[str, ...]:
@@ -171,9 +171,9 @@ class _State:
             self.listed.pop(id, None)
             self.frontier.pop(id, None)
 
-    def discover(self, found: Ranking, neighbours: Sequence[Sequence[str]]) -> None:
+    def discover(self, found: Ranking, neighbors: Sequence[Sequence[str]]) -> None:
         """Let the neighbors of a batch, which is best first, wait in the frontier."""
-        for score, near in zip(found.scores.tolist(), neighbours, strict=True):
+        for score, near in zip(found.scores.tolist(), neighbors, strict=True):
             for id in near:
                 if id not in self.scores:
                     self.frontier[id] = max(score, self.frontier.get(id, score))

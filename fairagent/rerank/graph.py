@@ -21,7 +21,7 @@ class GraphReranker:
     """The best `depth`: (1 - weight) own + weight the mean score of the `k` nearest among them; the rest stays behind.
 
     Nearest are those with the largest inner products of the embeddings that `source` tells; without one nothing
-    changes. (Neighbours outside the pool have no scores, and made it worse: docs/loop.md.)
+    changes. (Neighbors outside the pool have no scores, and made it worse: docs/loop.md.)
     """
 
     source: EmbeddingSource | None

@@ -1,4 +1,4 @@
-"""The corpus graph: the nearest neighbours of every document by its embedding, made once and kept beside the index.
+"""The corpus graph: the nearest neighbors of every document by its embedding, made once and kept beside the index.
 
 Exact up to `EXACT` documents (blocks of inner products), above that by faiss's HNSW. A build that is broken off goes on
 with the block where it stopped.
@@ -24,17 +24,17 @@ from fairagent.retrieve.vectors import DenseConfig, encoder, folder
 from fairagent.settings.parts import Part, Progress
 from fairagent.site import Site
 
-NEIGHBOURS = 10
+NEIGHBORS = 10
 EXACT = 200_000
 BLOCK = 512
-"""Documents whose neighbours are found at once, and lost at most where a build is broken off."""
+"""Documents whose neighbors are found at once, and lost at most where a build is broken off."""
 MANIFEST = "fairagent-graph.json"
 TABLE = "neighbours.npy"
 
 
 @dataclass(frozen=True, slots=True)
 class GraphManifest:
-    """What a graph was made from: the embeddings' collection and model; `k` neighbours a document."""
+    """What a graph was made from: the embeddings' collection and model; `k` neighbors a document."""
 
     fingerprint: str
     model: str
@@ -45,12 +45,12 @@ class GraphManifest:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Graph:
-    """Neighbours (n, k) of the documents of `ids`, the nearest first, by their numbers."""
+    """Neighbors (n, k) of the documents of `ids`, the nearest first, by their numbers."""
 
     ids: IdTable
     numbers: NDArray[np.int32]
 
-    def neighbours(self, ids: Sequence[str]) -> list[tuple[str, ...]]:
+    def neighbors(self, ids: Sequence[str]) -> list[tuple[str, ...]]:
         """The ids of the nearest documents of each of these, the nearest first."""
         rows = self.numbers[self.ids.known(ids)]
         names = [name.decode() for name in self.ids.names(rows.ravel().astype(np.intp)).tolist()]
@@ -59,7 +59,7 @@ class Graph:
 
 
 def build_graph(
-    dense: DenseRetriever, folder: Path, k: int = NEIGHBOURS, progress: Callable[[int], None] = lambda done: None
+    dense: DenseRetriever, folder: Path, k: int = NEIGHBORS, progress: Callable[[int], None] = lambda done: None
 ) -> GraphManifest:
     """Find the `k` nearest other documents of each by inner product, into `folder`, which appears when all are done."""
     vectors, documents = dense.matrix, len(dense)
@@ -132,7 +132,7 @@ def prepare_graph(site: Site, model: str, progress: Progress) -> None:
         return
     dense = DenseRetriever(folder(site, model), encoder(site, model), site.collection)
     if len(dense) > 1:
-        build_graph(dense, place, progress=lambda done: progress(f"neighbours in {site.collection.name}", done))
+        build_graph(dense, place, progress=lambda done: progress(f"neighbors in {site.collection.name}", done))
 
 
 def find_graph(site: Site, model: str) -> Graph | None:

@@ -91,7 +91,7 @@ def run(folder: Path) -> Run:
         checked = check_experiment(folder / "experiment.yaml", environ={})
         told: list[tuple[str, int]] = []
         build_indexes(checked, lambda what, done: told.append((what, done)))
-        assert told[-1] == ("neighbours in words", 40)
+        assert told[-1] == ("neighbors in words", 40)
         assert {("indexing words", 40), ("embedding words", 40)} <= set(told)
         build_indexes(checked, lambda what, done: pytest.fail("it is there already"))
         return run_experiment(checked, folder / "run", workers, environ={})

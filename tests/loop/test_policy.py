@@ -31,13 +31,13 @@ def chosen(model: ScriptedModel, *more: object, drift: float = 0.1) -> Trace:
 
 
 def test_rules_take_the_first_that_is_open_and_say_what_is_left() -> None:
-    offers = {"neighbours": Offer(False, "no group lacks documents"), "refine": Offer(True, "female lacks")}
+    offers = {"neighbors": Offer(False, "no group lacks documents"), "refine": Offer(True, "female lacks")}
     decision = Rules().choose(None, None, offers, [])  # type: ignore[arg-type]
     assert (decision.action, decision.why) == ("refine", "female lacks")
     offers["refine"] = Offer(False, "3 steps were made")
     decision = Rules().choose(None, None, offers, [])  # type: ignore[arg-type]
     assert decision.action == "stop"
-    assert decision.why == "neighbours: no group lacks documents; refine: 3 steps were made"
+    assert decision.why == "neighbors: no group lacks documents; refine: 3 steps were made"
 
 
 def test_the_model_is_shown_what_is_lacking_and_what_is_offered() -> None:

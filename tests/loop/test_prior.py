@@ -46,7 +46,7 @@ def test_who_is_more_surely_of_the_kind_never_gets_less(of: list[float], chance:
     assert (np.diff(added[np.argsort(of)]) >= -1e-12).all()
 
 
-def test_kinds_follow_labels_and_neighbours() -> None:
+def test_kinds_follow_labels_and_neighbors() -> None:
     labeled = np.array([1.0, 0.0, 0.0])
     assert kinds_of(labeled, None).tolist() == [1, 0, 0]
     own, beside, apart = kinds_of(labeled, np.array([[0, 0], [0, 0], [2, 2]], dtype=np.int32)).tolist()

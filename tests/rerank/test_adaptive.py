@@ -52,7 +52,7 @@ class Graph:
     near: Mapping[str, Sequence[str]] = field(default_factory=dict)
     asked: list[tuple[str, ...]] = field(default_factory=list)
 
-    def neighbours(self, ids: Sequence[str]) -> list[tuple[str, ...]]:
+    def neighbors(self, ids: Sequence[str]) -> list[tuple[str, ...]]:
         self.asked.append(tuple(ids))
         return [tuple(self.near.get(id, ())) for id in ids]
 

@@ -14,7 +14,7 @@ from fairagent.retrieve.graph import Graph
 from fairagent.types import Ranking
 
 SEEDS = 10
-"""Documents of a group whose neighbours are looked at, the best first."""
+"""Documents of a group whose neighbors are looked at, the best first."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -22,7 +22,7 @@ class NeighborsAction:
     """By the corpus `graph`; a document that comes in has the engine's own score for the query."""
 
     graph: Graph
-    name: str = "neighbours"
+    name: str = "neighbors"
 
     def offer(self, environment: Environment, state: State) -> Offer:
         """Open once, if a group that lacks exposure has fewer documents in the pool than places it should have."""
@@ -34,7 +34,7 @@ class NeighborsAction:
         return Offer(True, f"{short[0]}, and too few of its documents were found for so many places")
 
     def act(self, environment: Environment, state: State) -> Attempt:
-        """Let the group's own among the neighbours in, and refine with what is now the groups' evidence."""
+        """Let the group's own among the neighbors in, and refine with what is now the groups' evidence."""
         state = environment.informed(state)
         entering: dict[str, None] = {}
         notes = []
@@ -43,14 +43,14 @@ class NeighborsAction:
             notes.append(f"{lack.group}: {len(near)} of its documents come in")
             entering |= dict.fromkeys(near)
         if not entering:
-            return Attempt(state, state, state.gap, tuple(notes), failure="no neighbour is new")
+            return Attempt(state, state, state.gap, tuple(notes), failure="no neighbor is new")
         after = environment.learned_anew(state, _joined(environment, state.found, list(entering)), state.judged)
         weights = after.control.reached[0] if after.control.reached else None
         return Attempt(after, state, state.gap, tuple(notes), weights=weights)
 
     def _near(self, environment: Environment, state: State, lack: Lack) -> list[str]:
         """The group's documents near its best ones, or where it has none near what is served, that were not found."""
-        around = self.graph.neighbours(environment.best_of(state, lack, SEEDS) or state.served.ids[:SEEDS])
+        around = self.graph.neighbors(environment.best_of(state, lack, SEEDS) or state.served.ids[:SEEDS])
         found = set(state.found.ids)
         near = [id for id in dict.fromkeys(id for ids in around for id in ids) if id not in found]
         return [id for id, part in zip(near, environment.of_group(near, lack).tolist(), strict=True) if part > 0]
