@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import BeforeValidator, Field
 
@@ -38,15 +38,11 @@ def _several(value: Any) -> Any:
 class FairQRConfig(Part):
     """FAIR-QR: the part `refine` proposes keywords for the most under-exposed group."""
 
+    of_groups: ClassVar[bool] = True
     kind: Literal["fair-qr"] = "fair-qr"
     rerank_depth: int = Field(0, ge=0)
     """How many of the first documents of the refined list are re-ranked; 0: all of them. Few (20 to 100) keep what the
     refinement has gained; with many, `rerank: original` brings the first list back."""
-
-    @property
-    def sees_groups(self) -> bool:
-        """Always."""
-        return True
 
     def build(self, site: Site) -> FairQR:
         """The loop."""
@@ -58,6 +54,7 @@ class FairQRConfig(Part):
 class ControllerConfig(Part):
     """The groups' own evidence, mixed into the query by weights that follow what each group lacks."""
 
+    of_groups: ClassVar[bool] = True
     kind: Literal["controller"] = "controller"
     steps: int = Field(3, ge=0)
     """The most refinements of a query, each of which re-ranks the candidates; 0: queries are not refined. More steps
@@ -98,11 +95,6 @@ class ControllerConfig(Part):
     """By how much the gap of what is served may exceed that of the engine's own list, in the unit of `divergence`
     (nats): beyond it exposure is given more weight, or the engine's list is served. A filter may raise the gap by as
     much. Larger values tolerate more."""
-
-    @property
-    def sees_groups(self) -> bool:
-        """Always."""
-        return True
 
     @property
     def asked(self) -> tuple[EvidenceKind, ...]:

@@ -11,7 +11,7 @@ from fairagent.filter.pages import LONGEST_TEXT, LONGEST_TITLE, Page, as_data, b
 from fairagent.loop.actions.judge import JudgeAction
 from fairagent.loop.judges import RELEVANCE, Judge, ModelJudge, ScorerJudge
 from fairagent.prompts.calls import LETTER, Calls, Case
-from fairagent.rerank.pair_scorer import PairScorer, open_pair_scorer
+from fairagent.rerank.pair_scorer import pair_scorer
 from fairagent.settings.section import Section
 from fairagent.site import Site
 
@@ -51,14 +51,14 @@ class JudgeSettings(Section):
 
     def build(self, site: Site) -> JudgeAction:
         """The action."""
-        judge: Judge = ModelJudge(site.model, site.prompts, self.batch) if self.by == "model" else self._scorer(site)
+        judge: Judge
+        if self.by == "model":
+            judge = ModelJudge(site.model, site.prompts, self.batch)
+        else:
+            judge = ScorerJudge(pair_scorer(site, self.scorer))
         return JudgeAction(judge, self.documents, self.groups)
 
     def check(self, site: Site) -> None:
         """Raise BackendUnavailable where the scorer is not on this machine."""
         if self.by == "cross-encoder":
-            self._scorer(site)
-
-    def _scorer(self, site: Site) -> ScorerJudge:
-        scorer: PairScorer = site.memo.get(("pair scorer", self.scorer), lambda: open_pair_scorer(self.scorer))
-        return ScorerJudge(scorer)
+            pair_scorer(site, self.scorer)

@@ -29,7 +29,7 @@ from fairagent.exposure import dimensions_of
 from fairagent.measures import LOG2_MAX2, Discount, group_exposure, known_part, most_underexposed, parse_discount
 from fairagent.rerank.base import Pool, ordered
 from fairagent.rerank.chain import ChainConfig
-from fairagent.rerank.pair_scorer import PairScorer, open_pair_scorer
+from fairagent.rerank.pair_scorer import PairScorer, pair_scorer
 from fairagent.rerank.unlabeled import counting_one, with_unknown
 from fairagent.retrieve.base import Retriever, texts_for
 from fairagent.retrieve.bm25 import engine_of
@@ -263,7 +263,7 @@ class AdaptiveConfig(Part):
         """Raise SettingsError where other re-rankers follow, BackendUnavailable where the scorer is not here."""
         _check_last(site.settings.rerank)
         if self.scorer:
-            self._open(site)
+            pair_scorer(site, self.scorer)
 
     def prepare(self, site: Site, progress: Progress) -> None:
         """Make the corpus graph of the engine's embeddings where there is none."""
@@ -273,16 +273,12 @@ class AdaptiveConfig(Part):
         """The re-ranker; SettingsError without a corpus graph, or where other re-rankers follow."""
         _check_last(site.settings.rerank)
         graph, engine = open_graph(site), engine_of(site)
-        score: Scoring = PairScoring(engine, self._open(site)) if self.scorer else engine.score
+        score: Scoring = PairScoring(engine, pair_scorer(site, self.scorer)) if self.scorer else engine.score
         collection, settings = site.collection, site.settings
         known = collection.groups.dimensions or self.sees_groups
         groups = CollectionGroups(collection, dimensions_of(collection, settings) if known else ())
         discount = parse_discount(settings.discount)
         return AdaptiveReranker(graph, score, groups, self.policy, self.where, self.budget, self.batch, discount)
-
-    def _open(self, site: Site) -> PairScorer:
-        scorer: PairScorer = site.memo.get(("pair scorer", self.scorer), lambda: open_pair_scorer(self.scorer))
-        return scorer
 
 
 def open_graph(site: Site) -> CorpusGraph:

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from fairagent.errors import UsageError
 from fairagent.rerank.base import Pool, ordered
-from fairagent.rerank.pair_scorer import PairScorer, open_pair_scorer
+from fairagent.rerank.pair_scorer import PairScorer, pair_scorer
 from fairagent.retrieve.base import Retriever, texts_for
 from fairagent.retrieve.bm25 import engine_of
 from fairagent.settings.parts import Part
@@ -59,12 +59,8 @@ class CrossEncoderConfig(Part):
 
     def check(self, site: Site) -> None:
         """Raise BackendUnavailable where the scorer is not on this machine."""
-        self._open(site)
+        pair_scorer(site, self.scorer)
 
     def build(self, site: Site) -> CrossEncoderReranker:
         """The re-ranker."""
-        return CrossEncoderReranker(engine_of(site), self._open(site), self.depth)
-
-    def _open(self, site: Site) -> PairScorer:
-        scorer: PairScorer = site.memo.get(("pair scorer", self.scorer), lambda: open_pair_scorer(self.scorer))
-        return scorer
+        return CrossEncoderReranker(engine_of(site), pair_scorer(site, self.scorer), self.depth)

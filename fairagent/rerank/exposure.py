@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -183,6 +183,7 @@ def _entropy(shares: FloatArray) -> FloatArray:
 class ExposureConfig(Part):
     """Greedy: relevance, weighed against what each group still lacks."""
 
+    of_groups: ClassVar[bool] = True
     kind: Literal["exposure"] = "exposure"
     fairness: float | tuple[float, ...] = (1.0, 0.5, 0.25)
     """What a divergence of 1 nat from the target costs, in units of mean relevance (0 to 1): larger values are fairer
@@ -201,11 +202,6 @@ class ExposureConfig(Part):
         if not values or min(values) < 0:
             raise ValueError("expected a number of 0 or more, or several")
         return value
-
-    @property
-    def sees_groups(self) -> bool:
-        """Always."""
-        return True
 
     def build(self, site: Site) -> ExposureReranker:
         """The re-ranker."""

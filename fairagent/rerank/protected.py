@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,14 +55,10 @@ def most_lacking(pool: Pool, discount: Discount) -> ProtectedGroup | None:
 class ProtectedPart(Part):
     """A re-ranker that knows one protected group."""
 
+    of_groups: ClassVar[bool] = True
     group: dict[str, str] = Field(default={}, max_length=1)
     """The protected group, e.g. {gender: female}. Empty: the one that lacks most exposure among the first n candidates;
     for `deltr`, in most of the topics that it learns from."""
-
-    @property
-    def sees_groups(self) -> bool:
-        """Always."""
-        return True
 
     def check(self, site: Site) -> None:
         """Raise UsageError where there is no such group."""

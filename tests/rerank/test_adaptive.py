@@ -433,7 +433,7 @@ def test_a_scorer_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(name: str) -> PairScorer:
         raise BackendUnavailable(f"no cross-encoder {name!r}")
 
-    monkeypatch.setattr("fairagent.rerank.adaptive.open_pair_scorer", missing)
+    monkeypatch.setattr("fairagent.rerank.pair_scorer.open_pair_scorer", missing)
     place = site(rerank={"kind": "adaptive", "scorer": "nowhere"})
     for ask in (place.settings.rerank.check, place.settings.rerank.build):
         with pytest.raises(BackendUnavailable, match="no cross-encoder 'nowhere'"):
