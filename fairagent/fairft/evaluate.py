@@ -14,7 +14,8 @@ from fairagent.fairft.examples import Example
 from fairagent.fairft.loss import kl_loss, log_target
 from fairagent.fairft.settings import TrainingSection
 from fairagent.fairft.signals import Signals
-from fairagent.fairft.tower import Tower, text_of, top
+from fairagent.fairft.tower import Tower, top
+from fairagent.retrieve.base import full_text
 from fairagent.retrieve.encoder import Embeddings
 from fairagent.types import Document, FloatArray
 
@@ -119,7 +120,7 @@ def cosines_at(queries: Embeddings, vectors: Embeddings, places: NDArray[np.intp
 
 
 def _ranked(tower: Tower, documents: Sequence[Document], examples: Sequence[Example], count: int) -> _Ranked:
-    vectors = tower.encode("document", [text_of(document) for document in documents])
+    vectors = tower.encode("document", list(map(full_text, documents)))
     queries = tower.encode("query", [example.query for example in examples])
     return _Ranked(queries, vectors, top(queries, vectors, count))
 

@@ -22,7 +22,8 @@ from fairagent.fairft.examples import Example
 from fairagent.fairft.loss import log_target, torch_loss
 from fairagent.fairft.settings import TrainingSection
 from fairagent.fairft.signals import Signals
-from fairagent.fairft.tower import Tower, text_of, top
+from fairagent.fairft.tower import Tower, top
+from fairagent.retrieve.base import full_text
 from fairagent.retrieve.encoder import Embeddings
 from fairagent.types import Document
 
@@ -81,7 +82,7 @@ class _Training:
         self._tower = tower
         self._folder = folder
         self._progress = progress
-        self._texts = [text_of(document) for document in task.documents]
+        self._texts = list(map(full_text, task.documents))
         self._optimizer = torch.optim.Adam(tower.model.parameters(), lr=task.settings.rate)
         epoch = np.array_split(np.arange(len(task.training)), task.settings.refreshes)
         self._steps = [math.ceil(len(part) / task.settings.batch) for part in epoch]

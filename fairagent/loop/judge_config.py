@@ -7,10 +7,10 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from fairagent.filter.pages import LONGEST_TEXT, LONGEST_TITLE, Page, as_data, batches, call_ids
+from fairagent.filter.pages import longest_calls
 from fairagent.loop.actions.judge import JudgeAction
 from fairagent.loop.judges import RELEVANCE, Judge, ModelJudge, ScorerJudge
-from fairagent.prompts.calls import LETTER, Calls, Case
+from fairagent.prompts.calls import Calls, Case
 from fairagent.rerank.pair_scorer import pair_scorer
 from fairagent.settings.section import Section
 from fairagent.site import Site
@@ -44,10 +44,8 @@ class JudgeSettings(Section):
 
     def worst_case(self, case: Case) -> Iterator[Calls]:
         """Every document as long as a model is ever shown one."""
-        page = Page("", LETTER * LONGEST_TITLE, LETTER * LONGEST_TEXT)
         for template in self.templates:
-            for batch in batches([page] * (self.documents * self.groups), self.batch):
-                yield case.calls(template, documents=as_data(call_ids(template, [""], batch), batch))
+            yield from longest_calls(case, template, self.documents * self.groups, self.batch)
 
     def build(self, site: Site) -> JudgeAction:
         """The action."""

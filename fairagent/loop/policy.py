@@ -112,18 +112,16 @@ class ModelPolicy:
             }
             for lack in lacking(state.exposures)[:SHOWN_GROUPS]
         ]
-        messages = self.prompts.render(
-            CHOOSE,
-            query=query_shown(environment.search.query.text),
-            gap=f"{state.gap:.3f}",
-            groups=groups,
-            actions=[{"action": name, "why": visible(offer.why)} for name, offer in offers.items() if offer.open],
-            history=[
+        variables = {
+            "query": query_shown(environment.search.query.text),
+            "gap": f"{state.gap:.3f}",
+            "groups": groups,
+            "actions": [{"action": name, "why": visible(offer.why)} for name, offer in offers.items() if offer.open],
+            "history": [
                 {"action": step.source, "kept": step.accepted, "reason": step.reason} for step in taken[-SHOWN_STEPS:]
             ],
-        )
-        most = self.prompts[CHOOSE].head.max_tokens
-        return ModelRequest(messages, temperature=TEMPERATURE, max_tokens=most)
+        }
+        return self.prompts.request(CHOOSE, variables, TEMPERATURE)
 
 
 def nothing_left(offers: Mapping[str, Offer]) -> str:

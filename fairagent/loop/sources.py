@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeVar
 
 from fairagent.errors import BudgetExceeded, FatalModelError, ModelError
-from fairagent.llm import Model, ModelRequest, Reply, ask
+from fairagent.llm import Model, Reply, ask
 from fairagent.llm.clean import query_shown, visible
 from fairagent.loop.lack import Lack
 from fairagent.prompts import Prompts
@@ -135,8 +135,8 @@ class Sources:
             yield answer.number, GroupText(text, as_terms(sifted.kept)), sifted.refused
 
     def _reply(self, template: str, reply: type[R], query: str, shown: list[dict[str, object]], **more: object) -> R:
-        messages = self.prompts.render(template, query=query_shown(query), groups=shown, **more)
-        found, _ = ask(self.model, ModelRequest(messages, max_tokens=self.prompts[template].head.max_tokens), reply)
+        variables = {"query": query_shown(query), "groups": shown, **more}
+        found, _ = ask(self.model, self.prompts.request(template, variables), reply)
         return found
 
     def _shown(

@@ -31,7 +31,7 @@ from fairagent.rerank.base import Pool, ordered
 from fairagent.rerank.chain import ChainConfig
 from fairagent.rerank.pair_scorer import PairScorer, pair_scorer
 from fairagent.rerank.unlabeled import counting_one, with_unknown
-from fairagent.retrieve.base import Retriever, texts_for
+from fairagent.retrieve.base import Retriever, full_text, texts_for
 from fairagent.retrieve.bm25 import engine_of
 from fairagent.retrieve.graph import graph_of, prepare_graphs
 from fairagent.settings.parts import Part, Progress
@@ -218,8 +218,7 @@ class PairScoring:
 
     def __call__(self, query: Query, ids: Sequence[str]) -> FloatArray:
         """The model's numbers, (n,); UsageError where the engine keeps no texts."""
-        documents = texts_for(query, ids, self.retriever)
-        return self.scorer.score(query.text, [f"{document.title} {document.text}".strip() for document in documents])
+        return self.scorer.score(query.text, list(map(full_text, texts_for(query, ids, self.retriever))))
 
 
 @dataclass(frozen=True, slots=True)

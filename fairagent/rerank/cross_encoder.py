@@ -11,7 +11,7 @@ from pydantic import Field
 from fairagent.errors import UsageError
 from fairagent.rerank.base import Pool, ordered
 from fairagent.rerank.pair_scorer import PairScorer, pair_scorer
-from fairagent.retrieve.base import Retriever, texts_for
+from fairagent.retrieve.base import Retriever, full_text, texts_for
 from fairagent.retrieve.bm25 import engine_of
 from fairagent.settings.parts import Part
 from fairagent.site import Site
@@ -39,8 +39,7 @@ class CrossEncoderReranker:
     def rerank(self, pool: Pool) -> Ranking:
         """The best `pool.n` of the candidates."""
         ids = pool.ranking.ids[: self.depth]
-        documents = texts_for(pool.query, ids, self.retriever)
-        texts = [f"{document.title} {document.text}".strip() for document in documents]
+        texts = list(map(full_text, texts_for(pool.query, ids, self.retriever)))
         best = ordered(ids, self.scorer.score(pool.query.text, texts), pool.n)
         rest = pool.ranking.ids[self.depth : self.depth + pool.n - len(best)]
         if not rest:

@@ -16,6 +16,7 @@ from typing import ClassVar, Generic, Protocol, Self, TypeVar
 import numpy as np
 
 from fairagent.errors import BackendUnavailable, DataError, IndexMismatch, UsageError
+from fairagent.retrieve.base import full_text
 from fairagent.retrieve.encoder import Embeddings
 from fairagent.retrieve.lucene.index import Indexable
 from fairagent.retrieve.lucene.strings import IdTable, encode_id
@@ -164,7 +165,7 @@ class EncodedBuild(Generic[M, V]):
 
     def _encode(self, collection: Indexable, partial: Path, progress: Callable[[int], None]) -> None:
         done = read_done(partial)
-        texts = (f"{document.title} {document.text}".strip() for document in collection.documents())
+        texts = map(full_text, collection.documents())
         rest = islice(texts, done, None)
         while chunk := list(islice(rest, self.chunk)):
             self.store.add(partial, done, self.encode(chunk))

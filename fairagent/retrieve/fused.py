@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 
 from fairagent.errors import BackendUnavailable, DataError, FairAgentError, UsageError
 from fairagent.measures.scale import min_max
-from fairagent.retrieve.base import PassageSource, Retriever, TextSource, Vocabulary, checked, texts_for
+from fairagent.retrieve.base import PassageSource, Retriever, TextSource, Vocabulary, check_length, checked, texts_for
 from fairagent.retrieve.dense import VectorEngine
 from fairagent.retrieve.encoder import Embeddings
 from fairagent.settings.parts import Engine, Part
@@ -110,8 +110,7 @@ class FusedRetriever:
 
     def search(self, query: Query, n: int) -> Ranking:
         """The best `n` documents by the sum of their parts."""
-        if n < 1:
-            raise UsageError(f"n is the number of documents to retrieve and must be at least 1, not {n}")
+        check_length(n)
         if self._failed.pop(query, None):
             # The engine may be there again.
             self._parts.cache_clear()

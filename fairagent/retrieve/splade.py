@@ -10,13 +10,13 @@ from typing import Literal
 import numpy as np
 from pydantic import Field
 
-from fairagent.errors import UsageError
 from fairagent.files import file_name
+from fairagent.retrieve.base import check_length
 from fairagent.retrieve.bm25 import beside_index, check_index, open_index, prepare_index
 from fairagent.retrieve.clock import engine_time
 from fairagent.retrieve.encoded import PROBE, opened
 from fairagent.retrieve.lucene.index import Indexable
-from fairagent.retrieve.lucene.strings import IdTable
+from fairagent.retrieve.lucene.strings import IdTable, ranked
 from fairagent.retrieve.passages import PassageRetriever
 from fairagent.retrieve.splade_encoder import SparseTextEncoder, SpladeEncoder
 from fairagent.retrieve.splade_index import (
@@ -66,8 +66,7 @@ class SpladeRetriever:
 
     def search(self, query: Query, n: int) -> Ranking:
         """The `n` documents with the largest inner products above 0, exactly."""
-        if n < 1:
-            raise UsageError(f"n is the number of documents to retrieve and must be at least 1, not {n}")
+        check_length(n)
         scores = np.zeros(len(self))
         with engine_time():
             for entry, weight in self._query(str(query)):
@@ -76,9 +75,7 @@ class SpladeRetriever:
             found = np.flatnonzero(scores > 0)
             if len(found) > n:
                 found = found[scores[found] >= np.partition(scores[found], -n)[-n]]
-        ids = self._ids.names(found)
-        order = np.lexsort((ids, -scores[found]))[:n]
-        return Ranking(tuple(id.decode() for id in ids[order].tolist()), scores[found][order])
+        return ranked(self._ids.names(found), scores[found], n)
 
     def score(self, query: Query, ids: Sequence[str]) -> FloatArray:
         """The inner products of the given documents, (n,), equal to those of `search`; 0 for a blank query.
