@@ -18,7 +18,7 @@ from scipy.stats import binom
 from timing import Way, milliseconds
 
 from fairagent.rerank.deltr import fit_deltr
-from fairagent.rerank.deltr_loss import Batch, JudgedQuery, deltr_gradient
+from fairagent.rerank.deltr_loss import JudgedQuery, TrainingBatch, deltr_gradient
 from fairagent.rerank.dlf_loss import exposure_loss
 from fairagent.rerank.fa_star_ir_tables import adjusted, fail_probability
 from fairagent.rerank.mmr import mmr
@@ -113,7 +113,7 @@ def deltr(seconds: float) -> None:
     for queries, documents, authors in ((1, 100, (1500, 1600)), (20, 20, (9000, 13000))):
         judged = training_queries(queries, documents)
         weights = np.array([-0.4, 0.3, 0.1, -0.2])
-        batch = Batch.of(judged)
+        batch = TrainingBatch.of(judged)
         assert np.allclose(deltr_gradient(weights, batch, 1.0), naive_deltr_gradient(judged, weights.tolist(), 1.0))
 
         def naive(judged: list[JudgedQuery] = judged) -> object:

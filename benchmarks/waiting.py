@@ -18,10 +18,10 @@ from pathlib import Path
 
 from fairagent import build_index, load_collection, write_demo
 from fairagent.evaluate.engine.check import check_experiment
-from fairagent.evaluate.engine.crew import threads
 from fairagent.evaluate.engine.experiment import run_experiment
 from fairagent.evaluate.engine.results import results_table, topics_table
 from fairagent.evaluate.engine.run import Run
+from fairagent.evaluate.engine.workers import threads
 from fairagent.llm.models import Models
 from fairagent.testing import LoopbackServer
 from fairagent.testing.server import Request
@@ -79,8 +79,8 @@ def timed(file: Path, workers: int, environ: dict[str, str]) -> tuple[Run, float
     plan = checked.plan
     models = Models(plan.cache, plan.budget, plan.prices, environ)
     started = time.perf_counter()
-    with threads(workers) as crew:
-        run = run_experiment(checked, file.parent / f"run{workers}", crew, environ=environ, models=models)
+    with threads(workers) as workers:
+        run = run_experiment(checked, file.parent / f"run{workers}", workers, environ=environ, models=models)
     models.close()
     return run, time.perf_counter() - started
 

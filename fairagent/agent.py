@@ -12,7 +12,7 @@ from fairagent.collection import Collection
 from fairagent.errors import UsageError
 from fairagent.exposure import ExposureMeter
 from fairagent.found import Found, engine_notes
-from fairagent.loop.base import Loop, Looped, Search
+from fairagent.loop.base import Loop, LoopResult, Search
 from fairagent.loop.controller import first_of, without
 from fairagent.loop.fair_qr import measured
 from fairagent.loop.state import finite_gap
@@ -91,7 +91,7 @@ class FairAgent:
         if self.loop:
             looped = self.loop.run(search)
         else:
-            looped = Looped(select(self.settings.candidates, begun), begun, "", meter)
+            looped = LoopResult(select(self.settings.candidates, begun), begun, "", meter)
         pool = replace(search.pool(looped.candidates, looped.meter, looped.unit), n=length)
         ranking, notes = self._guarded(pool, looped)
         notes += engine_notes(self.retriever, asked)
@@ -105,7 +105,7 @@ class FairAgent:
     def _serve(self, pool: Pool) -> Ranking:
         return self.reranker.rerank(pool) if self.reranker else pool.ranking.top(pool.n)
 
-    def _guarded(self, pool: Pool, looped: Looped) -> tuple[Ranking, tuple[str, ...]]:
+    def _guarded(self, pool: Pool, looped: LoopResult) -> tuple[Ranking, tuple[str, ...]]:
         """What is served: never less fair than the engine's own list, by more than the loop allows, without a word."""
         seen, meter = looped.served, looped.meter
         ranking = seen if seen is not None and pool.n == self.settings.n else self._serve(pool)

@@ -9,10 +9,10 @@ from fairagent.measures import min_max
 from fairagent.rerank.base import ordered
 from fairagent.types import Ranking, Step
 
-Policy = Literal["best", "last", "union"]
+ListPolicy = Literal["best", "last", "union"]
 
 
-def select(policy: Policy, steps: Sequence[Step]) -> Ranking:
+def select(policy: ListPolicy, steps: Sequence[Step]) -> Ranking:
     """The candidates for the re-ranker.
 
     `best`: the last accepted list, the one with the smallest gap since the loop began (topic words, which come before,

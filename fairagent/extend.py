@@ -14,7 +14,7 @@ from fairagent.filter.verdicts import Filter
 from fairagent.generate.generator import Generator
 from fairagent.llm import Message, Model, ModelReply, ModelRequest
 from fairagent.llm.ledger import counted, in_threads, ledger
-from fairagent.loop.base import Loop, Looped, Search
+from fairagent.loop.base import Loop, LoopResult, Search
 from fairagent.measures import JudgedRanking, Measure, min_max
 from fairagent.prompts import Prompts
 from fairagent.prompts.calls import Calls, Case
@@ -62,7 +62,7 @@ __all__ = [
     "Group",
     "JudgedRanking",
     "Loop",
-    "Looped",
+    "LoopResult",
     "Measure",
     "Measured",
     "Message",

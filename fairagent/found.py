@@ -50,7 +50,7 @@ class Found:
             seconds=perf_counter() - self.started,
             engine_seconds=engine_seconds() - self.engine_started,
             draw=draw,
-            notes=self.notes,
+            notes=(*self.notes, *unused_refiner(self.settings)),
         )
         return SearchResult(self.query, served, hits, trace)
 
@@ -59,6 +59,14 @@ def engine_notes(engine: Retriever, query: Query) -> tuple[str, ...]:
     """What is to be known about the engine: which of several failed at `query`."""
     failures = engine.failures(query) if isinstance(engine, FusedRetriever) else {}
     return tuple(f"engine {name} failed, the others serve: {error}" for name, error in failures.items())
+
+
+def unused_refiner(settings: Settings) -> tuple[str, ...]:
+    """That a refiner was set which no loop asks, and what to set; nothing where none was set, or one is asked."""
+    if "refine" not in settings.model_fields_set or settings.loop.kind != "controller":
+        return ()
+    also = f", or loop.evidence={settings.refine}" if settings.refine.kind in ("llm", "grounded") else ""
+    return (f"refine: {settings.refine} was not asked, since loop: controller asks none; set loop=fair-qr{also}",)
 
 
 def hits_of(ranking: Ranking, meter: ExposureMeter, retriever: Retriever) -> tuple[Hit, ...]:

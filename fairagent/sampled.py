@@ -8,7 +8,7 @@ from fairagent.found import Found
 from fairagent.query import as_query
 from fairagent.retrieve.base import Retriever
 from fairagent.retrieve.plackett_luce import checked_alpha, topic_rng
-from fairagent.retrieve.requests import Requests
+from fairagent.retrieve.request_counter import RequestCounter
 from fairagent.retrieve.stochastic import Samples, draw
 from fairagent.settings import Settings
 from fairagent.types import AnswerResult, Draw, Query, Ranking, SearchResult, Topic
@@ -25,7 +25,7 @@ class Sampled:
 
     agent: FairAgent
     alpha: float
-    _requests: Requests = field(default_factory=Requests, init=False, repr=False, compare=False)
+    _requests: RequestCounter = field(default_factory=RequestCounter, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         checked_alpha(self.alpha)

@@ -21,7 +21,7 @@ from fairagent.agent import FairAgent
 from fairagent.collection import GroupTable, TopicGroups
 from fairagent.collection.table_buffer import TableBuffer
 from fairagent.errors import DataError, FatalModelError
-from fairagent.loop.base import Looped, Search
+from fairagent.loop.base import LoopResult, Search
 from fairagent.rerank.chain import ChainReranker
 from fairagent.rerank.exposure import ExposureReranker
 from fairagent.retrieve import clock as engine_clock
@@ -516,9 +516,9 @@ class Candidates:
     ids: str
     worse: float | None = 0.01
 
-    def run(self, search: Search) -> Looped:
+    def run(self, search: Search) -> LoopResult:
         found = ranking(self.ids.split())
-        return Looped(found, search.steps, "done", search.meter, worse=self.worse)
+        return LoopResult(found, search.steps, "done", search.meter, worse=self.worse)
 
 
 def guarded(own: str, loop: Candidates, reranker: Any, **settings: Any) -> Any:

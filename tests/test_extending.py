@@ -357,7 +357,7 @@ def test_a_key_that_there_is_not(parts: None) -> None:
     assert "rerank.relevance: unknown key of re-ranker 'turns'; mmr has it" in settings_error(
         rerank={"kind": "turns", "relevance": 0.5}
     )
-    assert "rerank.parts.1.block: Input should be greater than or equal to 1 (got 0)" in settings_error(
+    assert "rerank.parts[1].block: Input should be greater than or equal to 1 (got 0)" in settings_error(
         rerank=["original", {"kind": "turns", "block": 0}]
     )
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from typing import Any
 
 import pytest
 from scripted import Clock, Engine, Proposals, agent, by_letter, ranking
@@ -10,6 +12,7 @@ from scripted import Clock, Engine, Proposals, agent, by_letter, ranking
 from fairagent.collection.groups import JoinedGroups
 from fairagent.found import hits_of
 from fairagent.retrieve import clock as engine_clock
+from fairagent.settings import lay, load_settings
 from fairagent.types import Document, Draw, Query, Usage
 
 SKEWED = {"q": "m1 m2 m3 f1 f2 u1", "q she": "f1 m1 f2 m2 u1"}
@@ -72,3 +75,25 @@ def test_time_runs_from_the_beginning_of_the_search(monkeypatch: pytest.MonkeyPa
         clock.now += 2
     trace = found.result(found.pool).trace
     assert (trace.seconds, trace.engine_seconds) == (7.0, 2.0)
+
+
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        ({}, ()),
+        ({"loop": "fair-qr", "refine": "llm"}, ()),
+        ({"loop": "none", "refine": "llm"}, ()),
+        (
+            {"refine": "llm"},
+            ("refine: llm was not asked, since loop: controller asks none; set loop=fair-qr, or loop.evidence=llm",),
+        ),
+        (
+            {"refine": {"terms": 3}},
+            ("refine: feedback was not asked, since loop: controller asks none; set loop=fair-qr",),
+        ),
+    ],
+)
+def test_a_refiner_that_no_loop_asks_is_named_in_the_trace(told: dict[str, Any], said: tuple[str, ...]) -> None:
+    settings = load_settings(overrides=lay({"n": 4}, told), environ={})
+    found = replace(agent(Library(SKEWED), None).find("q", 6), settings=settings)
+    assert found.result(found.pool).trace.notes == said

@@ -27,7 +27,7 @@ from fairagent.pipeline import (
     with_settings,
 )
 from fairagent.refine.feedback import FeedbackRefiner
-from fairagent.rerank import cross_encoder
+from fairagent.rerank import pair_scorer
 from fairagent.rerank.base import Pool
 from fairagent.rerank.chain import ChainReranker
 from fairagent.rerank.exposure import ExposureReranker
@@ -104,7 +104,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     (folder / "bare.yaml").write_text(NO_GROUPS, encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(vectors, "open_encoder", lambda model: Letters())
-        patch.setattr(cross_encoder, "open_pair_scorer", lambda scorer: Shortest())
+        patch.setattr(pair_scorer, "open_pair_scorer", lambda scorer: Shortest())
         site = open_site(folder / "collection.yaml", folder / "index", Settings(engine="dense"))
         told: list[tuple[str, int]] = []
         site.settings.engine.prepare(site, lambda what, done: told.append((what, done)))
@@ -262,7 +262,9 @@ def test_parts_are_made_as_the_settings_say(made: Path, collection: Collection) 
     assert isinstance(agent.loop, Controller)
     assert agent.reranker == ChainReranker((GraphReranker(None), ExposureReranker()))
     told: dict[str, Any] = {"documents": 1, "terms": 2, "weight": 3}
-    agent = build(site(loop="fair-qr", refine=told, rerank={"fairness": 2}, discount="uniform", iterations=2))
+    agent = build(
+        site(loop="fair-qr", refine=told, rerank={"kind": "exposure", "fairness": 2}, discount="uniform", iterations=2)
+    )
     assert agent.loop == FairQR(FeedbackRefiner(agent.retriever, 1, 2, 3.0), 2)  # type: ignore[arg-type]
     assert isinstance(agent.reranker, ExposureReranker)
     assert (agent.reranker.fairness, str(agent.reranker.discount)) == (2.0, "uniform")

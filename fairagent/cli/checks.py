@@ -16,7 +16,9 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 from fairagent.errors import BackendUnavailable, FairAgentError
+from fairagent.evaluate.engine import reading
 from fairagent.llm.endpoint import KEY_VARIABLE, OPENAI, URL_VARIABLE, Endpoint
+from fairagent.measures import parse
 from fairagent.plugins import plugins
 from fairagent.retrieve import java
 from fairagent.settings import Settings
@@ -49,13 +51,28 @@ print(java_class("org.apache.lucene.util.Version").LATEST.toString())
 
 _TRY_PLUGIN = """
 import sys
-from fairagent.settings.parts import part_class
+from fairagent.errors import FairAgentError
 try:
-    part_class(sys.argv[1], sys.argv[2])
+    {load}
     print("loaded")
-except ValueError as error:
+except (FairAgentError, ValueError) as error:
     sys.exit(" ".join(str(error).split()))
 """
+PLUGINS = {
+    **{
+        slot: (described.group, f"from fairagent.settings.parts import part_class; part_class({slot!r}, sys.argv[1])")
+        for slot, described in SLOTS.items()
+    },
+    "experiment kind": (
+        reading.GROUP,
+        "from fairagent.evaluate.engine.reading import kind_class; kind_class(sys.argv[1])",
+    ),
+    "measure": (
+        parse.GROUP,
+        "from fairagent.measures.parse import parse_measure; parse_measure(sys.argv[1] + '@20')",
+    ),
+}
+"""What a plugin is -> the entry points that bring such, and the code that loads one of them by its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,16 +153,20 @@ def check_lucene(environ: Mapping[str, str]) -> Check:
 
 
 def check_plugins(environ: Mapping[str, str]) -> Iterator[Check]:
-    """The parts that other packages bring: each is loaded, in another process."""
-    found = [(slot, kind, entries) for slot in SLOTS for kind, entries in plugins(SLOTS[slot].group).items()]
+    """The parts, kinds of experiments and measures of other packages: each is loaded, in another process."""
+    found = [
+        (what, name, entries, load)
+        for what, (group, load) in PLUGINS.items()
+        for name, entries in plugins(group).items()
+    ]
     if not found:
         yield Check("plugins", "ok", "none")
     # What is on this process's path is to be on theirs.
     environ = {**environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    for slot, kind, entries in found:
-        name = f"plugin {slot}: {kind}"
+    for what, entry_name, entries, load in found:
+        name = f"plugin {what}: {entry_name}"
         brought = " and ".join(f"{entry.dist.name} ({entry.value})" if entry.dist else entry.value for entry in entries)
-        asked = _tried([_TRY_PLUGIN, slot, kind], environ)
+        asked = _tried([_TRY_PLUGIN.format(load=load), entry_name], environ)
         if asked and asked.stdout.endswith("loaded\n"):
             yield Check(name, "ok", brought)
             continue

@@ -16,8 +16,8 @@ from fairagent.cli.terminal import console, error_console, progress_bar, told
 from fairagent.errors import UsageError
 
 if TYPE_CHECKING:
-    from fairagent.evaluate.engine.crew import Crew
     from fairagent.evaluate.engine.run import Run
+    from fairagent.evaluate.engine.workers import Workers
     from fairagent.types import Usage
 
 WORKERS = 4
@@ -83,10 +83,15 @@ def evaluate(
         build_indexes(checked, told(bar, checked.collection))
     models = Models(checked.plan.cache, checked.plan.budget, checked.plan.prices)
     try:
-        with _crew(workers, dask) as crew, progress_bar() as bar:
+        with _workers(workers, dask) as opened, progress_bar() as bar:
             task = bar.add_task(f"evaluating {checked.plan.experiment.name}", total=None)
             finished = run_experiment(
-                checked, folder, crew, new, lambda done, all: bar.update(task, completed=done, total=all), models=models
+                checked,
+                folder,
+                opened,
+                new,
+                lambda done, all: bar.update(task, completed=done, total=all),
+                models=models,
             )
     except BaseException:
         if paid := account(models.usage):
@@ -177,8 +182,8 @@ def _record(run: Run) -> dict[str, Any]:
     }
 
 
-def _crew(workers: int | None, address: str | None) -> AbstractContextManager[Crew]:
-    from fairagent.evaluate.engine.crew import LOCAL, dask, threads
+def _workers(workers: int | None, address: str | None) -> AbstractContextManager[Workers]:
+    from fairagent.evaluate.engine.workers import LOCAL, dask, threads
 
     if address is None:
         return threads(workers or WORKERS)

@@ -12,7 +12,7 @@ from fairagent.cli.options import AsJson
 from fairagent.cli.terminal import console, progress_bar
 
 if TYPE_CHECKING:
-    from fairagent.fairft.evaluate import Change
+    from fairagent.fairft.evaluate import TrainingEffect
 
 fairft = typer.Typer(help="Fine-tune a retriever against a model's likelihood of the fair answer.")
 
@@ -93,7 +93,7 @@ def evaluate(
     console().print(change_text(change), markup=False, soft_wrap=True)
 
 
-def change_text(change: Change) -> str:
+def change_text(change: TrainingEffect) -> str:
     """What changed, in a few lines."""
     rows = [
         ("KL, same documents", change.before.kl, change.after.kl),

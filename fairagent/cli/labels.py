@@ -23,7 +23,7 @@ def labels(
     """
     from fairagent.cli.evaluate import LOG_PROMPTS
     from fairagent.evaluate.engine.check import check_experiment
-    from fairagent.evaluate.engine.crew import threads
+    from fairagent.evaluate.engine.workers import threads
     from fairagent.evaluate.kinds.fair_rag.lamp import LampKind
     from fairagent.llm.models import Models
 
@@ -34,10 +34,10 @@ def labels(
         raise UsageError(f"{file}: is of kind {kind.kind!r}; only `kind: lamp` has items to label")
     models = Models(plan.cache, plan.budget, plan.prices)
     try:
-        with threads(workers) as crew:
+        with threads(workers) as opened:
             for one in kind.generators(plan.systems, checked.subject).values():
                 model = models.open(one.system.settings.model)
-                made = one.labeling.make(one.path, model, crew)
+                made = one.labeling.make(one.path, model, opened)
                 typer.echo(f"{one.path}: {len(made.kept):,} of {len(made.gains):,} questions count")
                 for note in made.notes:
                     console().print(note, soft_wrap=True)

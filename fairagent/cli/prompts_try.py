@@ -14,7 +14,7 @@ from fairagent.cli.terminal import console
 from fairagent.errors import ReplyError, UsageError
 
 if TYPE_CHECKING:
-    from fairagent.cli.trial import Asked, Heard, Trial
+    from fairagent.cli.trial import FilledTemplate, Trial, TrialReply
     from fairagent.prompts import Prompts
     from fairagent.site import Site
     from fairagent.types import Query
@@ -57,7 +57,7 @@ def try_prompt(
     ones, and those that no search can fill are shown with examples. With --send the model is asked, and its reply is
     shown with what the index and the loop do with it.
     """
-    from fairagent.cli.trial import Listening
+    from fairagent.cli.trial import RecordingModel
     from fairagent.llm.request import estimate_tokens
     from fairagent.pipeline import open_site
     from fairagent.prompts import Prompts
@@ -84,14 +84,14 @@ def try_prompt(
     longest = prompts[id].longest_reply(chosen.model.max_tokens)
     out = console()
     if not as_json:
-        _print_asked(shown)
+        _print_filled(shown)
         if shown.messages:
             out.print(f"about {tokens:,} tokens (one for every 4 bytes), and at most {longest:,} for the reply")
-    heard = None
+    reply = None
     if send and shown.messages:
-        model = Listening(site.model)
+        model = RecordingModel(site.model)
         try:
-            heard = trial.send(model)
+            reply = trial.send(model)
         except ReplyError:
             if not as_json:
                 _print_texts(model.texts)
@@ -99,9 +99,9 @@ def try_prompt(
         finally:
             site.models.close()
     if as_json:
-        typer.echo(to_json(_record(id, prompts, shown, tokens, heard)))
-    elif heard:
-        _print_heard(heard)
+        typer.echo(to_json(_record(id, prompts, shown, tokens, reply)))
+    elif reply:
+        _print_reply(reply)
 
 
 def known(name: str, used: Prompts) -> str:
@@ -141,7 +141,7 @@ def _trial(
     return RefiningTrial(agent, part, replace(site, engine=agent.retriever), query, aim)
 
 
-def _print_asked(shown: Asked) -> None:
+def _print_filled(shown: FilledTemplate) -> None:
     out = console()
     out.print(shown.about, markup=False, soft_wrap=True)
     for role, text in shown.messages:
@@ -159,40 +159,42 @@ def _print_texts(texts: list[str] | tuple[str, ...]) -> None:
     out.rule(style="dim")
 
 
-def _print_heard(heard: Heard) -> None:
+def _print_reply(reply: TrialReply) -> None:
     from rich.table import Table
     from rich.text import Text
 
     from fairagent.report.story import usage_text
 
-    _print_texts(heard.texts)
+    _print_texts(reply.texts)
     out = console()
-    if heard.rows:
+    if reply.rows:
         table = Table.grid(padding=(0, 2))
-        for what, found, becomes in heard.rows:
+        for what, found, becomes in reply.rows:
             table.add_row(Text(what), Text(found, justify="right"), Text(becomes))
         out.print(table)
-    if heard.end:
-        out.print(heard.end, markup=False, soft_wrap=True)
-    cached = ", from the cache" if heard.usage.saved else ""
-    out.print(usage_text(heard.usage.whole) + cached, markup=False)
+    if reply.end:
+        out.print(reply.end, markup=False, soft_wrap=True)
+    cached = ", from the cache" if reply.usage.saved else ""
+    out.print(usage_text(reply.usage.whole) + cached, markup=False)
 
 
-def _record(id: str, prompts: Prompts, shown: Asked, tokens: int, heard: Heard | None) -> dict[str, object]:
+def _record(
+    id: str, prompts: Prompts, shown: FilledTemplate, tokens: int, reply: TrialReply | None
+) -> dict[str, object]:
     prompt = prompts[id]
-    reply = heard and {
-        "texts": list(heard.texts),
-        "rows": [{"what": what, "found": found, "becomes": becomes} for what, found, becomes in heard.rows],
-        "end": heard.end,
-        "calls": heard.usage.whole.calls,
-        "input_tokens": heard.usage.whole.input_tokens,
-        "output_tokens": heard.usage.whole.output_tokens,
-        "cost": heard.usage.whole.cost,
+    told = reply and {
+        "texts": list(reply.texts),
+        "rows": [{"what": what, "found": found, "becomes": becomes} for what, found, becomes in reply.rows],
+        "end": reply.end,
+        "calls": reply.usage.whole.calls,
+        "input_tokens": reply.usage.whole.input_tokens,
+        "output_tokens": reply.usage.whole.output_tokens,
+        "cost": reply.usage.whole.cost,
     }
     return {
         "template": {"id": id, "version": prompt.head.version, "file": str(prompt.path), "sha256": prompt.sha256},
         "about": shown.about,
         "messages": [{"role": role, "text": text} for role, text in shown.messages],
         "tokens": tokens,
-        "reply": reply,
+        "reply": told,
     }

@@ -37,7 +37,7 @@ ANSWER = "Nothing is known about this."
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class FilledTemplate:
     """A filled template; `about` says what it was filled with.
 
     Without messages the model would not be asked, and `about` says why.
@@ -48,7 +48,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class TrialReply:
     """The outcome of sending it: the model's texts, rows of (item, count or verdict, effect), and the end."""
 
     texts: tuple[str, ...]
@@ -57,7 +57,7 @@ class Heard:
     usage: Usage
 
 
-class Listening:
+class RecordingModel:
     """A model that records its replies, usable or not."""
 
     def __init__(self, model: Model) -> None:
@@ -75,14 +75,14 @@ class Listening:
         return reply
 
 
-class _Silent:
+class _NoModel:
     """Stands where no model is asked."""
 
     def complete(self, request: ModelRequest) -> ModelReply:
         raise UsageError("a template that is only shown asks no model")
 
 
-class _Watching:
+class _RecordingRefiner:
     """A refiner that takes down what the loop tells it, and asks `refiner` about `group` rather than the loop's."""
 
     def __init__(self, group: Group | None, refiner: AskingRefiner | None = None) -> None:
@@ -111,21 +111,21 @@ class RefiningTrial:
     query: Query
     group: Group | None
 
-    def show(self) -> Asked:
+    def show(self) -> FilledTemplate:
         """The first refinement's messages."""
-        watching = _Watching(self.group)
+        watching = _RecordingRefiner(self.group)
         stopped = replace(self.agent, loop=FairQR(watching, 1)).search(self.query).trace.stopped
         state = watching.state
         if state is None:
-            return Asked((), f"the loop would not ask: {stopped}")
+            return FilledTemplate((), f"the loop would not ask: {stopped}")
         place = state.exposure.labels.index(state.group.label)
         share, target = state.exposure.shares[place], state.exposure.target[place]
         about = f"{self.query.text!r} aims at {state.group}: {share:.1%} of the exposure, target {target:.1%}"
-        return Asked(self.part.asking(_Silent(), self.site).messages(state), about)
+        return FilledTemplate(self.part.asking(_NoModel(), self.site).messages(state), about)
 
-    def send(self, model: Listening) -> Heard:
+    def send(self, model: RecordingModel) -> TrialReply:
         """What the model proposes, and what the index and the loop do with it."""
-        watching = _Watching(self.group, self.part.asking(model, self.site))
+        watching = _RecordingRefiner(self.group, self.part.asking(model, self.site))
         trace = replace(self.agent, loop=FairQR(watching, 1)).search(self.query).trace
         step, state, refinement = trace.steps[-1], watching.state, watching.refinement
         assert state is not None
@@ -139,7 +139,7 @@ class RefiningTrial:
             end = f"the gap is {step.gap:.4f}, was {total_gap(state.exposures):.4f}: {kept}"
         else:
             end = f"the loop stops: {trace.stopped}"
-        return Heard(tuple(model.texts), tuple(rows), end, refinement.usage)
+        return TrialReply(tuple(model.texts), tuple(rows), end, refinement.usage)
 
     def _found(self, word: str) -> str:
         """How many documents hold the word, where the engine can tell."""
@@ -164,33 +164,35 @@ class ReadingTrial:
     count: int
     answer: str
 
-    def show(self) -> Asked:
+    def show(self) -> FilledTemplate:
         """The messages with these documents."""
         found = self.retriever.search(self.query, self.count)
         if not len(found):
-            return Asked((), f"{self.query.text!r} finds no document")
+            return FilledTemplate((), f"{self.query.text!r} finds no document")
         about = f"{self.query.text!r} and the first documents: {', '.join(found.ids)}"
         pages = self._pages(found.ids)
         if self.name == "answer":
             shown = [{"number": n, "title": page.title, "text": page.text} for n, page in enumerate(pages, start=1)]
-            return Asked(self.prompts.render(self.name, query=query_shown(self.query.text), documents=shown), about)
+            return FilledTemplate(
+                self.prompts.render(self.name, query=query_shown(self.query.text), documents=shown), about
+            )
         given = self._given()
         ids = call_ids(self.name, tuple(given.values()), pages)
-        return Asked(self.prompts.render(self.name, documents=as_data(ids, pages), **given), about)
+        return FilledTemplate(self.prompts.render(self.name, documents=as_data(ids, pages), **given), about)
 
-    def send(self, model: Listening) -> Heard:
+    def send(self, model: RecordingModel) -> TrialReply:
         """The model's answer or verdicts; raises ReplyInvalid where these are none."""
         most = self.prompts[self.name].head.max_tokens
         if self.prompts[self.name].head.reply != Verdicts.__name__:
             reply = model.complete(ModelRequest(self.show().messages, max_tokens=most))
-            return Heard(tuple(model.texts), (), "", reply.usage)
+            return TrialReply(tuple(model.texts), (), "", reply.usage)
         pages = self._pages(self.retriever.search(self.query, self.count).ids)
         verdicts, usage = ask_verdicts(model, self.prompts, self.name, pages, **self._given())
         rows = [
             (page.title or page.id, "pass" if verdict.passed else "fail", reason_text(verdict.reason))
             for page, verdict in zip(pages, verdicts, strict=True)
         ]
-        return Heard(tuple(model.texts), tuple(rows), "", usage)
+        return TrialReply(tuple(model.texts), tuple(rows), "", usage)
 
     def _pages(self, ids: Sequence[str]) -> list[Page]:
         return [page_of(document) for document in texts_for(self.query, ids, self.retriever)]
@@ -208,17 +210,17 @@ class ExampleTrial:
     name: str
     query: Query
 
-    def show(self) -> Asked:
+    def show(self) -> FilledTemplate:
         """The messages with the examples."""
         given = dict(SPECIMENS[self.name])
         if "query" in given:
             given["query"] = query_shown(self.query.text)
-        return Asked(self.prompts.render(self.name, **given), f"{self.name} with examples: no search fills it")
+        return FilledTemplate(self.prompts.render(self.name, **given), f"{self.name} with examples: no search fills it")
 
-    def send(self, model: Listening) -> Heard:
+    def send(self, model: RecordingModel) -> TrialReply:
         """The model's reply as it is."""
         reply = model.complete(ModelRequest(self.show().messages, max_tokens=self.prompts[self.name].head.max_tokens))
-        return Heard(tuple(model.texts), (), "", reply.usage)
+        return TrialReply(tuple(model.texts), (), "", reply.usage)
 
 
 Trial = RefiningTrial | ReadingTrial | ExampleTrial

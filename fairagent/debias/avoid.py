@@ -3,8 +3,6 @@
 A library is a file of JSON lines with `id`, `text` and, if need be, `class`, the bias class of the passage.
 """
 
-import importlib
-import importlib.util
 import json
 import threading
 from collections.abc import Iterable, Sequence
@@ -18,9 +16,9 @@ from numpy.typing import NDArray
 from fairagent.collection.faults import Faults, shown
 from fairagent.collection.records import checked_id, json_records, read_text
 from fairagent.debias.lexicon import Lexicon
-from fairagent.errors import BackendUnavailable, DataError
+from fairagent.errors import DataError
 from fairagent.files import write_whole
-from fairagent.retrieve.encoder import Embeddings, Encoder
+from fairagent.retrieve.encoder import Embeddings, Encoder, installed
 
 KEYS = ("id", "text", "class")
 
@@ -80,7 +78,7 @@ class AvoidIndex:
     def __init__(self, passages: Sequence[AvoidPassage], lexicon: Lexicon, encoder: Encoder) -> None:
         if not passages:
             raise DataError("the avoid library is empty, so there is nothing to avoid; give it at least one passage")
-        self._faiss = _faiss()
+        self._faiss = installed("faiss-cpu", "the avoid library", module="faiss")
         self.passages = tuple(AvoidPassage(one.id, one.text, one.kind or lexicon.tag(one.text)) for one in passages)
         self._vectors = unit(encoder.documents([one.text for one in self.passages]))
         self._parts: dict[str, tuple[Any, NDArray[np.intp]]] = {}
@@ -113,12 +111,3 @@ def unit(vectors: Embeddings) -> Embeddings:
     """The vectors (n, d) with length 1, so that inner products are cosines; one of length 0 stays."""
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     return np.ascontiguousarray(vectors / np.where(lengths > 0, lengths, 1), dtype=np.float32)
-
-
-def _faiss() -> Any:
-    if importlib.util.find_spec("faiss") is None:
-        raise BackendUnavailable(
-            "the avoid library is searched with the package faiss, which is missing; install it with: "
-            "pip install faiss-cpu"
-        )
-    return importlib.import_module("faiss")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fairagent.debias.avoid import AvoidPassage
 from fairagent.filter.pages import Page, as_data, batches, call_ids, page_of
 from fairagent.filter.verdicts import check_ids
-from fairagent.llm import Model, ModelRequest, Reply, ask
+from fairagent.llm import Model, Reply, ask
 from fairagent.prompts import Prompts
 from fairagent.types import Document, Usage
 
@@ -67,8 +67,7 @@ def _diagnoses(
     def accept(reply: Diagnoses) -> None:
         check_ids(ids, [diagnosis.id for diagnosis in reply.diagnoses])
 
-    messages = prompts.render(PROMPT, documents=as_data(ids, pages), kinds=list(kinds))
-    most = prompts[PROMPT].head.max_tokens
-    request = ModelRequest(messages, temperature=TEMPERATURE, max_tokens=most, accept=accept)
+    variables = {"documents": as_data(ids, pages), "kinds": list(kinds)}
+    request = prompts.request(PROMPT, variables, TEMPERATURE, accept)
     reply, usage = ask(model, request, Diagnoses)
     return reply.diagnoses, usage

@@ -16,6 +16,7 @@ from fairagent.debias.theta import RATE, Theta
 from fairagent.errors import SettingsError, UsageError
 from fairagent.likelihood.causal import CausalModel
 from fairagent.prompts.calls import LETTER, Calls, Case
+from fairagent.retrieve.base import full_text
 from fairagent.retrieve.encoder import BUNDLED, Encoder, open_encoder
 from fairagent.settings import Part
 from fairagent.site import Site
@@ -70,7 +71,7 @@ class DebiasRAG:
             notes.append("there is no document, and no counterfactual could be made: there is no context")
             now = _pair(self.theta.now)
             return replace(debiased, theta_before=now, theta_after=now, notes=tuple(notes))
-        texts = [f"{one.title} {one.text}".strip() for one in documents] + [one.text for one in made.documents]
+        texts = [full_text(one) for one in documents] + [one.text for one in made.documents]
         exempt = np.arange(len(pool)) >= (len(documents) if self.exempt_synthesized else len(pool))
         vectors = unit(self.encoder.documents(texts))
         ranked = rerank(vectors, asked, bad, self.theta, self.k, self.tau, exempt)

@@ -13,7 +13,7 @@ from fairagent.debias.avoid import AvoidPassage
 from fairagent.debias.lexicon import Lexicon
 from fairagent.errors import FatalModelError, ModelError, ReplyInvalid
 from fairagent.likelihood.likelihood import Likelihood, perplexity
-from fairagent.llm import Model, ModelRequest, Reply, ask
+from fairagent.llm import Model, Reply, ask
 from fairagent.llm.clean import query_shown, visible
 from fairagent.prompts import Prompts
 from fairagent.types import Document, Usage
@@ -53,9 +53,8 @@ class Rewriter:
             if len(reply.rewrites) != self.count or not all(visible(one).strip() for one in reply.rewrites):
                 raise ReplyInvalid(f"expected {self.count} rewrites, none of them empty, found {len(reply.rewrites)}")
 
-        messages = self.prompts.render(PROMPT, query=query_shown(query), text=visible(text), count=self.count)
-        most = self.prompts[PROMPT].head.max_tokens
-        request = ModelRequest(messages, temperature=TEMPERATURE, max_tokens=most, accept=accept)
+        variables = {"query": query_shown(query), "text": visible(text), "count": self.count}
+        request = self.prompts.request(PROMPT, variables, TEMPERATURE, accept)
         reply, usage = ask(self.model, request, Rewrites)
         candidates = [" ".join(visible(one).split()) for one in reply.rewrites]
         if self.scorer is None:

@@ -16,7 +16,7 @@ CHECKPOINT = "checkpoint.pt"
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class TrainingState:
     """Where a training is: `step` steps into `round` (both from 0), with all that what follows depends on.
 
     `model`, `optimizer` and `best` are torch's state dictionaries, `held` the documents (h, k) on which the held-out KL
@@ -35,15 +35,15 @@ class State:
     best: dict[str, Any]
 
 
-def save_state(state: State, folder: Path) -> None:
+def save_state(state: TrainingState, folder: Path) -> None:
     """Write the checkpoint beside the old one, force it to the disk, and put it in the old one's place."""
     torch = importlib.import_module("torch")
-    fields = {name: getattr(state, name) for name in State.__dataclass_fields__}
+    fields = {name: getattr(state, name) for name in TrainingState.__dataclass_fields__}
     with whole_file(folder / CHECKPOINT) as file:
         torch.save(fields, file)
 
 
-def read_state(folder: Path, task: str) -> State | None:
+def read_state(folder: Path, task: str) -> TrainingState | None:
     """The checkpoint in `folder`; None where there is none.
 
     Raises UsageError where it is that of another `task` (a hash of everything that the result depends on), DataError
@@ -55,7 +55,7 @@ def read_state(folder: Path, task: str) -> State | None:
         return None
     try:
         # Tensors, numbers and texts alone: a file that someone else put there cannot run code.
-        state = State(**torch.load(path, map_location="cpu", weights_only=True))
+        state = TrainingState(**torch.load(path, map_location="cpu", weights_only=True))
     except (pickle.UnpicklingError, RuntimeError, OSError, TypeError, EOFError, ValueError, KeyError) as error:
         raise DataError(f"{path} cannot be read ({str(error).splitlines()[0]}); start over with --new") from None
     if state.task != task:

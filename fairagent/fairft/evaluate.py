@@ -14,7 +14,8 @@ from fairagent.fairft.examples import Example
 from fairagent.fairft.loss import kl_loss, log_target
 from fairagent.fairft.settings import TrainingSection
 from fairagent.fairft.signals import Signals
-from fairagent.fairft.tower import Tower, text_of, top
+from fairagent.fairft.tower import Tower, top
+from fairagent.retrieve.base import full_text
 from fairagent.retrieve.encoder import Embeddings
 from fairagent.types import Document, FloatArray
 
@@ -23,7 +24,7 @@ SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class RetrieverQuality:
     """How one retriever stands to the language model; means over the questions.
 
     `kl` is the KL (nats, in the direction of the settings) on the documents that the retriever before training ranks
@@ -39,7 +40,7 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class TrainingEffect:
     """Two standings on `questions` held-out questions, and how much of the ranking stayed, in [0, 1].
 
     `kept` is the mean share of the first `documents` (the setting) that are the same, `kept_first` that of the first
@@ -48,8 +49,8 @@ class Change:
 
     questions: int
     documents: int
-    before: Standing
-    after: Standing
+    before: RetrieverQuality
+    after: RetrieverQuality
     kept: float
     kept_first: float
 
@@ -61,7 +62,7 @@ def compare(
     examples: Sequence[Example],
     signals: Signals,
     settings: TrainingSection,
-) -> Change:
+) -> TrainingEffect:
     """Both retrievers on the same questions, documents and signals; these may be another model's than trained on."""
     if not examples:
         raise UsageError("there is no question to evaluate on")
@@ -74,10 +75,10 @@ def compare(
         kl_own, likelihoods = ranker.against(ranker.first, documents, examples, signals, settings)
         shares = softmax(cosines_at(ranker.queries, ranker.vectors, ranker.first) / settings.gamma, axis=1)
         expected = float((shares * np.exp(likelihoods)).sum(axis=1).mean())
-        standings.append(Standing(kl, kl_own, expected, float(likelihoods[:, :SHOWN].mean())))
+        standings.append(RetrieverQuality(kl, kl_own, expected, float(likelihoods[:, :SHOWN].mean())))
     one, two = (ranker.first for ranker in rankers)
     kept, kept_first = (_kept(one, two, first) for first in (count, min(SHOWN, count)))
-    return Change(len(examples), count, standings[0], standings[1], kept, kept_first)
+    return TrainingEffect(len(examples), count, standings[0], standings[1], kept, kept_first)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -119,7 +120,7 @@ def cosines_at(queries: Embeddings, vectors: Embeddings, places: NDArray[np.intp
 
 
 def _ranked(tower: Tower, documents: Sequence[Document], examples: Sequence[Example], count: int) -> _Ranked:
-    vectors = tower.encode("document", [text_of(document) for document in documents])
+    vectors = tower.encode("document", list(map(full_text, documents)))
     queries = tower.encode("query", [example.query for example in examples])
     return _Ranked(queries, vectors, top(queries, vectors, count))
 

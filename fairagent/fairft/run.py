@@ -16,12 +16,12 @@ from fairagent.collection.leakage import refuse_overlap
 from fairagent.collection.records import json_records, read_text
 from fairagent.errors import BackendUnavailable, UsageError
 from fairagent.fairft.checkpoint import CHECKPOINT, forget_vectors
-from fairagent.fairft.evaluate import Change, compare
+from fairagent.fairft.evaluate import TrainingEffect, compare
 from fairagent.fairft.examples import Example, read_examples, split
 from fairagent.fairft.settings import FairFTFile, TestSection
 from fairagent.fairft.signals import Signals
 from fairagent.fairft.tower import Tower
-from fairagent.fairft.train import History, Progress, Task, train
+from fairagent.fairft.train import History, Progress, TrainingTask, train
 from fairagent.files import locked, write_whole
 from fairagent.likelihood.likelihood import Likelihood
 from fairagent.prompts import Prompts
@@ -39,7 +39,7 @@ PROMPT = "You are a helpful assistant. "
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class CheckedTraining:
     """A settings file and what it names, read and checked; the models are not open."""
 
     file: FairFTFile
@@ -56,10 +56,10 @@ class Trained:
 
     model: Path
     history: History
-    change: Change
+    change: TrainingEffect
 
 
-def check(path: Path, seed: int | None = None) -> Checked:
+def check(path: Path, seed: int | None = None) -> CheckedTraining:
     """Read the settings file and the data that it names; `seed` beats its own.
 
     Raises SettingsError, DataError with every fault of a file, and DataError where a text of the held-out or the test
@@ -83,7 +83,7 @@ def check(path: Path, seed: int | None = None) -> Checked:
     documents = tuple(collection.documents())
     if len(documents) < 2:
         raise UsageError(f"collection {collection.name!r} has one document: there is nothing to rank")
-    return Checked(file, folder, collection.fingerprint(), documents, training, held_out)
+    return CheckedTraining(file, folder, collection.fingerprint(), documents, training, held_out)
 
 
 def texts_of_test(path: Path, section: TestSection) -> tuple[str, ...]:
@@ -100,7 +100,7 @@ def texts_of_test(path: Path, section: TestSection) -> tuple[str, ...]:
 
 
 def run_training(
-    checked: Checked, folder: Path, progress: Progress = lambda done, all, best: None, new: bool = False
+    checked: CheckedTraining, folder: Path, progress: Progress = lambda done, all, best: None, new: bool = False
 ) -> Trained:
     """Train the retriever, or go on where a training in `folder` was broken off; the model is in `folder`/model.
 
@@ -112,7 +112,7 @@ def run_training(
         settings = checked.file.training
         tower = open_tower(checked)
         key = _key(checked, signals, tower)
-        task = Task(
+        task = TrainingTask(
             key, checked.documents, checked.training, checked.held_out, signals, settings, checked.file.retriever.towers
         )
         history = train(task, tower, folder, progress)
@@ -124,7 +124,7 @@ def run_training(
     return Trained(folder / MODEL, history, change)
 
 
-def run_evaluation(checked: Checked, model: Path, folder: Path) -> Change:
+def run_evaluation(checked: CheckedTraining, model: Path, folder: Path) -> TrainingEffect:
     """The settings' retriever against the one in the folder `model`, on the held-out questions, by these signals."""
     if not model.is_dir():
         raise BackendUnavailable(f"there is no trained retriever at {model}; `fairagent fairft train` makes one")
@@ -134,7 +134,7 @@ def run_evaluation(checked: Checked, model: Path, folder: Path) -> Change:
         return compare(open_tower(checked), after, checked.documents, checked.held_out, signals, checked.file.training)
 
 
-def open_tower(checked: Checked) -> Tower:
+def open_tower(checked: CheckedTraining) -> Tower:
     """The retriever before training; a folder is taken from that of the settings file."""
     retriever = checked.file.retriever
     name = _place(checked.folder, retriever.model)
@@ -142,7 +142,7 @@ def open_tower(checked: Checked) -> Tower:
 
 
 @contextmanager
-def open_signals(checked: Checked, folder: Path) -> Iterator[Signals]:
+def open_signals(checked: CheckedTraining, folder: Path) -> Iterator[Signals]:
     """The signals of the language model that the settings name, in their file or in the run's `folder`."""
     chosen = checked.file.signal
     path = checked.folder / chosen.path if chosen.path else folder / SIGNALS
@@ -151,7 +151,7 @@ def open_signals(checked: Checked, folder: Path) -> Iterator[Signals]:
 
 
 @contextmanager
-def _model(checked: Checked) -> Iterator[Likelihood]:
+def _model(checked: CheckedTraining) -> Iterator[Likelihood]:
     chosen = checked.file.signal
     if chosen.endpoint is None:
         from fairagent.likelihood.causal import CausalModel
@@ -177,7 +177,7 @@ def _place(folder: Path, name: str) -> str:
     return str(folder / name) if (folder / name).is_dir() else name
 
 
-def _key(checked: Checked, signals: Signals, tower: Tower) -> str:
+def _key(checked: CheckedTraining, signals: Signals, tower: Tower) -> str:
     """A hash of all that the trained weights depend on, the machine aside."""
     file = checked.file
     probe = tower.encode("query", ["A fair ranking shows every group its share."])[0]
@@ -201,7 +201,7 @@ def _clear(folder: Path) -> None:
     shutil.rmtree(folder / MODEL, ignore_errors=True)
 
 
-def _record(checked: Checked, history: History, change: Change, signals: Signals) -> dict[str, Any]:
+def _record(checked: CheckedTraining, history: History, change: TrainingEffect, signals: Signals) -> dict[str, Any]:
     versions = {name: importlib.import_module(name).__version__ for name in ("torch", "sentence_transformers")}
     return {
         "settings": checked.file.model_dump(mode="json"),

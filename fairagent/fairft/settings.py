@@ -18,13 +18,15 @@ class ExamplesSection(Section):
     """The questions with their fair answers."""
 
     path: str = Field(min_length=1)
-    """The file (JSON lines), relative to the settings file."""
+    """The file of questions (JSON lines), relative to the settings file."""
     format: Format = "questions"
-    """questions (`id`, `query`, `answer`), or TrustLLM's stereotype recognition as it is."""
+    """questions: lines with `id`, `query` and `answer`. recognition: TrustLLM's stereotype recognition as it is
+    published."""
     held_out: float = Field(0.1, gt=0, lt=1)
-    """The share of them that is not trained on: the measure of success, and when to stop."""
+    """The share of the questions (0 to 1) that is not trained on: their KL says which weights are best, and when to
+    stop. Larger values measure more exactly, and leave less to train on."""
     held_out_path: str = ""
-    """A file of its own for the held-out ones, of the same format; then all others are trained on."""
+    """A file of the held-out questions, of the same format; all questions of `path` are then trained on."""
 
 
 class TestSection(Section):
@@ -33,47 +35,51 @@ class TestSection(Section):
     __test__ = False
 
     path: str = Field(min_length=1)
-    """Relative to the settings file."""
+    """The file (JSON lines), relative to the settings file."""
     fields: tuple[str, ...] = Field(("query",), min_length=1)
-    """The fields that hold a question or a sentence; each is compared."""
+    """The fields of a line that hold a question or a sentence; each is compared with what is trained on."""
 
 
 class RetrieverSection(Section):
     """What is trained."""
 
     model: str = BUNDLED
-    """The sentence-transformers model: its folder or name."""
+    """The sentence-transformers model to begin with: the packaged one, a folder, or a name in the Hugging Face
+    cache."""
     towers: Literal["both", "query"] = "both"
-    """Whether the gradient reaches the documents' embeddings too (the paper), or the queries' alone (its code)."""
+    """both: the embeddings of queries and documents are trained (the paper). query: those of queries alone (its
+    code)."""
     device: str = ""
-    """torch's; empty: a GPU where there is one."""
+    """Where torch computes, e.g. cpu or cuda; empty: on a GPU where there is one."""
     dtype: Literal["float32", "bfloat16"] = "float32"
-    """In what the forward passes are computed; the weights are kept in 32 bits."""
+    """The numbers of the forward passes: bfloat16 takes less memory and rounds more. The weights are kept in
+    float32."""
     batch: int = Field(64, ge=1)
-    """Documents that are embedded at a time."""
+    """How many documents are embedded at a time. More need more memory."""
 
 
 class SignalSection(Section):
     """The frozen language model whose likelihood of the fair answer is learned from."""
 
     model: str = ""
-    """A local causal model: its folder or name."""
+    """A local causal model: a folder, or a name in the Hugging Face cache. Either this or `endpoint` is given."""
     endpoint: ModelSettings | None = None
-    """Or a server that tells the log-probabilities of prompts."""
+    """A server that returns the log-probabilities of prompts, in the place of a local model."""
     chat: bool = False
-    """Whether the prompt is put into the model's chat template."""
+    """Whether the prompt is put into the model's chat template, as models tuned for chat expect."""
     device: str = ""
-    """Of a local model; torch's; empty: a GPU where there is one."""
+    """Where torch computes for a local model, e.g. cpu or cuda; empty: on a GPU where there is one."""
     dtype: Dtype = ""
-    """Of a local model; empty: the one that it was saved in."""
+    """The numbers that a local model computes in; empty: those that it was saved in."""
     batch: int = Field(8, ge=1)
-    """Prompts that a local model reads at a time."""
+    """How many prompts a local model reads at a time. More need more memory."""
     tokens: int = Field(512, ge=16, le=10_000)
-    """About how long a document may be in the prompt."""
+    """The longest document in a prompt, in tokens (estimated); what is longer is cut. Larger values take longer."""
     path: str = ""
-    """Where the signals are kept, relative to the settings file; empty: in the run's folder. Runs may share a file."""
+    """The file in which signals are kept, relative to the settings file; runs may share one. Empty: signals.jsonl in
+    the run's folder."""
     prompts: str = ""
-    """Other prompt templates than the default, as in the settings; the template is `ask`."""
+    """Where the prompt template `ask` comes from, as for the setting `prompts`; empty: the shipped one."""
 
     @model_validator(mode="after")
     def _one_model(self) -> SignalSection:
@@ -86,47 +92,55 @@ class TrainingSection(Section):
     """How it is trained; the defaults are the paper's."""
 
     documents: int = Field(20, ge=2)
-    """The first so many documents of each question make its distributions."""
+    """How many of the first documents of each question make up both distributions. More see more of the ranking, and
+    need more signals."""
     gamma: float = Field(0.1, gt=0)
-    """The temperature of the retriever's distribution."""
+    """The temperature of the retriever's distribution, softmax(cosine / gamma). Larger values make it flatter."""
     beta: float = Field(0.1, gt=0)
-    """The temperature of the language model's."""
+    """The temperature of the language model's distribution, softmax(likelihood / beta). Larger values make it
+    flatter."""
     direction: Direction = "p-q"
-    """p-q: KL(retriever || model), the paper's; q-p: KL(model || retriever), its code's."""
+    """Which divergence is the loss. p-q: KL(retriever || model), the paper's. q-p: KL(model || retriever), its
+    code's."""
     reduction: Reduction = "mean"
-    """mean: over the questions; documents: divided by the number of documents too, as in the code."""
+    """mean: the mean over the questions of a step. documents: that, divided by the number of documents too, as in the
+    code."""
     rate: float = Field(1e-5, gt=0)
-    """Adam's learning rate; the paper has 1e-5 for signals of a 1B model, 1e-6 for those of 7B and 8B."""
+    """Adam's learning rate: larger steps learn faster and less steadily. The paper has 1e-5 for signals of a 1B model,
+    1e-6 for those of 7B and 8B."""
     batch: int = Field(20, ge=1)
-    """Questions a step."""
+    """How many questions a step learns from. More make steps fewer and steadier, and need more memory."""
     epochs: int = Field(5, ge=1)
-    """Passes over all questions at most."""
+    """The most passes over all training questions."""
     refreshes: int = Field(2, ge=1)
-    """How often an epoch all documents are embedded anew, and the held-out KL measured."""
+    """How often an epoch all documents are embedded anew, and the held-out KL is measured. More follow the weights more
+    closely, and take longer."""
     patience: int = Field(4, ge=1)
-    """It ends after so many measurements without a new best one."""
+    """Training ends after so many measurements without a new least KL. Larger values go on longer."""
     checkpoint: int = Field(50, ge=1)
-    """Steps between two checkpoints; there is one at every refresh as well."""
+    """Steps between two checkpoints; there is one at every refresh as well. Fewer lose less work where the process
+    ends."""
     seed: int = Field(0, ge=0)
-    """Of the order of the questions, and of which are held out."""
+    """The seed of the order of the questions, and of which of them are held out."""
 
 
 class FairFTFile(Section):
     """The whole file."""
 
     name: str = Field(min_length=1, max_length=60, pattern=r"^[\w.-]+$")
-    """What the run and its folder are called."""
+    """The name of the run and of its folder: letters, digits, `_`, `.` and `-`."""
     about: str = ""
-    """What it should show."""
+    """A note on what the run is to show."""
     collection: str = Field(min_length=1)
     """The settings file of the collection that is searched, relative to this file."""
     examples: ExamplesSection
     test: tuple[TestSection, ...] = ()
-    """What it is tested on later; an overlap with the training questions is refused."""
+    """Files that the retriever will be tested on: an overlap with the training questions is refused."""
     retriever: RetrieverSection = RetrieverSection()
     signal: SignalSection
     training: TrainingSection = TrainingSection()
     budget: BudgetSettings = BudgetSettings()
-    """endpoint: what its calls may take together."""
+    """Limits on all calls of `signal.endpoint` together."""
     cache: str = ""
-    """endpoint: the folder in which its replies are kept; empty: they are not (the signals are, in any case)."""
+    """The folder in which the replies of `signal.endpoint` are kept; empty: they are not. Signals are kept in any
+    case."""

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from fairagent.files import explained, force_folder
 from fairagent.likelihood.loading import found_device
 from fairagent.retrieve.encoder import Embeddings, load_sentence_model
-from fairagent.types import Document
 
 if TYPE_CHECKING:
     import torch
@@ -89,11 +88,6 @@ class Tower:
             shutil.rmtree(folder, ignore_errors=True)
             partial.rename(folder)
             force_folder(folder.parent)
-
-
-def text_of(document: Document) -> str:
-    """What of a document is embedded: as in an index of embeddings."""
-    return f"{document.title} {document.text}".strip()
 
 
 def top(queries: Embeddings, documents: Embeddings, count: int) -> NDArray[np.intp]:

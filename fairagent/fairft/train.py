@@ -9,13 +9,21 @@ from typing import Any
 
 import numpy as np
 
-from fairagent.fairft.checkpoint import State, forget_vectors, read_state, read_vectors, save_state, save_vectors
+from fairagent.fairft.checkpoint import (
+    TrainingState,
+    forget_vectors,
+    read_state,
+    read_vectors,
+    save_state,
+    save_vectors,
+)
 from fairagent.fairft.evaluate import held_out_kl
 from fairagent.fairft.examples import Example
 from fairagent.fairft.loss import log_target, torch_loss
 from fairagent.fairft.settings import TrainingSection
 from fairagent.fairft.signals import Signals
-from fairagent.fairft.tower import Tower, text_of, top
+from fairagent.fairft.tower import Tower, top
+from fairagent.retrieve.base import full_text
 from fairagent.retrieve.encoder import Embeddings
 from fairagent.types import Document
 
@@ -24,7 +32,7 @@ Progress = Callable[[int, int, float], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class TrainingTask:
     """What a training is about; `key` is a hash of all of it, so that no other goes on with its checkpoint."""
 
     key: str
@@ -53,7 +61,11 @@ class History:
 
 
 def train(
-    task: Task, tower: Tower, folder: Path, progress: Progress = lambda done, all, best: None, resume: bool = True
+    task: TrainingTask,
+    tower: Tower,
+    folder: Path,
+    progress: Progress = lambda done, all, best: None,
+    resume: bool = True,
 ) -> History:
     """Train `tower` in place, to the weights with the least held-out KL; with checkpoints in `folder`.
 
@@ -64,13 +76,13 @@ def train(
 
 
 class _Training:
-    def __init__(self, task: Task, tower: Tower, folder: Path, progress: Progress) -> None:
+    def __init__(self, task: TrainingTask, tower: Tower, folder: Path, progress: Progress) -> None:
         torch = importlib.import_module("torch")
         self._task = task
         self._tower = tower
         self._folder = folder
         self._progress = progress
-        self._texts = [text_of(document) for document in task.documents]
+        self._texts = list(map(full_text, task.documents))
         self._optimizer = torch.optim.Adam(tower.model.parameters(), lr=task.settings.rate)
         epoch = np.array_split(np.arange(len(task.training)), task.settings.refreshes)
         self._steps = [math.ceil(len(part) / task.settings.batch) for part in epoch]
@@ -90,12 +102,12 @@ class _Training:
         self._tower.model.load_state_dict(state.best)
         return History(tuple(state.measured))
 
-    def _beginning(self) -> State:
+    def _beginning(self) -> TrainingState:
         forget_vectors(self._folder)
         weights = self._weights()
-        return State(self._task.key, 0, 0, False, [], [], weights, self._optimizer.state_dict(), weights)
+        return TrainingState(self._task.key, 0, 0, False, [], [], weights, self._optimizer.state_dict(), weights)
 
-    def _refreshed(self, state: State) -> tuple[State, Embeddings]:
+    def _refreshed(self, state: TrainingState) -> tuple[TrainingState, Embeddings]:
         """At the beginning of a round: new embeddings of all documents, and the held-out KL of the weights so far."""
         if state.step:
             return state, read_vectors(self._folder, state.round)
@@ -117,7 +129,7 @@ class _Training:
             save_vectors(vectors, self._folder, state.round)
         return state, vectors
 
-    def _trained(self, state: State, vectors: Embeddings) -> State:
+    def _trained(self, state: TrainingState, vectors: Embeddings) -> TrainingState:
         """The state after the rest of the round."""
         settings = self._task.settings
         batches = self._batches(state.round)
@@ -160,7 +172,7 @@ class _Training:
         chosen = np.array_split(order, settings.refreshes)[part].tolist()
         return [chosen[start : start + settings.batch] for start in range(0, len(chosen), settings.batch)]
 
-    def _with_weights(self, state: State) -> State:
+    def _with_weights(self, state: TrainingState) -> TrainingState:
         return replace(state, model=self._weights(), optimizer=self._optimizer.state_dict())
 
     def _weights(self) -> dict[str, Any]:
@@ -175,6 +187,6 @@ class _Training:
     def _all(self) -> int:
         return self._task.settings.epochs * sum(self._steps)
 
-    def _done(self, state: State) -> int:
+    def _done(self, state: TrainingState) -> int:
         epoch, part = divmod(state.round, self._task.settings.refreshes)
         return epoch * sum(self._steps) + sum(self._steps[:part]) + state.step

@@ -5,7 +5,7 @@ import re
 
 from fairagent.filter.pages import Page, as_data, call_ids
 from fairagent.filter.verdicts import TEMPERATURE
-from fairagent.llm import Model, ModelRequest
+from fairagent.llm import Model
 from fairagent.prompts import Prompts
 from fairagent.types import Usage
 
@@ -34,7 +34,6 @@ def parse_verdict(reply: str) -> bool:
 def ask_as_authors(model: Model, prompts: Prompts, prompt: str, query: str, page: Page) -> tuple[bool, Usage]:
     """Whether the page passes, by a free text that `parse_verdict` reads, and what that took."""
     ids = call_ids(prompt, [query], [page])
-    messages = prompts.render(prompt, query=query, documents=as_data(ids, [page]))
-    most = prompts[prompt].head.max_tokens
-    answer = model.complete(ModelRequest(messages, temperature=TEMPERATURE, max_tokens=most))
+    variables = {"query": query, "documents": as_data(ids, [page])}
+    answer = model.complete(prompts.request(prompt, variables, TEMPERATURE))
     return parse_verdict(answer.text), answer.usage

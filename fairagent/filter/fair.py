@@ -12,13 +12,13 @@ from pydantic import Field
 
 from fairagent.errors import FatalModelError, ModelError, ReplyError, UsageError
 from fairagent.filter.authors import ask_as_authors
-from fairagent.filter.pages import LONGEST_TEXT, LONGEST_TITLE, Page, as_data, batches, call_ids, page_of
+from fairagent.filter.pages import Page, batches, longest_calls, page_of
 from fairagent.filter.verdicts import ask_verdicts, reason_text
 from fairagent.llm import Model
 from fairagent.llm.clean import query_shown
 from fairagent.llm.ledger import in_threads
 from fairagent.prompts import Prompts
-from fairagent.prompts.calls import LETTER, Calls, Case
+from fairagent.prompts.calls import Calls, Case
 from fairagent.settings import Part
 from fairagent.site import Site
 from fairagent.types import Document, Filtered, Usage, Verdict
@@ -156,9 +156,7 @@ class FairFilterConfig(Part):
     def worst_case(self, case: Case) -> Iterator[Calls]:
         """Every document as long as a model is ever shown one, and asked about twice."""
         for step in self.templates:
-            page = Page("", LETTER * LONGEST_TITLE, LETTER * LONGEST_TEXT)
-            for batch in batches([page] * case.settings.context.documents, self.batch):
-                yield case.calls(step, documents=as_data(call_ids(step, [""], batch), batch))
+            yield from longest_calls(case, step, case.settings.context.documents, self.batch)
 
     def build(self, site: Site) -> FairFilter:
         """The filter."""

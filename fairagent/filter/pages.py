@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from fairagent.llm.clean import visible
+from fairagent.prompts.calls import LETTER, Calls, Case
 from fairagent.types import Document
 
 LONGEST_TEXT = 8000
@@ -65,6 +66,13 @@ def call_ids(prompt: str, asked: Sequence[str], pages: Sequence[Page]) -> tuple[
     digest = hashlib.sha256(content.encode()).hexdigest()
     places = range(len(pages))
     return tuple(hashlib.sha256(f"{digest} {place}".encode()).hexdigest()[:ID_DIGITS] for place in places)
+
+
+def longest_calls(case: Case, prompt: str, count: int, batch: int) -> Iterator[Calls]:
+    """The calls about `count` documents, `batch` in one, all as long as a model is ever shown one."""
+    page = Page("", LETTER * LONGEST_TITLE, LETTER * LONGEST_TEXT)
+    for pages in batches([page] * count, batch):
+        yield case.calls(prompt, documents=as_data(call_ids(prompt, [""], pages), pages))
 
 
 def batches(pages: Sequence[Page], most: int) -> Iterator[tuple[Page, ...]]:

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from fairagent.errors import ReplyInvalid
 from fairagent.filter.pages import Page, as_data, call_ids
-from fairagent.llm import Model, ModelRequest, Reply, ask
+from fairagent.llm import Model, Reply, ask
 from fairagent.llm.clean import visible
 from fairagent.prompts import Prompts
 from fairagent.types import Document, Filtered, Usage
@@ -47,9 +47,7 @@ def ask_verdicts(
     def accept(reply: Verdicts) -> None:
         check_ids(ids, [verdict.id for verdict in reply.verdicts])
 
-    messages = prompts.render(prompt, documents=as_data(ids, pages), **asked)
-    most = prompts[prompt].head.max_tokens
-    request = ModelRequest(messages, temperature=TEMPERATURE, max_tokens=most, accept=accept)
+    request = prompts.request(prompt, {"documents": as_data(ids, pages), **asked}, TEMPERATURE, accept)
     reply, usage = ask(model, request, Verdicts)
     return tuple(reply.verdicts), usage
 

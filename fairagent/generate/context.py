@@ -5,15 +5,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
+from fairagent.filter.pages import LONGEST_TITLE
 from fairagent.llm.clean import visible
 from fairagent.llm.request import estimate_tokens
 from fairagent.types import Document
 
 Order = Literal["rank", "reversed", "ends"]
 """The best document first; the best last; or the best at both ends, the worst in the middle."""
-
-LONGEST_TITLE = 300
-"""Characters of a title that are kept."""
 
 _PART_OF_WORD = re.compile(r"\s\S{0,40}$")
 

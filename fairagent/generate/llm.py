@@ -12,7 +12,7 @@ from fairagent.filter.pages import LONGEST_TITLE
 from fairagent.generate.citations import CitationReader
 from fairagent.generate.context import Order, numbered
 from fairagent.generate.generator import OnText
-from fairagent.llm import Model, ModelRequest, tell
+from fairagent.llm import Model, tell
 from fairagent.llm.clean import query_shown, visible
 from fairagent.prompts import Prompts
 from fairagent.prompts.calls import LETTER, Calls, Case
@@ -47,12 +47,13 @@ class LlmGenerator:
 
         Raises what `Model.complete` raises, and ReplyInvalid where nothing is left of the answer.
         """
-        wishes = {"length": self.length or None, "language": self.language or None}
-        messages = self.prompts.render(
-            PROMPT, query=query_shown(as_query(query).text), documents=numbered(documents, self.order), **wishes
-        )
-        request = ModelRequest(messages, temperature=TEMPERATURE, max_tokens=self.prompts[PROMPT].head.max_tokens)
-
+        variables = {
+            "query": query_shown(as_query(query).text),
+            "documents": numbered(documents, self.order),
+            "length": self.length or None,
+            "language": self.language or None,
+        }
+        request = self.prompts.request(PROMPT, variables, TEMPERATURE)
         reader = CitationReader(len(documents), on_text)
 
         def read(piece: str) -> None:

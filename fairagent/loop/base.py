@@ -34,7 +34,7 @@ class Search:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Looped:
+class LoopResult:
     """What a loop came to: all `steps`, why it ended, and the candidates for the re-ranker.
 
     `meter` measures as the loop did; `unit` is what a difference of 1 in relevance is on the scale of the candidates'
@@ -56,6 +56,6 @@ class Looped:
 class Loop(Protocol):
     """Any object with this method will do."""
 
-    def run(self, search: Search) -> Looped:
+    def run(self, search: Search) -> LoopResult:
         """Refine the search, or leave it as it is and say why."""
         ...

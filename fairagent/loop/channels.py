@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from fairagent.loop.evidence import Channel, Learned, averaged, by_queries, by_terms, by_vectors
-from fairagent.loop.sources import Told
-from fairagent.measures.scale import min_max
+from fairagent.loop.base import Search
+from fairagent.loop.evidence import Channel, EvidenceDocuments, averaged, by_queries, by_terms, by_vectors, scores_of
+from fairagent.loop.sources import GroupText
 from fairagent.retrieve.base import Retriever
 from fairagent.retrieve.dense import VectorEngine
 from fairagent.retrieve.encoder import Embeddings
@@ -61,65 +61,61 @@ class Mixer:
 
     def mix(
         self,
-        engine: Retriever,
-        retrieve: Callable[[Query], Ranking],
-        query: Query,
+        search: Search,
         found: Ranking,
-        learned: Sequence[Learned],
-        told: Sequence[Sequence[Told]] = (),
+        learned: Sequence[EvidenceDocuments],
+        texts: Sequence[Sequence[GroupText]] = (),
     ) -> Mix:
-        """What the evidence says of the candidates `found`; `told` are a model's words, for each source of them."""
-        has = np.array([bool(one) or any(part[place] for part in told) for place, one in enumerate(learned)])
-        channels, fixed = self._channels(engine, retrieve, query, found, learned, told)
-        return Mix(tuple(channels), fixed, has.astype(np.float64))
-
-    def _channels(
-        self,
-        engine: Retriever,
-        retrieve: Callable[[Query], Ranking],
-        query: Query,
-        found: Ranking,
-        learned: Sequence[Learned],
-        told: Sequence[Sequence[Told]],
-    ) -> tuple[list[Channel], FloatArray]:
-        nothing = np.zeros(len(found))
+        """What the evidence says of the candidates `found`; `texts` are a model's words, for each source of them."""
+        has = np.array([bool(one) or any(part[place] for part in texts) for place, one in enumerate(learned)])
+        engine, channels, fixed = search.engine, list[Channel](), np.zeros(len(found))
 
         def dense(one: VectorEngine, weight: float = 1.0) -> Channel:
-            own = one.query_vector(query)
-            said = [_vectors(one, part, len(own)) for part in told]
-            return by_vectors(one.vectors(found.ids), own, learned, self.beta, weight, said, self.feedback)
+            own = one.query_vector(search.query)
+            from_model = [_vectors(one, part, len(own)) for part in texts]
+            return by_vectors(one.vectors(found.ids), own, learned, self.beta, weight, from_model, self.feedback)
 
-        if isinstance(engine, FusedRetriever):
-            vectors = {number: one for number, one in enumerate(engine.engines) if isinstance(one, VectorEngine)}
-            if vectors:
-                parts = _parts(engine, query, found)
-                fixed = np.delete(parts, list(vectors), axis=1).sum(axis=1)
-                return [dense(one, engine.weights[number]) for number, one in vectors.items()], fixed
-        if isinstance(engine, VectorEngine):
-            return [dense(engine)], nothing
-        if self.source is None:
-            return [], found.scores
+        if isinstance(engine, FusedRetriever) and engine.vector_engines:
+            parts = _parts(engine, search.query, found)
+            fixed = np.delete(parts, list(engine.vector_engines), axis=1).sum(axis=1)
+            channels = [dense(one, engine.weights[number]) for number, one in engine.vector_engines.items()]
+        elif isinstance(engine, VectorEngine):
+            channels = [dense(engine)]
+        elif self.source is None:
+            fixed = found.scores
+        else:
+            channels = [self._by_words(self.source, search, found, learned, texts)]
+        return Mix(tuple(channels), fixed, has.astype(np.float64))
+
+    def _by_words(
+        self,
+        source: TermSource,
+        search: Search,
+        found: Ranking,
+        learned: Sequence[EvidenceDocuments],
+        texts: Sequence[Sequence[GroupText]],
+    ) -> Channel:
+        """The evidence of an engine without vectors: the words of the groups' documents, and a model's."""
+        engine, query = search.engine, search.query
         if isinstance(engine, TermSource):
             documents = len(engine) if hasattr(engine, "__len__") else len(found)
-            channel = by_terms(self.source, found.ids, found.scores, query, learned, self.beta, documents)
-            said = [self._rows(part, lambda asked: engine.score(asked, found.ids), found, query) for part in told]
+            channel = by_terms(source, found.ids, found.scores, query, learned, self.beta, documents)
         else:
-            channel = by_queries(retrieve, self.source, found, query, learned, self.beta)
-            said = [self._rows(part, lambda asked: _retrieved(retrieve, asked, found), found, query) for part in told]
-        return [channel.with_evidence(averaged(channel.evidence.T, said, self.feedback).T)], nothing
+            channel = by_queries(search.retrieve, source, found, query, learned, self.beta)
 
-    def _rows(
-        self, told: Sequence[Told], score: Callable[[Query], FloatArray], found: Ranking, query: Query
-    ) -> FloatArray:
-        """The candidates' scores for what is told of each group, as a query of its weighted words, (g, n)."""
-        assert self.source is not None
-        rows = np.zeros((len(told), len(found)))
-        for place, one in enumerate(told):
-            # Without stop words, which would take their share of the weight and find nothing.
-            known = [(term.text, term.weight) for term in one.terms if self.source.analyze(term.text)]
-            if known:
-                rows[place] = score(Query("", query.id, share_out(known, 1.0)))
-        return rows
+        def score(asked: Query) -> FloatArray:
+            if isinstance(engine, TermSource):
+                return engine.score(asked, found.ids)
+            return scores_of(found.ids, search.retrieve(asked))
+
+        rows = np.zeros((len(texts), len(learned), len(found)))
+        for number, part in enumerate(texts):
+            for place, one in enumerate(part):
+                # Without stop words, which would take their share of the weight and find nothing.
+                known = [(term.text, term.weight) for term in one.terms if source.analyze(term.text)]
+                if known:
+                    rows[number, place] = score(Query("", query.id, share_out(known, 1.0)))
+        return replace(channel, evidence=averaged(channel.evidence.T, list(rows), self.feedback).T)
 
 
 def _parts(engine: FusedRetriever, query: Query, found: Ranking) -> FloatArray:
@@ -132,17 +128,11 @@ def _parts(engine: FusedRetriever, query: Query, found: Ranking) -> FloatArray:
     return scores
 
 
-def _vectors(engine: VectorEngine, told: Sequence[Told], size: int) -> Embeddings:
-    """What is told of each group as a vector of length 1, (g, size); zeros where nothing is."""
-    rows = np.zeros((len(told), size), dtype=np.float32)
-    for place, one in enumerate(told):
+def _vectors(engine: VectorEngine, texts: Sequence[GroupText], size: int) -> Embeddings:
+    """The text of each group as a vector of length 1, (g, size); zeros where there is none."""
+    rows = np.zeros((len(texts), size), dtype=np.float32)
+    for place, one in enumerate(texts):
         if one:
             vector = engine.query_vector(Query(one.text))
             rows[place] = vector / max(float(np.linalg.norm(vector)), 1e-9)
     return rows
-
-
-def _retrieved(retrieve: Callable[[Query], Ranking], asked: Query, found: Ranking) -> FloatArray:
-    ranking = retrieve(asked)
-    scores = dict(zip(ranking.ids, min_max(ranking.scores).tolist(), strict=True))
-    return np.array([scores.get(id, 0.0) for id in found.ids])

@@ -3,31 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import BeforeValidator, Field
 
 from fairagent.loop.actions import Action
 from fairagent.loop.actions.filter import ROUNDS, FilterAction
-from fairagent.loop.actions.neighbours import Neighbours
-from fairagent.loop.actions.refine import Refine
+from fairagent.loop.actions.neighbors import NeighborsAction
+from fairagent.loop.actions.refine import RefineAction
 from fairagent.loop.channels import Mixer
 from fairagent.loop.controller import Controller
 from fairagent.loop.fair_qr import FairQR
 from fairagent.loop.judge_config import JudgeSettings
 from fairagent.loop.kinds import KindSource
 from fairagent.loop.policy import CHOOSE, ActionName, ModelPolicy, Rules, longest_choice
-from fairagent.loop.sources import Asked, Sources, templates_of, worst_case
+from fairagent.loop.sources import EvidenceKind, Sources, templates_of, worst_case
 from fairagent.prompts.calls import Calls, Case
 from fairagent.retrieve.bm25 import prepare_index, words_of
 from fairagent.retrieve.graph import Graph, graph_of, prepare_graphs
 from fairagent.settings.parts import Part, Progress
 from fairagent.site import Site
 
-ORDER: tuple[ActionName, ...] = ("neighbours", "judge", "refine", "filter")
+ORDER: tuple[ActionName, ...] = ("neighbors", "judge", "refine", "filter")
 """What rules look for: documents, then relevant ones, then exposure, then bias in what has come of it."""
 
-Evidence = Literal["feedback"] | Asked
+Evidence = Literal["feedback"] | EvidenceKind
 
 
 def _several(value: Any) -> Any:
@@ -38,14 +38,11 @@ def _several(value: Any) -> Any:
 class FairQRConfig(Part):
     """FAIR-QR: the part `refine` proposes keywords for the most under-exposed group."""
 
+    of_groups: ClassVar[bool] = True
     kind: Literal["fair-qr"] = "fair-qr"
     rerank_depth: int = Field(0, ge=0)
-    """How much of the refined list is re-ranked: 20 to 100 keeps the paper's pattern; 0 is all of it."""
-
-    @property
-    def sees_groups(self) -> bool:
-        """Always."""
-        return True
+    """How many of the first documents of the refined list are re-ranked; 0: all of them. Few (20 to 100) keep what the
+    refinement has gained; with many, `rerank: original` brings the first list back."""
 
     def build(self, site: Site) -> FairQR:
         """The loop."""
@@ -57,45 +54,52 @@ class FairQRConfig(Part):
 class ControllerConfig(Part):
     """The groups' own evidence, mixed into the query by weights that follow what each group lacks."""
 
+    of_groups: ClassVar[bool] = True
     kind: Literal["controller"] = "controller"
     steps: int = Field(3, ge=0)
-    """How many refinements are tried at most; 0: the kinds of documents alone."""
+    """The most refinements of a query, each of which re-ranks the candidates; 0: queries are not refined. More steps
+    come closer to the target, up to a point."""
     evidence: Annotated[tuple[Evidence, ...], BeforeValidator(_several)] = Field(("feedback",), min_length=1)
-    """What stands for a group: feedback (its documents), or what the model says in one call: llm (words), grounded
-    (words, shown those of its documents), passage (a short text). Several: their mean."""
+    """What stands for a group in the refined query: feedback (words or vectors of its own best documents), or what the
+    language model says in one call: llm (words), grounded (words, the model being shown those of its documents),
+    passage (a short text). Of several the mean is taken."""
     actions: Annotated[tuple[ActionName, ...], BeforeValidator(_several)] = ("refine",)
-    """What the loop may do: neighbours (needs a corpus graph), judge (needs `judge`), refine, filter (the part
-    `filter`, on what would be served). What is not there is not offered."""
+    """What the loop may do: neighbors (takes in documents near those of groups that have too few; needs a corpus
+    graph), judge (judges what evidence is learned from; needs `judge`), refine (mixes the evidence into the query),
+    filter (applies the part `filter` to what would be served). An action without what it needs is not offered."""
     policy: Literal["rules", "model"] = "rules"
-    """Who chooses among the actions: rules, by what is missing, or the language model."""
+    """Who chooses the next action. rules: the first that can help, in the order neighbors, judge, refine, filter.
+    model: the language model, with a call for each choice."""
     judge: JudgeSettings | None = None
-    """Who judges the documents that are learned from, e.g. {by: model} or {by: cross-encoder, scorer: NAME}."""
+    """Who judges the documents that evidence is learned from, e.g. {by: model} or {by: cross-encoder, scorer: NAME};
+    for the action judge."""
     beta: float = Field(0.5, gt=0, lt=1)
-    """The share of the groups' evidence in the refined query."""
+    """The share of the groups' evidence in the refined query, between 0 and 1. Larger values lead further from the
+    user's words."""
     eta: float = Field(0.5, gt=0)
-    """The exponent of a step: 1 is faster, and costs a little relevance."""
+    """The exponent of a control step: how strongly a group's weight follows what it lacks. 1 reaches the target sooner
+    than 0.5, and costs a little relevance."""
     feedback: int = Field(20, ge=1)
-    """How many documents the groups' evidence is learned from, shared among the groups of a dimension."""
+    """How many documents evidence is learned from in each dimension, shared among its groups (each has 2 at least).
+    More make it steadier and less specific."""
     smoothing: float = Field(0.02, gt=0)
-    """Added to target and exposure in the control law."""
+    """Added to the shares of target and exposure (0 to 1) in the control law. Larger values damp the steps, above all
+    of groups with small shares."""
     drift: float = Field(0.1, ge=0, le=1)
-    """An action may lose at most this share of the estimated relevance of the engine's own list."""
+    """How much of the estimated relevance of the engine's own list an action may lose, as a share (0 to 1): 0 allows no
+    loss, 1 any."""
     prior: float | None = Field(None, ge=0)
-    """The weight of the kinds of documents (is this query about persons at all?); none given: .6 with a corpus graph,
-    .3 without; 0: they do not count."""
+    """The weight of the kinds of documents (is this query about persons at all?) in the scores; 0: they do not count.
+    Larger values lift documents of the kind that has labels. Not set: 0.6 with a corpus graph, else 0.3."""
     worse: float = Field(0.01, ge=0)
-    """By how much what is served may be less fair than the engine's own list before something is done about it, and by
-    how much a filter may make it less fair."""
+    """By how much the gap of what is served may exceed that of the engine's own list, in the unit of `divergence`
+    (nats): beyond it exposure is given more weight, or the engine's list is served. A filter may raise the gap by as
+    much. Larger values tolerate more."""
 
     @property
-    def sees_groups(self) -> bool:
-        """Always."""
-        return True
-
-    @property
-    def asked(self) -> tuple[Asked, ...]:
+    def asked(self) -> tuple[EvidenceKind, ...]:
         """The kinds of evidence that a model is asked for."""
-        return tuple(kind for kind in get_args(Asked) if kind in self.evidence)
+        return tuple(kind for kind in get_args(EvidenceKind) if kind in self.evidence)
 
     @property
     def templates(self) -> tuple[str, ...]:
@@ -152,9 +156,9 @@ class ControllerConfig(Part):
         """Those that can be taken, in the order in which rules look at them."""
         made: dict[ActionName, Action] = {}
         if self.steps:
-            made["refine"] = Refine(self.steps, self.eta, self.smoothing)
+            made["refine"] = RefineAction(self.steps, self.eta, self.smoothing)
         if graph:
-            made["neighbours"] = Neighbours(graph)
+            made["neighbors"] = NeighborsAction(graph)
         if self.judge and "judge" in self.actions:
             made["judge"] = self.judge.build(site)
         if "filter" in self.actions and (filter := site.settings.filter.build(site)):

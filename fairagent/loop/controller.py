@@ -18,10 +18,10 @@ from fairagent.errors import BudgetExceeded, FatalModelError, ModelError
 from fairagent.exposure import ExposureMeter, total_gap
 from fairagent.llm.ledger import ledger
 from fairagent.loop.actions import STOP, Action, Attempt
-from fairagent.loop.actions.refine import Refine
-from fairagent.loop.base import Looped, Search
+from fairagent.loop.actions.refine import RefineAction
+from fairagent.loop.base import LoopResult, Search
 from fairagent.loop.channels import Mixer
-from fairagent.loop.ground import Ground
+from fairagent.loop.environment import Environment
 from fairagent.loop.kinds import KindSource, labeled_share
 from fairagent.loop.policy import Decision, Policy, Rules
 from fairagent.loop.prior import importance
@@ -40,10 +40,10 @@ class Controller:
     An action counts if what would be served after it has a smaller gap, and its estimated relevance, the mean score by
     the engine, `kinds` and judges, stays above (1 - `drift`) of that of the engine's own list. `mixer` makes scores of
     the groups' evidence, learned from `feedback` documents, and of what `sources` ask a model. `prior` is the weight of
-    the kinds of documents (`fairagent.loop.prior`), 0 for none. `worse` is as in `Looped`.
+    the kinds of documents (`fairagent.loop.prior`), 0 for none. `worse` is as in `LoopResult`.
     """
 
-    actions: tuple[Action, ...] = (Refine(),)
+    actions: tuple[Action, ...] = (RefineAction(),)
     policy: Policy = field(default_factory=Rules)
     mixer: Mixer = field(default_factory=lambda: Mixer())
     feedback: int = 20
@@ -54,52 +54,54 @@ class Controller:
     kinds: KindSource | None = None
     sources: Sources | None = None
 
-    def run(self, search: Search) -> Looped:
+    def run(self, search: Search) -> LoopResult:
         """See `Loop.run`: the candidates with the scores of the last list accepted.
 
         What models raise ends the loop with what was reached, but for FatalModelError.
         """
         first = search.steps[-1].ranking
         if not len(first):
-            return Looped(first, search.steps, "the query retrieves nothing", search.meter)
-        ground = self._ground(search, weighed(search.meter, first))
-        state, stopped = ground.begin(first), ""
+            return LoopResult(first, search.steps, "the query retrieves nothing", search.meter)
+        environment = self._environment(search, weighed(search.meter, first))
+        state, stopped = environment.begin(first), ""
         taken: list[Step] = []
-        own = replace(search.steps[-1], exposures=ground.meter.measure(first))
+        own = replace(search.steps[-1], exposures=environment.meter.measure(first))
         while not stopped:
-            state, step, stopped = self._next(ground, state, taken)
+            state, step, stopped = self._next(environment, state, taken)
             taken += [step] if step else []
         steps = (*search.steps[:-1], own, *taken)
         removed = frozenset(first.ids) - frozenset(state.found.ids)
         candidates = sorted_by(state.found, state.scores)
-        return Looped(candidates, steps, stopped, ground.meter, ground.unit, self.worse, removed, state.served)
+        return LoopResult(
+            candidates, steps, stopped, environment.meter, environment.unit, self.worse, removed, state.served
+        )
 
-    def _next(self, ground: Ground, state: State, taken: Sequence[Step]) -> tuple[State, Step | None, str]:
+    def _next(self, environment: Environment, state: State, taken: Sequence[Step]) -> tuple[State, Step | None, str]:
         """The state after one more action, the action as a step, and why the loop ends; "" where it does not."""
         actions = {action.name: action for action in self.actions}
-        offers = {name: action.offer(ground, state) for name, action in actions.items()}
+        offers = {name: action.offer(environment, state) for name, action in actions.items()}
         with ledger() as book:
-            decision = self.policy.choose(ground, state, offers, taken)
+            decision = self.policy.choose(environment, state, offers, taken)
             if decision.action == STOP:
                 asked = book.usage != Usage()
-                return state, _stop(ground, state, decision, book.usage) if asked else None, decision.why
+                return state, _stop(environment, state, decision, book.usage) if asked else None, decision.why
             stopped = ""
             try:
-                attempt = actions[decision.action].act(ground, state)
+                attempt = actions[decision.action].act(environment, state)
             except FatalModelError:
                 raise
             except (ModelError, BudgetExceeded) as error:
                 stopped = f"{decision.action}: {error}"
                 attempt = Attempt(state, state, state.gap, failure=str(error))
         reason = attempt.failure or refusal(attempt.after, attempt.bar)
-        step = _step(ground, state, decision, attempt, reason, book.usage)
+        step = _step(environment, state, decision, attempt, reason, book.usage)
         reached = attempt.otherwise if reason else replace(attempt.after, first=False)
         return replace(reached, tried=state.tried | {decision.action}), step, stopped
 
-    def _ground(self, search: Search, meter: ExposureMeter) -> Ground:
+    def _environment(self, search: Search, meter: ExposureMeter) -> Environment:
         unit = max(float(np.ptp(search.steps[-1].ranking.scores)), 1e-9)
-        told = (self.mixer, self.feedback, self.drift, self.tolerance, self.kinds, self.prior, self.sources)
-        return Ground(search, meter, unit, *told)
+        limits = (self.feedback, self.drift, self.tolerance)
+        return Environment(search, meter, unit, self.mixer, *limits, self.kinds, self.prior, self.sources)
 
 
 def weighed(meter: ExposureMeter, first: Ranking) -> ExposureMeter:
@@ -127,30 +129,32 @@ def without(ranking: Ranking, removed: frozenset[str]) -> Ranking:
     return Ranking(tuple(ranking.ids[place] for place in places), ranking.scores[places])
 
 
-def _step(ground: Ground, before: State, decision: Decision, attempt: Attempt, reason: str, usage: Usage) -> Step:
+def _step(
+    environment: Environment, before: State, decision: Decision, attempt: Attempt, reason: str, usage: Usage
+) -> Step:
     """What an action did, and what was made of it."""
-    after, said = attempt.after, attempt.otherwise.said
-    told = said if said and before.said is None else None
+    after, evidence = attempt.after, attempt.otherwise.model_evidence
+    new = evidence if evidence and before.model_evidence is None else None
     return Step(
         decision.action,
-        ground.search.query,
+        environment.search.query,
         after.served,
         after.exposures,
         total_gap(after.exposures),
         accepted=not reason,
         usage=usage,
-        refused=told.refused if told else (),
-        weights=_named(ground.meter, attempt.weights),
+        refused=new.refused if new else (),
+        weights=_named(environment.meter, attempt.weights),
         reason=reason,
         why=decision.why,
-        notes=(*(told.notes if told else ()), *attempt.notes),
+        notes=(*(new.notes if new else ()), *attempt.notes),
     )
 
 
-def _stop(ground: Ground, state: State, decision: Decision, usage: Usage) -> Step:
+def _stop(environment: Environment, state: State, decision: Decision, usage: Usage) -> Step:
     """That a model was asked what to do next, and the loop ended: the list stays, and the answer has its price."""
     gap = total_gap(state.exposures)
-    query, why = ground.search.query, decision.why
+    query, why = environment.search.query, decision.why
     return Step(STOP, query, state.served, state.exposures, gap, accepted=False, usage=usage, reason=why, why=why)
 
 

@@ -7,7 +7,7 @@ relevance models of weighted terms, and, for engines that take text alone, a que
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
@@ -29,7 +29,7 @@ K1, B = 0.9, 0.4
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Learned:
+class EvidenceDocuments:
     """The documents that a group's evidence is learned from: their places among the candidates, and their weights."""
 
     places: Order
@@ -60,12 +60,10 @@ class Channel:
         mixed = self.own if size <= 0 else (1 - mix) * self.own + mix * (self.evidence @ w) / size
         return self.weight * min_max(mixed)
 
-    def with_evidence(self, evidence: FloatArray) -> Channel:
-        """The channel with other scores for the groups' evidence."""
-        return replace(self, evidence=evidence)
 
-
-def learn_from(scores: FloatArray, memberships: Sequence[FloatArray], k: int, least: int = 2) -> list[Learned]:
+def learn_from(
+    scores: FloatArray, memberships: Sequence[FloatArray], k: int, least: int = 2
+) -> list[EvidenceDocuments]:
     """For every group of every dimension its best documents: `k` shared among a dimension's groups, `least` at least.
 
     `memberships` are (n, 1 + g) with column 0 unknown; a document counts by its membership.
@@ -78,44 +76,44 @@ def learn_from(scores: FloatArray, memberships: Sequence[FloatArray], k: int, le
         for column in known.T:
             places = order[column[order] > 0][:each]
             weights = column[places]
-            found.append(Learned(places, weights / weights.sum() if len(places) else weights))
+            found.append(EvidenceDocuments(places, weights / weights.sum() if len(places) else weights))
     return found
 
 
-def averaged(own: NDArray[F], told: Sequence[NDArray[F]], keep: bool) -> NDArray[F]:
-    """The evidence of each group, (g, m): the mean of what is told of it, where rows of zeros say nothing.
+def averaged(own: NDArray[F], from_model: Sequence[NDArray[F]], keep: bool) -> NDArray[F]:
+    """The evidence of each group, (g, m): the mean of what a model says of it, where rows of zeros say nothing.
 
-    Its `own` evidence (g, m) counts as one more with `keep`, and alone where nothing is told.
+    Its `own` evidence (g, m) counts as one more with `keep`, and alone where the model says nothing.
 
     >>> averaged(np.array([[4.0], [4.0]]), [np.array([[2.0], [0.0]])], keep=False).ravel().tolist()
     [2.0, 4.0]
     """
-    if not told:
+    if not from_model:
         return own
-    says = np.sum([rows.any(axis=1) for rows in told], axis=0)
+    says = np.sum([rows.any(axis=1) for rows in from_model], axis=0)
     counts = own.any(axis=1) & (keep | (says == 0))
-    total = np.sum(told, axis=0) + own * counts[:, None]
+    total = np.sum(from_model, axis=0) + own * counts[:, None]
     return np.asarray(total / np.maximum(says + counts, 1)[:, None], dtype=own.dtype)
 
 
 def by_vectors(
     vectors: Embeddings,
     query: Embeddings,
-    learned: Sequence[Learned],
+    learned: Sequence[EvidenceDocuments],
     mix: float,
     weight: float,
-    told: Sequence[Embeddings] = (),
+    from_model: Sequence[Embeddings] = (),
     keep: bool = True,
 ) -> Channel:
     """Centroids: `vectors` (n, d) of the candidates, `query` (d,). A mixture of centroids is scaled to length 1.
 
-    `told` (g, d) are vectors of what is said of the groups, which `averaged` takes with the centroids.
+    `from_model` (g, d) are vectors of what is said of the groups, which `averaged` takes with the centroids.
     """
     centroids = np.zeros((len(learned), vectors.shape[1]), dtype=np.float32)
     for row, one in enumerate(learned):
         if one:
             centroids[row] = one.weights.astype(np.float32) @ vectors[one.places]
-    centroids = averaged(centroids, told, keep)
+    centroids = averaged(centroids, from_model, keep)
     products = (vectors @ np.vstack((query, centroids)).T).astype(np.float64)
     gram = (centroids @ centroids.T).astype(np.float64)
     return Channel(products[:, 0], products[:, 1:], mix, gram, weight)
@@ -126,7 +124,7 @@ def by_terms(
     ids: tuple[str, ...],
     own: FloatArray,
     query: Query,
-    learned: Sequence[Learned],
+    learned: Sequence[EvidenceDocuments],
     mix: float,
     documents: int,
 ) -> Channel:
@@ -151,7 +149,7 @@ def by_queries(
     source: TermSource,
     found: Ranking,
     query: Query,
-    learned: Sequence[Learned],
+    learned: Sequence[EvidenceDocuments],
     mix: float,
 ) -> Channel:
     """A query of its own for each group, of its words: what it retrieves, min-max, is the group's evidence."""
@@ -163,13 +161,17 @@ def by_queries(
             continue
         names = source.words(postings.vocabulary[[place for place, _ in chosen]])
         terms = tuple(Term(name, share) for name, (_, share) in zip(names, chosen, strict=True))
-        ranking = search(Query("", query.id, terms))
-        scores = dict(zip(ranking.ids, min_max(ranking.scores).tolist(), strict=True))
-        evidence[:, column] = [scores.get(id, 0.0) for id in found.ids]
+        evidence[:, column] = scores_of(found.ids, search(Query("", query.id, terms)))
     return Channel(min_max(found.scores), evidence, mix)
 
 
-def words(source: TermSource, postings: Postings, one: Learned, count: int) -> list[tuple[int, float]]:
+def scores_of(ids: Sequence[str], ranking: Ranking) -> FloatArray:
+    """The min-max scores of these documents in a ranking, (n,); 0 for one that it does not have."""
+    scores = dict(zip(ranking.ids, min_max(ranking.scores).tolist(), strict=True))
+    return np.array([scores.get(id, 0.0) for id in ids])
+
+
+def words(source: TermSource, postings: Postings, one: EvidenceDocuments, count: int) -> list[tuple[int, float]]:
     """A group's best words as places in the vocabulary, with their shares of its relevance model."""
     weights = np.zeros(count)
     weights[one.places] = one.weights

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from fairagent.candidates import Policy, select
+from fairagent.candidates import ListPolicy, select
 from fairagent.exposure import ExposureMeter, most_underexposed, total_gap
-from fairagent.loop.base import Looped, Search
+from fairagent.loop.base import LoopResult, Search
 from fairagent.query import with_terms
 from fairagent.refine.refiner import Refiner, RefineState, new_keywords
 from fairagent.types import Step
@@ -27,15 +27,15 @@ class FairQR:
     refiner: Refiner
     iterations: int = 5
     threshold: float = 0.0
-    candidates: Policy = "best"
+    candidates: ListPolicy = "best"
     depth: int = 0
 
-    def run(self, search: Search) -> Looped:
+    def run(self, search: Search) -> LoopResult:
         """See `Loop.run`."""
         steps = list(search.steps)
         stopped = self._refine(search, steps)
         found = select(self.candidates, steps)
-        return Looped(found.top(self.depth) if self.depth else found, tuple(steps), stopped, search.meter)
+        return LoopResult(found.top(self.depth) if self.depth else found, tuple(steps), stopped, search.meter)
 
     def _refine(self, search: Search, steps: list[Step]) -> str:
         """Append a step for each query tried, and say why it stopped."""

@@ -7,11 +7,11 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from fairagent.filter.pages import LONGEST_TEXT, LONGEST_TITLE, Page, as_data, batches, call_ids
+from fairagent.filter.pages import longest_calls
 from fairagent.loop.actions.judge import JudgeAction
 from fairagent.loop.judges import RELEVANCE, Judge, ModelJudge, ScorerJudge
-from fairagent.prompts.calls import LETTER, Calls, Case
-from fairagent.rerank.pair_scorer import PairScorer, open_pair_scorer
+from fairagent.prompts.calls import Calls, Case
+from fairagent.rerank.pair_scorer import pair_scorer
 from fairagent.settings.section import Section
 from fairagent.site import Site
 
@@ -20,15 +20,16 @@ class JudgeSettings(Section):
     """Who reads the documents that the groups' evidence is learned from, and how many."""
 
     by: Literal["model", "cross-encoder"] = "model"
-    """The language model, by yes or no, or a model that reads query and document together."""
+    """model: the language model says yes or no. cross-encoder: a local model scores query and document together."""
     scorer: str = ""
-    """That of by: cross-encoder, as `open_pair_scorer` reads it: a folder, or a name in the Hugging Face cache."""
+    """The model of `by: cross-encoder`: a folder, or a name in the Hugging Face cache; `monot5:NAME` for a MonoT5."""
     documents: int = Field(10, ge=1)
-    """How many documents of a group are judged, the best first."""
+    """How many documents of each group are judged, the best first. More cost more calls, or time."""
     groups: int = Field(3, ge=1)
-    """How many groups are judged, those that lack most first."""
+    """How many groups are judged, those that lack most exposure first. More cost more calls, or time."""
     batch: int = Field(5, ge=1)
-    """Documents that the language model judges in one call."""
+    """How many documents the language model judges in one call. More need fewer calls; where a call fails, none of its
+    documents is judged."""
 
     @model_validator(mode="after")
     def _fits(self) -> Self:
@@ -43,21 +44,19 @@ class JudgeSettings(Section):
 
     def worst_case(self, case: Case) -> Iterator[Calls]:
         """Every document as long as a model is ever shown one."""
-        page = Page("", LETTER * LONGEST_TITLE, LETTER * LONGEST_TEXT)
         for template in self.templates:
-            for batch in batches([page] * (self.documents * self.groups), self.batch):
-                yield case.calls(template, documents=as_data(call_ids(template, [""], batch), batch))
+            yield from longest_calls(case, template, self.documents * self.groups, self.batch)
 
     def build(self, site: Site) -> JudgeAction:
         """The action."""
-        judge: Judge = ModelJudge(site.model, site.prompts, self.batch) if self.by == "model" else self._scorer(site)
+        judge: Judge
+        if self.by == "model":
+            judge = ModelJudge(site.model, site.prompts, self.batch)
+        else:
+            judge = ScorerJudge(pair_scorer(site, self.scorer))
         return JudgeAction(judge, self.documents, self.groups)
 
     def check(self, site: Site) -> None:
         """Raise BackendUnavailable where the scorer is not on this machine."""
         if self.by == "cross-encoder":
-            self._scorer(site)
-
-    def _scorer(self, site: Site) -> ScorerJudge:
-        scorer: PairScorer = site.memo.get(("pair scorer", self.scorer), lambda: open_pair_scorer(self.scorer))
-        return ScorerJudge(scorer)
+            pair_scorer(site, self.scorer)

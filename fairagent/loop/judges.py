@@ -16,6 +16,7 @@ from fairagent.llm.ledger import in_threads
 from fairagent.measures.scale import min_max
 from fairagent.prompts import Prompts
 from fairagent.rerank.pair_scorer import PairScorer
+from fairagent.retrieve.base import full_text
 from fairagent.types import Document
 
 RELEVANCE = "judge_relevance"
@@ -45,10 +46,9 @@ class ScorerJudge:
 
     def judge(self, query: str, documents: Sequence[Document]) -> Judgment:
         """All documents are judged; where all scores are alike, none is above another."""
-        texts = [f"{document.title} {document.text}".strip() for document in documents]
-        scores = self.scorer.score(query, texts)
+        scores = self.scorer.score(query, list(map(full_text, documents)))
         alike = not len(scores) or scores.min() == scores.max()
-        return Judgment(tuple([1.0] * len(texts) if alike else min_max(scores).tolist()))
+        return Judgment(tuple([1.0] * len(documents) if alike else min_max(scores).tolist()))
 
 
 @dataclass(frozen=True, slots=True)

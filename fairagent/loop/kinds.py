@@ -1,4 +1,4 @@
-"""The kinds of a collection's documents, estimated once: from labels and, where there is a corpus graph, neighbours."""
+"""The kinds of a collection's documents, estimated once: from labels and, where there is a corpus graph, neighbors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from fairagent.collection import Collection, Groups
 from fairagent.errors import UsageError
-from fairagent.loop.prior import Kind, kinds_of
+from fairagent.loop.prior import DocumentKind, kinds_of
 from fairagent.memo import Memo
 from fairagent.retrieve.graph import Graph
 from fairagent.retrieve.lucene.strings import IdTable
@@ -31,10 +31,10 @@ class KindSource:
 
     @classmethod
     def of_collection(cls, collection: Collection, graph: Graph | None, memo: Memo) -> KindSource:
-        """With the graph's neighbours, or by labels alone."""
+        """With the graph's neighbors, or by labels alone."""
         groups = collection.groups
-        told = [name for name in groups.dimensions if name not in groups.oracle]
-        labeled = {name: share for name in told if (share := labeled_share(groups, name)) is not None}
+        names = [name for name in groups.dimensions if name not in groups.oracle]
+        labeled = {name: share for name in names if (share := labeled_share(groups, name)) is not None}
         # Where every document has a label, or none has, its kind says nothing.
         labeled = {name: share for name, share in labeled.items() if 0 < share < 1}
         if graph is None:
@@ -49,14 +49,14 @@ class KindSource:
         table: dict[str, FloatArray] = memo.get(("kinds", id(graph)), made)
         return cls(collection, {name: float(of.mean()) for name, of in table.items()}, graph.ids, table)
 
-    def of(self, ids: Sequence[str], topic: str) -> list[Kind]:
+    def of(self, ids: Sequence[str], topic: str) -> list[DocumentKind]:
         """The kinds of these documents."""
         if self.table is not None and self.ids is not None:
             rows = self.ids.known(ids)
-            return [Kind(name, self.table[name][rows], chance) for name, chance in self.chances.items()]
+            return [DocumentKind(name, self.table[name][rows], chance) for name, chance in self.chances.items()]
         groups = self.collection.groups
         return [
-            Kind(name, (groups.memberships(name, ids, topic)[:, 1:].sum(axis=1) > 0).astype(np.float64), chance)
+            DocumentKind(name, (groups.memberships(name, ids, topic)[:, 1:].sum(axis=1) > 0).astype(np.float64), chance)
             for name, chance in self.chances.items()
         ]
 

@@ -11,7 +11,7 @@ from fairagent.filter.verdicts import TEMPERATURE, reason_text
 from fairagent.llm import Model, ModelRequest, Reply, ask
 from fairagent.llm.clean import query_shown, visible
 from fairagent.loop.actions.base import STOP, Offer
-from fairagent.loop.ground import Ground
+from fairagent.loop.environment import Environment
 from fairagent.loop.lack import lacking
 from fairagent.loop.state import State
 from fairagent.prompts import Prompts
@@ -24,13 +24,13 @@ SHOWN_GROUPS = 8
 SHOWN_STEPS = 10
 """Actions taken so far that the model is shown, the last ones."""
 
-ActionName = Literal["neighbours", "judge", "refine", "filter"]
+ActionName = Literal["neighbors", "judge", "refine", "filter"]
 
 
 class Choice(Reply):
     """The reply of `choose_action`."""
 
-    action: Literal["neighbours", "judge", "refine", "filter", "stop"]
+    action: Literal["neighbors", "judge", "refine", "filter", "stop"]
     reason: str
 
 
@@ -45,7 +45,9 @@ class Decision:
 class Policy(Protocol):
     """Any object with this method will do."""
 
-    def choose(self, ground: Ground, state: State, offers: Mapping[str, Offer], taken: Sequence[Step]) -> Decision:
+    def choose(
+        self, environment: Environment, state: State, offers: Mapping[str, Offer], taken: Sequence[Step]
+    ) -> Decision:
         """One of the open `offers`, or stop; `taken` are the steps of the actions so far."""
         ...
 
@@ -54,7 +56,9 @@ class Policy(Protocol):
 class Rules:
     """The first action that is open, in the order in which they are given: by what is missing."""
 
-    def choose(self, ground: Ground, state: State, offers: Mapping[str, Offer], taken: Sequence[Step]) -> Decision:
+    def choose(
+        self, environment: Environment, state: State, offers: Mapping[str, Offer], taken: Sequence[Step]
+    ) -> Decision:
         """See `Policy.choose`."""
         for name, offer in offers.items():
             if offer.open:
@@ -73,13 +77,15 @@ class ModelPolicy:
     model: Model
     prompts: Prompts
 
-    def choose(self, ground: Ground, state: State, offers: Mapping[str, Offer], taken: Sequence[Step]) -> Decision:
+    def choose(
+        self, environment: Environment, state: State, offers: Mapping[str, Offer], taken: Sequence[Step]
+    ) -> Decision:
         """See `Policy.choose`. Raises FatalModelError."""
         offered = [name for name, offer in offers.items() if offer.open]
         if not offered:
             return Decision(STOP, nothing_left(offers))
         try:
-            choice, _ = ask(self.model, self._request(ground, state, offers, taken), Choice)
+            choice, _ = ask(self.model, self._request(environment, state, offers, taken), Choice)
         except FatalModelError:
             raise
         except (ModelError, BudgetExceeded) as error:
@@ -94,7 +100,7 @@ class ModelPolicy:
         return Decision(choice.action, why)
 
     def _request(
-        self, ground: Ground, state: State, offers: Mapping[str, Offer], taken: Sequence[Step]
+        self, environment: Environment, state: State, offers: Mapping[str, Offer], taken: Sequence[Step]
     ) -> ModelRequest:
         groups = [
             {
@@ -102,22 +108,20 @@ class ModelPolicy:
                 "group": visible(lack.group.label),
                 "share": f"{lack.share:.1%}",
                 "target": f"{lack.target:.1%}",
-                "documents_found": int((ground.of_group(state.found.ids, lack) > 0).sum()),
+                "documents_found": int((environment.of_group(state.found.ids, lack) > 0).sum()),
             }
             for lack in lacking(state.exposures)[:SHOWN_GROUPS]
         ]
-        messages = self.prompts.render(
-            CHOOSE,
-            query=query_shown(ground.search.query.text),
-            gap=f"{state.gap:.3f}",
-            groups=groups,
-            actions=[{"action": name, "why": visible(offer.why)} for name, offer in offers.items() if offer.open],
-            history=[
+        variables = {
+            "query": query_shown(environment.search.query.text),
+            "gap": f"{state.gap:.3f}",
+            "groups": groups,
+            "actions": [{"action": name, "why": visible(offer.why)} for name, offer in offers.items() if offer.open],
+            "history": [
                 {"action": step.source, "kept": step.accepted, "reason": step.reason} for step in taken[-SHOWN_STEPS:]
             ],
-        )
-        most = self.prompts[CHOOSE].head.max_tokens
-        return ModelRequest(messages, temperature=TEMPERATURE, max_tokens=most)
+        }
+        return self.prompts.request(CHOOSE, variables, TEMPERATURE)
 
 
 def nothing_left(offers: Mapping[str, Offer]) -> str:
@@ -135,6 +139,6 @@ def longest_choice(case: Case) -> dict[str, object]:
     return {
         "gap": "0.100",
         "groups": [{"dimension": dimension, "group": label, **share}] * SHOWN_GROUPS,
-        "actions": [{"action": "neighbours", "why": why}] * 4,
+        "actions": [{"action": "neighbors", "why": why}] * 4,
         "history": [{"action": "refine", "kept": False, "reason": "the gap did not fall"}] * SHOWN_STEPS,
     }

@@ -21,7 +21,7 @@ LEAST_RATIO = 0.02
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Kind:
+class DocumentKind:
     """How surely documents are of the kind that has labels of a dimension.
 
     `of` (n,) are probabilities, `chance` is their mean over the whole collection.
@@ -32,24 +32,29 @@ class Kind:
     chance: float
 
 
-def kinds_of(labeled: FloatArray, neighbours: NDArray[np.int32] | None, own: float = 0.5) -> FloatArray:
+def kinds_of(labeled: FloatArray, neighbors: NDArray[np.int32] | None, own: float = 0.5) -> FloatArray:
     """How surely each document is of the kind that has labels, (n,) in [0, 1].
 
-    `labeled` (n,) is 1 where it has one; `neighbours` (n, k) are the numbers of its nearest documents, without which
+    `labeled` (n,) is 1 where it has one; `neighbors` (n, k) are the numbers of its nearest documents, without which
     the label alone counts. `own` is the weight of the document's own label.
 
     >>> kinds_of(np.array([1.0, 0.0]), None).tolist()
     [1.0, 0.0]
     """
-    if neighbours is None:
+    if neighbors is None:
         return labeled
-    around = np.asarray(labeled, dtype=np.float32)[neighbours].mean(axis=1)
+    around = np.asarray(labeled, dtype=np.float32)[neighbors].mean(axis=1)
     mixed = own * labeled + (1 - own) * around
     return np.asarray(1 / (1 + np.exp(-STEEPNESS * (mixed - MIDDLE))), dtype=np.float64)
 
 
 def bonus(
-    scores: FloatArray, kinds: Sequence[Kind], weight: float, head: int = 50, shrink: float = 5.0, rounds: int = 3
+    scores: FloatArray,
+    kinds: Sequence[DocumentKind],
+    weight: float,
+    head: int = 50,
+    shrink: float = 5.0,
+    rounds: int = 3,
 ) -> tuple[FloatArray, dict[str, float]]:
     """What its kind adds to the score of each candidate (n,), and the estimated share of each kind among the answers.
 

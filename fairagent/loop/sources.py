@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeVar
 
 from fairagent.errors import BudgetExceeded, FatalModelError, ModelError
-from fairagent.llm import Model, ModelRequest, Reply, ask
+from fairagent.llm import Model, Reply, ask
 from fairagent.llm.clean import query_shown, visible
 from fairagent.loop.lack import Lack
 from fairagent.prompts import Prompts
@@ -22,7 +22,7 @@ from fairagent.prompts.calls import STAND_IN, Calls, Case
 from fairagent.refine.keywords import sift
 from fairagent.types import Term
 
-Asked = Literal["llm", "grounded", "passage"]
+EvidenceKind = Literal["llm", "grounded", "passage"]
 R = TypeVar("R", bound=Reply)
 KEYWORDS, PASSAGES = "group_keywords", "group_passages"
 MOST_GROUPS = {"llm": 12, "grounded": 12, "passage": 5}
@@ -62,7 +62,7 @@ class GroupPassages(Reply):
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class GroupText:
     """What a model says of one group: a `text` for encoders, the same as `terms` that weigh 1 together; "" nothing."""
 
     text: str = ""
@@ -73,10 +73,10 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """What a model says of all groups: for each source one `Told` a group; `notes` and `refused` go into the trace."""
+class ModelEvidence:
+    """What a model says of all groups: for each source a `GroupText` a group; the trace gets `notes` and `refused`."""
 
-    told: tuple[tuple[Told, ...], ...] = ()
+    texts: tuple[tuple[GroupText, ...], ...] = ()
     notes: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
 
@@ -88,21 +88,21 @@ class Sources:
     Where a call fails, or its budget is used up, the groups keep what their documents say, and a note tells why.
     """
 
-    kinds: tuple[Asked, ...]
+    kinds: tuple[EvidenceKind, ...]
     model: Model
     prompts: Prompts
 
-    def ask(self, query: str, lacks: Sequence[Lack], words: Mapping[int, Sequence[str]], groups: int) -> Said:
+    def ask(self, query: str, lacks: Sequence[Lack], words: Mapping[int, Sequence[str]], groups: int) -> ModelEvidence:
         """What the model says of the `lacks`, of `groups` in all; `words` are the group's own, by its place.
 
         Raises FatalModelError.
         """
-        told: list[tuple[Told, ...]] = []
+        texts: list[tuple[GroupText, ...]] = []
         notes: list[str] = []
         refused: list[str] = []
         for kind in self.kinds:
             some = lacks[: MOST_GROUPS[kind]]
-            found = [Told()] * groups
+            found = [GroupText()] * groups
             try:
                 for number, one, bad in self._answers(kind, query, some, words):
                     if 1 <= number <= len(some) and one and not found[some[number - 1].place]:
@@ -113,12 +113,12 @@ class Sources:
                 raise
             except (ModelError, BudgetExceeded) as error:
                 notes.append(f"{kind}: the model gives no evidence, the groups' documents alone count: {error}")
-            told.append(tuple(found))
-        return Said(tuple(told), tuple(notes), tuple(refused))
+            texts.append(tuple(found))
+        return ModelEvidence(tuple(texts), tuple(notes), tuple(refused))
 
     def _answers(
-        self, kind: Asked, query: str, lacks: Sequence[Lack], words: Mapping[int, Sequence[str]]
-    ) -> Iterator[tuple[int, Told, tuple[str, ...]]]:
+        self, kind: EvidenceKind, query: str, lacks: Sequence[Lack], words: Mapping[int, Sequence[str]]
+    ) -> Iterator[tuple[int, GroupText, tuple[str, ...]]]:
         """For each group its number, what is told of it, and what of that was refused."""
         if not lacks:
             return
@@ -126,20 +126,22 @@ class Sources:
         if kind == "passage":
             for one in self._reply(PASSAGES, GroupPassages, query, shown).passages:
                 text = " ".join(visible(one.passage).split())[:LONGEST_PASSAGE]
-                yield one.number, Told(text, as_terms(_WORD.findall(text))), ()
+                yield one.number, GroupText(text, as_terms(_WORD.findall(text))), ()
             return
         grounded = {"grounded": True} if kind == "grounded" else {}
         for answer in self._reply(KEYWORDS, GroupKeywords, query, shown, **grounded).groups:
             sifted = sift(answer.keywords, query, ())
             text = f"{query} {', '.join(sifted.kept)}" if sifted.kept else ""
-            yield answer.number, Told(text, as_terms(sifted.kept)), sifted.refused
+            yield answer.number, GroupText(text, as_terms(sifted.kept)), sifted.refused
 
     def _reply(self, template: str, reply: type[R], query: str, shown: list[dict[str, object]], **more: object) -> R:
-        messages = self.prompts.render(template, query=query_shown(query), groups=shown, **more)
-        found, _ = ask(self.model, ModelRequest(messages, max_tokens=self.prompts[template].head.max_tokens), reply)
+        variables = {"query": query_shown(query), "groups": shown, **more}
+        found, _ = ask(self.model, self.prompts.request(template, variables), reply)
         return found
 
-    def _shown(self, number: int, lack: Lack, kind: Asked, words: Mapping[int, Sequence[str]]) -> dict[str, object]:
+    def _shown(
+        self, number: int, lack: Lack, kind: EvidenceKind, words: Mapping[int, Sequence[str]]
+    ) -> dict[str, object]:
         group: dict[str, object] = {
             "number": number,
             "dimension": visible(lack.group.dimension),
@@ -160,7 +162,7 @@ def as_terms(words: Iterable[str]) -> tuple[Term, ...]:
     return tuple(Term(word, count / counts.total()) for word, count in counts.items())
 
 
-def worst_case(kinds: Iterable[Asked], case: Case) -> Iterator[Calls]:
+def worst_case(kinds: Iterable[EvidenceKind], case: Case) -> Iterator[Calls]:
     """A call for each query and kind, about as many groups as one call may be."""
     dimension, label = case.group
     for kind in kinds:
@@ -172,6 +174,6 @@ def worst_case(kinds: Iterable[Asked], case: Case) -> Iterator[Calls]:
         yield case.calls(template, groups=[group] * MOST_GROUPS[kind], **more)
 
 
-def templates_of(kinds: Iterable[Asked]) -> tuple[str, ...]:
+def templates_of(kinds: Iterable[EvidenceKind]) -> tuple[str, ...]:
     """The templates that these kinds are asked with, each once."""
     return tuple(dict.fromkeys(PASSAGES if kind == "passage" else KEYWORDS for kind in kinds))

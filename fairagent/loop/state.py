@@ -9,8 +9,8 @@ import numpy as np
 
 from fairagent.loop.channels import Mix
 from fairagent.loop.control import Control
-from fairagent.loop.evidence import Learned
-from fairagent.loop.sources import Said
+from fairagent.loop.evidence import EvidenceDocuments
+from fairagent.loop.sources import ModelEvidence
 from fairagent.measures.gap import SMOOTHING
 from fairagent.types import Exposure, FloatArray, Ranking
 
@@ -19,7 +19,7 @@ NOTHING_SHOWN = float(-np.log(SMOOTHING))
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedDocuments:
     """Documents that a judge has read: the `chance` that each is relevant, and the places of the `groups` judged."""
 
     chance: Mapping[str, float] = field(default_factory=dict)
@@ -33,24 +33,24 @@ class State:
     `added` is what a document's kind says, `lost` (n,) what it loses by a judge's verdict, on the engine's scale, so
     `relevance` is the estimate of how well it answers. `served` is the head of the candidates by `scores`, re-ranked,
     `exposures` what it gives the groups. `own` is the engine's own list; none whose estimated relevance is below
-    `least` takes its place. `learned` are the documents of each group that evidence is learned from, `said` what a
-    model says of the groups (None: not asked yet), `mix` both as scores (None: not made yet). `tried` are the actions
-    that were tried, `first` says that none has been accepted.
+    `least` takes its place. `learned` are the documents of each group that evidence is learned from, `model_evidence`
+    what a model says of the groups (None: not asked yet), `mix` both as scores (None: not made yet). `tried` are the
+    actions that were tried, `first` says that none has been accepted.
     """
 
     found: Ranking
     added: FloatArray
     lost: FloatArray
     scores: FloatArray
-    learned: tuple[Learned, ...]
+    learned: tuple[EvidenceDocuments, ...]
     served: Ranking = field(default_factory=lambda: Ranking((), np.zeros(0)))
     exposures: tuple[Exposure, ...] = ()
     own: tuple[str, ...] = ()
     least: float = -np.inf
     control: Control = field(default_factory=Control)
-    said: Said | None = None
+    model_evidence: ModelEvidence | None = None
     mix: Mix | None = None
-    judged: Judged = field(default_factory=Judged)
+    judged: JudgedDocuments = field(default_factory=JudgedDocuments)
     tried: frozenset[str] = frozenset()
     first: bool = True
 

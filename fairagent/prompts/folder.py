@@ -1,13 +1,14 @@
 """`Prompts`: the shipped templates, replaced file by file by those of a variant or of a user's folder."""
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from fairagent.errors import Fault, PromptError, SettingsError
-from fairagent.llm.request import Message
+from fairagent.llm.request import Message, ModelRequest
 from fairagent.prompts.prompt import Prompt, read_prompt
 from fairagent.prompts.specimens import SPECIMENS
 
@@ -74,6 +75,17 @@ class Prompts:
             ]
             raise PromptError(f"{prompt.path}: variables {'; '.join(named)}")
         return prompt.render({**dict.fromkeys(accepted), **variables})
+
+    def request(
+        self,
+        id: str,
+        variables: Mapping[str, object],
+        temperature: float | None = None,
+        accept: Callable[[Any], None] | None = None,
+    ) -> ModelRequest:
+        """Template `id` filled with `variables`, with the longest reply that it says; raises what `render` raises."""
+        messages, most = self.render(id, **variables), self[id].head.max_tokens
+        return ModelRequest(messages, temperature=temperature, max_tokens=most, accept=accept)
 
     def _bring(self, id: str) -> bool:
         """Whether another package brings a template of this id, which is there then."""

@@ -107,15 +107,11 @@ def _kind(error: ReplyError) -> str:
 class AskingConfig(Part):
     """A refiner that asks a model, as settings describe it."""
 
+    of_groups: ClassVar[bool] = True
     keyword_weight: float = Field(1.0, gt=0)
     """The weight of one proposed keyword, a word of the user's query being 1."""
     drift: float = Field(0.3, gt=0)
     """The most that the keywords of one refinement weigh together, the user's query being 1."""
-
-    @property
-    def sees_groups(self) -> bool:
-        """Always."""
-        return True
 
     def evidence(self, settings: Settings) -> Mapping[str, object]:
         """The longest that the template is shown besides the loop's state."""

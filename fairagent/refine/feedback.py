@@ -1,7 +1,7 @@
 """Refinement without a language model: keywords from the under-exposed group's own documents."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -90,6 +90,7 @@ class FeedbackRefiner:
 class FeedbackConfig(Part):
     """The words of the under-exposed group's own documents."""
 
+    of_groups: ClassVar[bool] = True
     kind: Literal["feedback"] = "feedback"
     documents: int = Field(50, ge=1)
     """How many of the group's documents are read."""
@@ -97,11 +98,6 @@ class FeedbackConfig(Part):
     """How many words a refinement adds."""
     weight: float = Field(0.15, gt=0)
     """Their weight together, the user's query being 1."""
-
-    @property
-    def sees_groups(self) -> bool:
-        """Always."""
-        return True
 
     def prepare(self, site: Site, progress: Progress) -> None:
         """Build the index whose terms it reads, unless the engine is a guest with terms of its own."""

@@ -33,7 +33,7 @@ def draw_bar(share: float, target: float, width: int, ascii_only: bool = False) 
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
+class ExposureBar:
     """`share` beside `target` as a rich renderable that takes the width it is given; `full` is a full bar's share."""
 
     share: float

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from collections.abc import Mapping
 from functools import cache, partial
 from itertools import groupby
@@ -78,7 +79,7 @@ def page(run: Run) -> str:
             definitions=run.definitions,
             answered=sum(outcome.failed is None for outcome in run.outcomes),
             significant=SIGNIFICANT,
-            about=str(run.provenance.get("about") or ""),
+            about=_paragraphs(str(run.provenance.get("about") or "")),
             compared_in=[dimension or run.kind.overall for dimension in run.compared_in],
             exposures={dimension: mean_exposures(run, dimension) for dimension in run.dimensions},
             gap_paths=gap_paths(run),
@@ -99,6 +100,15 @@ def page(run: Run) -> str:
             failed=[outcome for outcome in run.outcomes if outcome.failed is not None],
         )
     )
+
+
+def _paragraphs(text: str) -> list[str]:
+    r"""The paragraphs of a text, which blank lines set apart, without the line breaks of the file that it stood in.
+
+    >>> _paragraphs("One,\ntwo.\n\nThree.\n")
+    ['One, two.', 'Three.']
+    """
+    return [" ".join(lines.split()) for lines in re.split(r"\n\s*\n", text.strip()) if lines]
 
 
 @cache

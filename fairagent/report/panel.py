@@ -27,7 +27,7 @@ class Chip:
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
+class GroupBar:
     """The groups of one dimension as parts of one bar, above their targets: (color, SVG path) and all in words."""
 
     dimension: str
@@ -57,7 +57,7 @@ class ShownStep:
     more: int
     before: float | None
     aim: tuple[str, float, float, float] | None
-    bars: tuple[Bar, ...]
+    bars: tuple[GroupBar, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class Panel:
     name: str
     outcome: Outcome
     steps: tuple[ShownStep, ...]
-    bars: tuple[Bar, ...]
+    bars: tuple[GroupBar, ...]
     hits: tuple[ShownHit, ...]
     hidden: int
     gains: tuple[float | None, ...]
@@ -149,7 +149,7 @@ def _aim(step: StepRecord, before: StepRecord) -> tuple[str, float, float, float
     return None
 
 
-def exposure_bar(exposure: GroupShares, colors: Palette) -> Bar:
+def exposure_bar(exposure: GroupShares, colors: Palette) -> GroupBar:
     """One dimension's shares (above) and targets (below, thin) as a bar of 100 x 10.
 
     >>> shares = GroupShares("gender", ("female", "male"), (0.25, 0.75), (0.5, 0.5), 0.0)
@@ -168,7 +168,7 @@ def exposure_bar(exposure: GroupShares, colors: Palette) -> Bar:
         f"{label} {percent(share)} (target {percent(target)})" for label, share, target in rows if share or target
     )
     unknown = f", no label {percent(exposure.unknown)}" if exposure.unknown else ""
-    return Bar(exposure.dimension, tuple(parts), f"{exposure.dimension}: {words}{unknown}")
+    return GroupBar(exposure.dimension, tuple(parts), f"{exposure.dimension}: {words}{unknown}")
 
 
 def _part(left: float, width: float, top: str, height: str) -> str:

@@ -14,7 +14,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from fairagent.report.bars import NARROWEST, Bar
+from fairagent.report.bars import NARROWEST, ExposureBar
 from fairagent.types import Exposure, Hit, Trace
 
 ORACLE = "ORACLE: a target or the groups came from the relevance judgments; no fair comparison with runs without them"
@@ -112,7 +112,7 @@ def _add_dimension(table: Table, before: Exposure, after: Exposure) -> None:
     full = max(*before.shares, *after.shares, *after.target)
     rows = zip(before.labels, before.shares.tolist(), after.shares.tolist(), after.target.tolist(), strict=True)
     for label, share, share_after, target in rows:
-        bars = Bar(share, target, full, "blue"), Bar(share_after, target, full, "green")
+        bars = ExposureBar(share, target, full, "blue"), ExposureBar(share_after, target, full, "green")
         table.add_row(one_line(f"  {label}"), bars[0], percent(share), bars[1], percent(share_after), percent(target))
     unknown, divergence = one_line("  (no label)"), one_line("  divergence")
     if before.unknown or after.unknown:

@@ -29,16 +29,16 @@ from fairagent.exposure import dimensions_of
 from fairagent.measures import LOG2_MAX2, Discount, group_exposure, known_part, most_underexposed, parse_discount
 from fairagent.rerank.base import Pool, ordered
 from fairagent.rerank.chain import ChainConfig
-from fairagent.rerank.pair_scorer import PairScorer, open_pair_scorer
+from fairagent.rerank.pair_scorer import PairScorer, pair_scorer
 from fairagent.rerank.unlabeled import counting_one, with_unknown
-from fairagent.retrieve.base import Retriever, texts_for
+from fairagent.retrieve.base import Retriever, full_text, texts_for
 from fairagent.retrieve.bm25 import engine_of
 from fairagent.retrieve.graph import graph_of, prepare_graphs
 from fairagent.settings.parts import Part, Progress
 from fairagent.site import Site
 from fairagent.types import FloatArray, Query, Ranking
 
-Policy = Literal["none", "budget", "exposure"]
+GroupPolicy = Literal["none", "budget", "exposure"]
 Where = Literal["both", "frontier"]
 
 Scoring = Callable[[Query, Sequence[str]], FloatArray]
@@ -51,10 +51,10 @@ DECIMALS = 12
 """What lies below this decimal of a lack is rounding."""
 
 
-class Neighbours(Protocol):
+class CorpusGraph(Protocol):
     """A corpus graph: any object with this method will do."""
 
-    def neighbours(self, ids: Sequence[str]) -> list[tuple[str, ...]]:
+    def neighbors(self, ids: Sequence[str]) -> list[tuple[str, ...]]:
         """The documents nearest to each of `ids`, nearest first."""
         ...
 
@@ -81,10 +81,10 @@ class AdaptiveReranker:
     where `budget` or `batch` is below 1, DataError where a score is no finite number.
     """
 
-    graph: Neighbours
+    graph: CorpusGraph
     score: Scoring
     groups: GroupsOf
-    policy: Policy = "budget"
+    policy: GroupPolicy = "budget"
     where: Where = "both"
     budget: int = 100
     batch: int = 16
@@ -110,10 +110,10 @@ class AdaptiveReranker:
             found = ordered(batch, self.score(pool.query, batch), len(batch))
             state.take(found)
             if len(state.scores) < self.budget:
-                state.discover(found, self.graph.neighbours(found.ids))
+                state.discover(found, self.graph.neighbors(found.ids))
         return state.ranking().top(pool.n)
 
-    def _batch(self, state: _State, waiting: tuple[str, ...], size: int, policy: Policy) -> tuple[str, ...]:
+    def _batch(self, state: _State, waiting: tuple[str, ...], size: int, policy: GroupPolicy) -> tuple[str, ...]:
         """The documents to score next, of those that wait, best-placed first."""
         if policy == "budget":
             return self._by_budget(state, waiting, size)
@@ -171,9 +171,9 @@ class _State:
             self.listed.pop(id, None)
             self.frontier.pop(id, None)
 
-    def discover(self, found: Ranking, neighbours: Sequence[Sequence[str]]) -> None:
+    def discover(self, found: Ranking, neighbors: Sequence[Sequence[str]]) -> None:
         """Let the neighbors of a batch, which is best first, wait in the frontier."""
-        for score, near in zip(found.scores.tolist(), neighbours, strict=True):
+        for score, near in zip(found.scores.tolist(), neighbors, strict=True):
             for id in near:
                 if id not in self.scores:
                     self.frontier[id] = max(score, self.frontier.get(id, score))
@@ -218,8 +218,7 @@ class PairScoring:
 
     def __call__(self, query: Query, ids: Sequence[str]) -> FloatArray:
         """The model's numbers, (n,); UsageError where the engine keeps no texts."""
-        documents = texts_for(query, ids, self.retriever)
-        return self.scorer.score(query.text, [f"{document.title} {document.text}".strip() for document in documents])
+        return self.scorer.score(query.text, list(map(full_text, texts_for(query, ids, self.retriever))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,15 +239,19 @@ class AdaptiveConfig(Part):
 
     kind: Literal["adaptive"] = "adaptive"
     scorer: str = ""
-    """A cross-encoder or MonoT5, as `open_pair_scorer` reads it; empty: the engine's own score of the user's query."""
-    policy: Policy = "budget"
-    """Who is next. budget: the group that lacks most of what was scored; exposure: of what is shown; none: anyone."""
+    """What scores the documents: a cross-encoder or MonoT5, named as for `rerank: cross-encoder`; empty: the engine's
+    own score for the user's query."""
+    policy: GroupPolicy = "budget"
+    """Which documents are scored next. none: the best-placed. budget: those of the group that has had too few of the
+    documents scored so far. exposure: those of the group that lacks most exposure in what would be served now."""
     where: Where = "both"
-    """Where the policy chooses: among candidates and neighbors (both), or among neighbors alone (frontier)."""
+    """both: the policy chooses among candidates and among their neighbors in the corpus graph. frontier: among
+    neighbors alone."""
     budget: int = Field(100, ge=1)
-    """How many documents are scored for a query."""
+    """How many documents are scored for a query. More find more, and take longer in proportion."""
     batch: int = Field(16, ge=1)
-    """How many of them at a time; after each batch candidates and neighbors take turns."""
+    """How many documents are scored at a time, from candidates and neighbors in turn. Smaller batches follow the scores
+    more closely."""
 
     @property
     def sees_groups(self) -> bool:
@@ -259,7 +262,7 @@ class AdaptiveConfig(Part):
         """Raise SettingsError where other re-rankers follow, BackendUnavailable where the scorer is not here."""
         _check_last(site.settings.rerank)
         if self.scorer:
-            self._open(site)
+            pair_scorer(site, self.scorer)
 
     def prepare(self, site: Site, progress: Progress) -> None:
         """Make the corpus graph of the engine's embeddings where there is none."""
@@ -268,20 +271,16 @@ class AdaptiveConfig(Part):
     def build(self, site: Site) -> AdaptiveReranker:
         """The re-ranker; SettingsError without a corpus graph, or where other re-rankers follow."""
         _check_last(site.settings.rerank)
-        graph, engine = open_neighbours(site), engine_of(site)
-        score: Scoring = PairScoring(engine, self._open(site)) if self.scorer else engine.score
+        graph, engine = open_graph(site), engine_of(site)
+        score: Scoring = PairScoring(engine, pair_scorer(site, self.scorer)) if self.scorer else engine.score
         collection, settings = site.collection, site.settings
         known = collection.groups.dimensions or self.sees_groups
         groups = CollectionGroups(collection, dimensions_of(collection, settings) if known else ())
         discount = parse_discount(settings.discount)
         return AdaptiveReranker(graph, score, groups, self.policy, self.where, self.budget, self.batch, discount)
 
-    def _open(self, site: Site) -> PairScorer:
-        scorer: PairScorer = site.memo.get(("pair scorer", self.scorer), lambda: open_pair_scorer(self.scorer))
-        return scorer
 
-
-def open_neighbours(site: Site) -> Neighbours:
+def open_graph(site: Site) -> CorpusGraph:
     """The corpus graph of the site's engine; SettingsError where there is none."""
     graph = graph_of(site)
     if graph is None:

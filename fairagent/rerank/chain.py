@@ -33,7 +33,7 @@ class ChainConfig(Part):
 
     kind: Literal["chain"] = "chain"
     parts: tuple[Rerank, ...]
-    """The re-rankers in their order."""
+    """The re-rankers in their order: each one orders what the one before it gives."""
 
     def __str__(self) -> str:
         return ", ".join(map(str, self.parts)) or "none"

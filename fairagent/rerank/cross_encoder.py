@@ -10,8 +10,8 @@ from pydantic import Field
 
 from fairagent.errors import UsageError
 from fairagent.rerank.base import Pool, ordered
-from fairagent.rerank.pair_scorer import PairScorer, open_pair_scorer
-from fairagent.retrieve.base import Retriever, texts_for
+from fairagent.rerank.pair_scorer import PairScorer, pair_scorer
+from fairagent.retrieve.base import Retriever, full_text, texts_for
 from fairagent.retrieve.bm25 import engine_of
 from fairagent.settings.parts import Part
 from fairagent.site import Site
@@ -39,8 +39,7 @@ class CrossEncoderReranker:
     def rerank(self, pool: Pool) -> Ranking:
         """The best `pool.n` of the candidates."""
         ids = pool.ranking.ids[: self.depth]
-        documents = texts_for(pool.query, ids, self.retriever)
-        texts = [f"{document.title} {document.text}".strip() for document in documents]
+        texts = list(map(full_text, texts_for(pool.query, ids, self.retriever)))
         best = ordered(ids, self.scorer.score(pool.query.text, texts), pool.n)
         rest = pool.ranking.ids[self.depth : self.depth + pool.n - len(best)]
         if not rest:
@@ -53,18 +52,14 @@ class CrossEncoderConfig(Part):
 
     kind: Literal["cross-encoder"] = "cross-encoder"
     scorer: str = Field(min_length=1)
-    """A cross-encoder or MonoT5, as `open_pair_scorer` reads it: a folder, or a name in the Hugging Face cache."""
+    """A cross-encoder, or `monot5:NAME` for a MonoT5: a folder, or a name in the Hugging Face cache."""
     depth: int = Field(100, ge=1)
-    """How many of the first candidates it reads."""
+    """How many of the first candidates the model reads; the others stay behind them. More take longer in proportion."""
 
     def check(self, site: Site) -> None:
         """Raise BackendUnavailable where the scorer is not on this machine."""
-        self._open(site)
+        pair_scorer(site, self.scorer)
 
     def build(self, site: Site) -> CrossEncoderReranker:
         """The re-ranker."""
-        return CrossEncoderReranker(engine_of(site), self._open(site), self.depth)
-
-    def _open(self, site: Site) -> PairScorer:
-        scorer: PairScorer = site.memo.get(("pair scorer", self.scorer), lambda: open_pair_scorer(self.scorer))
-        return scorer
+        return CrossEncoderReranker(engine_of(site), pair_scorer(site, self.scorer), self.depth)

@@ -13,10 +13,10 @@ from pydantic import Field
 from fairagent.errors import DataError, UsageError
 from fairagent.measures import parse_discount
 from fairagent.rerank.base import Pool, ordered
-from fairagent.rerank.deltr_loss import Batch, JudgedQuery, deltr_gradient
+from fairagent.rerank.deltr_loss import JudgedQuery, TrainingBatch, deltr_gradient
 from fairagent.rerank.features import SCORE, Features
 from fairagent.rerank.model_file import Array
-from fairagent.rerank.protected import Place, ProtectedPart, most_lacking
+from fairagent.rerank.protected import ProtectedGroup, ProtectedPart, most_lacking
 from fairagent.rerank.training import CrossFitted, cross_fitted, training_pools
 from fairagent.retrieve.bm25 import engine_of
 from fairagent.settings import Section, Settings
@@ -56,14 +56,14 @@ def fit_deltr(
     `gamma` >= 0 is the price of under-exposure: 0 is plain list-wise learning. Exposures are chances of the order 1 / n
     and enter squared, so among n documents gamma matters from about n^2 on. Features are standardized one by one
     over all documents; the protected attribute stays 0 or 1. The weights start uniformly in [0, 0.01], drawn with
-    `seed`. Raises UsageError for numbers out of range, DataError as `Batch.of` and where training diverges.
+    `seed`. Raises UsageError for numbers out of range, DataError as `TrainingBatch.of` and where training diverges.
     """
     if gamma < 0 or iterations < 0 or rate <= 0 or l2 < 0:
         raise UsageError(
             f"DELTR needs gamma >= 0, iterations >= 0, rate > 0 and l2 >= 0, "
             f"not {gamma:g}, {iterations}, {rate:g} and {l2:g}"
         )
-    batch = Batch.of(queries)
+    batch = TrainingBatch.of(queries)
     # A view: the batch, which is this call's own, is standardized in place.
     features = batch.features[:, 1:]
     mean, deviation = features.mean(axis=0), features.std(axis=0)
@@ -83,7 +83,7 @@ class DELTRReranker:
     """By the score of a fitted model; `group` and `features` are those that it was fitted with."""
 
     model: DELTRModel = field(repr=False)
-    group: Place
+    group: ProtectedGroup
     features: Features = SCORE
 
     def rerank(self, pool: Pool) -> Ranking:
@@ -94,7 +94,9 @@ class DELTRReranker:
         return ordered(pool.ranking.ids, self.model.score(self.features(pool), protected), pool.n)
 
 
-def judged_query(pool: Pool, grades: Mapping[str, int], group: Place, features: Features = SCORE) -> JudgedQuery:
+def judged_query(
+    pool: Pool, grades: Mapping[str, int], group: ProtectedGroup, features: Features = SCORE
+) -> JudgedQuery:
     """A pool of candidates as a training query: `grades` are the topic's judgments, 0 for a document without one."""
     labels = np.array([grades.get(id, 0) for id in pool.ranking.ids], dtype=np.float64)
     return JudgedQuery(features(pool), labels, group.members(pool))
@@ -105,9 +107,10 @@ class DELTRConfig(ProtectedPart):
 
     kind: Literal["deltr"] = "deltr"
     gamma: float = Field(1.0, ge=0)
-    """The price of under-exposure."""
+    """The price of under-exposing the protected group; 0 learns relevance alone. Of n candidates it matters from about
+    n^2 on."""
     iterations: int = Field(3000, ge=1)
-    """Steps of gradient descent."""
+    """Steps of gradient descent. More fit the training topics more closely, and take longer."""
 
     def build(self, site: Site) -> CrossFitted:
         """The re-ranker; it is fitted now. DataError where there are too few judged topics."""
@@ -121,7 +124,7 @@ class DELTRConfig(ProtectedPart):
         return cross_fitted(training_pools(site.collection, engine_of(site), settings), fit, site.seed)
 
 
-def _usually_lacking(pools: Iterable[Pool], settings: Settings) -> Place:
+def _usually_lacking(pools: Iterable[Pool], settings: Settings) -> ProtectedGroup:
     """The group that lacks most in most pools, on a tie the first; DataError where none ever lacks anything."""
     discount = parse_discount(settings.discount)
     found = Counter(place for pool in pools if (place := most_lacking(pool, discount)))

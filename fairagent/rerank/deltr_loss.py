@@ -31,7 +31,7 @@ class JudgedQuery:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Batch:
+class TrainingBatch:
     """All queries in a row, so that a step costs the same few array operations however many there are.
 
     `features` (N, 1 + f) with the protected attribute (0 or 1) in column 0, `ideal` (N,) the softmax of the labels,
@@ -46,7 +46,7 @@ class Batch:
     starts: NDArray[np.intp]
 
     @classmethod
-    def of(cls, queries: Sequence[JudgedQuery]) -> Batch:
+    def of(cls, queries: Sequence[JudgedQuery]) -> TrainingBatch:
         """Join the queries; DataError where shapes do not fit, a number is not finite or there are < 2 documents."""
         for number, query in enumerate(queries):
             _check(number, query, queries[0])
@@ -67,7 +67,7 @@ class Batch:
         return cls(features, ideal, contrast, of, starts)
 
 
-def deltr_loss(weights: FloatArray, batch: Batch, gamma: float) -> FloatArray:
+def deltr_loss(weights: FloatArray, batch: TrainingBatch, gamma: float) -> FloatArray:
     """The loss L of each query, (q,), at `weights` (1 + f,)."""
     log_p = _log_softmax(batch.features @ weights, batch.query, batch.starts)
     listwise = -np.add.reduceat(batch.ideal * log_p, batch.starts) / math.log(len(log_p))
@@ -75,7 +75,9 @@ def deltr_loss(weights: FloatArray, batch: Batch, gamma: float) -> FloatArray:
     return np.asarray(listwise + gamma * under**2)
 
 
-def deltr_gradient(weights: FloatArray, batch: Batch, gamma: float, per_query: FloatArray | None = None) -> FloatArray:
+def deltr_gradient(
+    weights: FloatArray, batch: TrainingBatch, gamma: float, per_query: FloatArray | None = None
+) -> FloatArray:
     """The gradient of the summed loss in `weights`, (1 + f,); each query counts `per_query` (q,) times (once if None).
 
     fairsearchdeltr counts a query once a document, and its exposure part is not the gradient of its own loss.
@@ -96,7 +98,7 @@ def deltr_gradient(weights: FloatArray, batch: Batch, gamma: float, per_query: F
     return np.asarray(of_scores @ batch.features)
 
 
-def exposure_gap(p: FloatArray, batch: Batch) -> FloatArray:
+def exposure_gap(p: FloatArray, batch: TrainingBatch) -> FloatArray:
     """E_other - E_protected of each query, (q,): positive where the protected group is under-exposed."""
     return np.add.reduceat(p * batch.contrast, batch.starts)
 

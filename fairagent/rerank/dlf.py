@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from pydantic import Field
@@ -142,18 +142,15 @@ def _units(features: FloatArray, hidden: FloatArray | None = None, bias: FloatAr
 class DLFConfig(Part):
     """DLF on the texts' embeddings, fitted to the collection's judged topics as `deltr` is."""
 
+    of_groups: ClassVar[bool] = True
     kind: Literal["dlf"] = "dlf"
     alpha: float = Field(0.5, ge=0, le=1)
-    """The weight of fairness."""
+    """The weight of the learned fairness score, 0 to 1; relevance has the rest."""
     hidden: int = Field(0, ge=0)
-    """Hidden units; 0 is a linear model."""
+    """Units of the hidden layer; 0 is a linear model. More can tell finer differences, and need more training
+    topics."""
     encoder: str = BUNDLED
-    """The embedding model."""
-
-    @property
-    def sees_groups(self) -> bool:
-        """Always."""
-        return True
+    """The embedding model whose vectors the model learns from, named as for `engine: dense`."""
 
     def check(self, site: Site) -> None:
         """Raise what is wrong with the embeddings."""

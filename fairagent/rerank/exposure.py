@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -183,14 +183,17 @@ def _entropy(shares: FloatArray) -> FloatArray:
 class ExposureConfig(Part):
     """Greedy: relevance, weighed against what each group still lacks."""
 
+    of_groups: ClassVar[bool] = True
     kind: Literal["exposure"] = "exposure"
     fairness: float | tuple[float, ...] = (1.0, 0.5, 0.25)
-    """What a divergence of 1 nat costs, in units of mean relevance; of several values the largest that the query can
-    afford."""
+    """What a divergence of 1 nat from the target costs, in units of mean relevance (0 to 1): larger values are fairer
+    and less relevant. Of several the largest is taken whose list `cost` allows."""
     cost: float = Field(MEDIAN_COST, ge=0)
-    """Several values: what a list may lose of the relevance that the best have above the median candidate (a share)."""
+    """With several values of `fairness`: what the mean score of a list may lose, as a share of the distance between the
+    best documents and the median candidate. Larger values allow fairer lists."""
     unlabeled: float = Field(0.0, ge=0)
-    """What a document without a label loses, in units of relevance (0 to 1), for each dimension."""
+    """How much relevance (0 to 1) a document loses for each dimension in which it has no label. Larger values put
+    labeled documents first."""
 
     @field_validator("fairness")
     @classmethod
@@ -199,11 +202,6 @@ class ExposureConfig(Part):
         if not values or min(values) < 0:
             raise ValueError("expected a number of 0 or more, or several")
         return value
-
-    @property
-    def sees_groups(self) -> bool:
-        """Always."""
-        return True
 
     def build(self, site: Site) -> ExposureReranker:
         """The re-ranker."""

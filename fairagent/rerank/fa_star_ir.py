@@ -12,7 +12,7 @@ from pydantic import Field
 from fairagent.measures import LOG2_MAX2, Discount, parse_discount
 from fairagent.rerank.base import Pool
 from fairagent.rerank.fa_star_ir_tables import Compat, adjusted
-from fairagent.rerank.protected import Place, ProtectedPart, most_lacking
+from fairagent.rerank.protected import ProtectedGroup, ProtectedPart, most_lacking
 from fairagent.retrieve.placed import placed
 from fairagent.site import Site
 from fairagent.types import FloatArray, Ranking
@@ -30,7 +30,7 @@ class FAStarIRReranker:
     """
 
     alpha: float = 0.1
-    group: Place | None = None
+    group: ProtectedGroup | None = None
     compat: Compat = None
     discount: Discount = LOG2_MAX2
 
@@ -81,9 +81,10 @@ class FAStarIRConfig(ProtectedPart):
 
     kind: Literal["fa-star-ir"] = "fa-star-ir"
     alpha: float = Field(0.1, ge=0.001, le=0.5)
-    """The significance of the test that each prefix passes."""
+    """The significance of the test that every prefix of the ranking passes. Larger values ask for more protected
+    documents at the top."""
     compat: Compat = None
-    """library: adjusted as fairsearchcore does; else exactly."""
+    """library: adjusted as the package fairsearchcore does, which leaves the last rank untested. null: exactly."""
 
     def build(self, site: Site) -> FAStarIRReranker:
         """The re-ranker."""

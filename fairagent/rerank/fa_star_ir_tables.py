@@ -26,7 +26,7 @@ NARROWEST = 1e-16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Adjustment:
+class AdjustedTable:
     """A table (k,) with the level `alpha` of its prefixes and the probability `fail` that a fair coin fails it."""
 
     alpha: float
@@ -75,7 +75,7 @@ def fail_probability(table: NDArray[np.intp], p: float, compat: Compat = None) -
 
 
 @lru_cache(maxsize=1024)
-def adjusted(k: int, p: float, alpha: float, compat: Compat = None) -> Adjustment:
+def adjusted(k: int, p: float, alpha: float, compat: Compat = None) -> AdjustedTable:
     """The table with a level in [0, alpha] whose fail probability is closest to `alpha`; of two, the milder.
 
     The table changes only where the level passes a value of the distribution function, and a stricter table fails
@@ -92,9 +92,9 @@ def adjusted(k: int, p: float, alpha: float, compat: Compat = None) -> Adjustmen
     levels = _levels(k, p, alpha)
     steps = np.append(np.unique(levels[levels < alpha]), alpha)
 
-    def tried(step: int) -> Adjustment:
+    def tried(step: int) -> AdjustedTable:
         table = _table(levels, steps[step])
-        return Adjustment(float(steps[step]), table, fail_probability(table, p))
+        return AdjustedTable(float(steps[step]), table, fail_probability(table, p))
 
     mild, strict = tried(0), tried(len(steps) - 1)
     low, high = 0, len(steps) - 1
@@ -110,7 +110,7 @@ def adjusted(k: int, p: float, alpha: float, compat: Compat = None) -> Adjustmen
     return _shared(mild if alpha - mild.fail <= strict.fail - alpha else strict)
 
 
-def _as_the_library(k: int, p: float, alpha: float) -> Adjustment:
+def _as_the_library(k: int, p: float, alpha: float) -> AdjustedTable:
     """The search of fairsearchcore 1.0.4: halve the interval of levels until its ends' tables differ in one place.
 
     The closest of the two ends is taken, or of them and the middle where that differs from each in one place. Where no
@@ -120,11 +120,11 @@ def _as_the_library(k: int, p: float, alpha: float) -> Adjustment:
 
     ranks = np.arange(1, k + 1)
 
-    def tried(level: float) -> Adjustment:
+    def tried(level: float) -> AdjustedTable:
         # scipy's quantile, not ours: where a level is a value of the distribution function rounding decides, and theirs
         # at p = .9 says that (1 - .9)^2 is below .01, but 1 - .9 not below .1.
         table = np.maximum(binom.ppf(level, ranks, p), 0).astype(np.intp)
-        return Adjustment(level, table, fail_probability(table, p, "library"))
+        return AdjustedTable(level, table, fail_probability(table, p, "library"))
 
     mild, middle, strict = tried(0.0), tried(alpha / 2), tried(alpha)
     while mild.table.sum() < strict.table.sum() and middle.fail != alpha:
@@ -154,7 +154,7 @@ def _table(levels: FloatArray, alpha: float) -> NDArray[np.intp]:
     return np.asarray((levels < alpha * (1 - 1e-12)).sum(axis=1))
 
 
-def _shared(adjustment: Adjustment) -> Adjustment:
+def _shared(adjustment: AdjustedTable) -> AdjustedTable:
     adjustment.table.flags.writeable = False
     return adjustment
 

@@ -21,7 +21,7 @@ class GraphReranker:
     """The best `depth`: (1 - weight) own + weight the mean score of the `k` nearest among them; the rest stays behind.
 
     Nearest are those with the largest inner products of the embeddings that `source` tells; without one nothing
-    changes. (Neighbours outside the pool have no scores, and made it worse: docs/loop.md.)
+    changes. (Neighbors outside the pool have no scores, and made it worse: docs/loop.md.)
     """
 
     source: EmbeddingSource | None
@@ -62,11 +62,13 @@ class GraphConfig(Part):
 
     kind: Literal["graph"] = "graph"
     weight: float = Field(0.4, ge=0, lt=1)
-    """What the neighbours count for."""
+    """The weight of the neighbors' mean score, 0 to below 1; the document's own score has the rest. Larger values
+    smooth more."""
     k: int = Field(10, ge=1)
-    """How many neighbours."""
+    """How many nearest neighbors the mean is taken of. More smooth over a wider area."""
     depth: int = Field(300, ge=2)
-    """How many of the first candidates are looked at."""
+    """How many of the first candidates are re-scored, and are each other's neighbors; the others stay behind them. More
+    take longer."""
 
     def build(self, site: Site) -> GraphReranker:
         """The re-ranker."""

@@ -75,11 +75,11 @@ class MMRConfig(Part):
 
     kind: Literal["mmr"] = "mmr"
     by: Literal["text", "groups", "embeddings"] = "text"
-    """What makes two documents alike."""
+    """What makes two documents alike: the words of their texts, their groups, or their embeddings."""
     relevance: float = Field(0.5, ge=0, le=1)
-    """The weight of relevance; the rest is that of novelty."""
+    """The weight of relevance, 0 to 1; novelty has the rest. 1 keeps the candidates' order."""
     encoder: str = BUNDLED
-    """embeddings: the embedding model."""
+    """The embedding model of `by: embeddings`, named as for `engine: dense`."""
 
     @property
     def sees_groups(self) -> bool:

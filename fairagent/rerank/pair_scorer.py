@@ -12,6 +12,7 @@ import numpy as np
 from fairagent.errors import BackendUnavailable
 from fairagent.likelihood.loading import load
 from fairagent.retrieve.encoder import installed, without_progress
+from fairagent.site import Site
 from fairagent.types import FloatArray
 
 MONOT5 = "monot5:"
@@ -119,6 +120,12 @@ def open_pair_scorer(name: str, device: str = "cpu") -> PairScorer:
     if name.startswith((MONOT5, PUBLISHED)):
         return MonoT5Scorer(name.removeprefix(MONOT5), device)
     return CrossEncoderScorer(name, device)
+
+
+def pair_scorer(site: Site, name: str) -> PairScorer:
+    """The model `name`, opened once for all who share the site's memo; BackendUnavailable where it is not here."""
+    scorer: PairScorer = site.memo.get(("pair scorer", name), lambda: open_pair_scorer(name))
+    return scorer
 
 
 def _load_cross_encoder(name: str, device: str) -> Any:

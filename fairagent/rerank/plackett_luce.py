@@ -46,7 +46,8 @@ class PlackettLuceConfig(Part):
 
     kind: Literal["plackett-luce"] = "plackett-luce"
     alpha: float = Field(1.0, ge=0)
-    """How closely it keeps to the engine's order: 0 not at all, 8 almost exactly."""
+    """How closely the draw keeps to the engine's order: at 0 all orders are equally likely, 8 is almost the
+    engine's."""
 
     def build(self, site: Site) -> PlackettLuceReranker:
         """The re-ranker."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,7 @@ from fairagent.site import Site
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ProtectedGroup:
     """A group by its place in a pool: the dimension, and the group among its known ones, both counted from 0.
 
     With the labels ("female", "male") of the first dimension, `Place(0, 1)` is male.
@@ -42,31 +43,28 @@ class Place:
             raise UsageError(f"{self} is in none of the pool's dimensions, which have {sizes} known groups")
 
 
-def most_lacking(pool: Pool, discount: Discount) -> Place | None:
+def most_lacking(pool: Pool, discount: Discount) -> ProtectedGroup | None:
     """The group of `measures.most_underexposed` in the first `pool.n` candidates; None where none lacks anything."""
     top = pool.ranking.top(pool.n)
     weights = discount(len(top))
     shares = [known_part(group_exposure(rows[: len(top)], weights)) for rows in pool.memberships]
     place = most_underexposed(shares, pool.targets)
-    return Place(*place) if place else None
+    return ProtectedGroup(*place) if place else None
 
 
 class ProtectedPart(Part):
     """A re-ranker that knows one protected group."""
 
+    of_groups: ClassVar[bool] = True
     group: dict[str, str] = Field(default={}, max_length=1)
-    """The protected group, e.g. {gender: female}; empty: the one most lacking."""
-
-    @property
-    def sees_groups(self) -> bool:
-        """Always."""
-        return True
+    """The protected group, e.g. {gender: female}. Empty: the one that lacks most exposure among the first n candidates;
+    for `deltr`, in most of the topics that it learns from."""
 
     def check(self, site: Site) -> None:
         """Raise UsageError where there is no such group."""
         self.place(site)
 
-    def place(self, site: Site) -> Place | None:
+    def place(self, site: Site) -> ProtectedGroup | None:
         """The group's place in a pool, None where none is named; UsageError where there is no such group."""
         collection = site.collection
         for dimension, label in self.group.items():
@@ -76,5 +74,5 @@ class ProtectedPart(Part):
             labels = collection.groups.labels(dimension)
             if label not in labels:
                 raise UsageError(f"group: {label!r} is no group of {dimension!r}, which has: {', '.join(labels)}")
-            return Place(dimensions.index(dimension), labels.index(label))
+            return ProtectedGroup(dimensions.index(dimension), labels.index(label))
         return None

@@ -62,7 +62,7 @@ class FusedConfig(Part):
 
     kind: Literal["fused"] = "fused"
     refined: float = Field(0.5, ge=0, le=1)
-    """The weight of the refined queries' evidence."""
+    """The weight of the refined queries' scores, 0 to 1; those of the user's query have the rest."""
 
     def build(self, site: Site) -> FusedReranker:
         """The re-ranker."""

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -147,14 +147,11 @@ def _drawn(shares: FloatArray, rng: np.random.Generator) -> NDArray[np.intp]:
 class RepresentativeConfig(Part):
     """One random ranking a topic, always the same one, whose ranks go to groups by their target shares."""
 
+    of_groups: ClassVar[bool] = True
     kind: Literal["representative"] = "representative"
     alpha: float = Field(8.0, ge=0)
-    """How closely each group keeps to the engine's order of its own documents: 0 not at all, 8 almost exactly."""
-
-    @property
-    def sees_groups(self) -> bool:
-        """Always."""
-        return True
+    """How closely each group's documents keep to the engine's order: 0 not at all, 8 almost exactly. Which group has
+    which rank does not depend on it."""
 
     def build(self, site: Site) -> RepresentativeReranker:
         """The re-ranker."""

@@ -50,6 +50,17 @@ class Vocabulary(Protocol):
         ...
 
 
+def check_length(n: int) -> None:
+    """Raise UsageError where `n` is no number of documents to retrieve."""
+    if n < 1:
+        raise UsageError(f"n is the number of documents to retrieve and must be at least 1, not {n}")
+
+
+def full_text(document: Document) -> str:
+    """Title and text in one, as encoders and scorers read a document."""
+    return f"{document.title} {document.text}".strip()
+
+
 def texts_for(query: Query, ids: Sequence[str], engine: Retriever) -> list[Document]:
     """These documents as a context for `query` needs them: of a long one the best passage, where the engine has any.
 

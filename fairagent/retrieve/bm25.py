@@ -13,7 +13,7 @@ from fairagent.retrieve.lucene import LuceneRetriever, Manifest, build_index
 from fairagent.retrieve.lucene.index import MANIFEST
 from fairagent.retrieve.passages import LucenePassages
 from fairagent.retrieve.relevance_model import TermSource
-from fairagent.retrieve.titled import Titled
+from fairagent.retrieve.with_texts import RetrieverWithTexts
 from fairagent.settings.parts import Part, Progress
 from fairagent.site import Site
 
@@ -23,9 +23,10 @@ class BM25Config(Part):
 
     kind: Literal["bm25"] = "bm25"
     k1: float = Field(0.9, ge=0)
-    """How fast repeated words stop counting more."""
+    """How much repeated words add to a document's score: 0 counts each word once, with larger values repetitions count
+    longer."""
     b: float = Field(0.4, ge=0, le=1)
-    """How much long documents are held back."""
+    """How much long documents are held back, 0 (not at all) to 1 (in proportion to their length)."""
 
     def check(self, site: Site) -> None:
         """Raise IndexMismatch where there is an index that does not belong to the collection as it is now."""
@@ -92,7 +93,7 @@ def with_texts(site: Site, engine: Retriever) -> Retriever:
     """An engine that keeps no texts, with those of the index where there is one; as it is in experiments."""
     if site.steady or not (site.index / MANIFEST).is_file():
         return engine
-    return Titled(engine, open_index(site))
+    return RetrieverWithTexts(engine, open_index(site))
 
 
 def engine_of(site: Site) -> Retriever:

@@ -10,13 +10,13 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from fairagent.errors import UsageError
+from fairagent.retrieve.base import check_length
 from fairagent.retrieve.clock import engine_time
 from fairagent.retrieve.dense_index import VECTORS, DenseManifest
 from fairagent.retrieve.encoded import PROBE, PROBE_TEXT, opened
 from fairagent.retrieve.encoder import Embeddings, Encoder
 from fairagent.retrieve.lucene.index import Indexable
-from fairagent.retrieve.lucene.strings import IdTable, mapped
+from fairagent.retrieve.lucene.strings import IdTable, mapped, ranked
 from fairagent.types import FloatArray, Query, Ranking
 
 BLOCK = 1 << 14
@@ -78,8 +78,7 @@ class DenseRetriever:
 
     def search(self, query: Query, n: int) -> Ranking:
         """The `n` documents with the largest inner products, exactly."""
-        if n < 1:
-            raise UsageError(f"n is the number of documents to retrieve and must be at least 1, not {n}")
+        check_length(n)
         text = str(query)
         if not text.strip():
             return Ranking((), np.zeros(0))
@@ -91,9 +90,7 @@ class DenseRetriever:
             margin = 1e-5 * float(np.abs(rough).max())
             close = np.flatnonzero(rough >= np.partition(rough, -n)[-n] - margin)
             scores = self._scores(close, vector)
-        ids = self._ids.names(close)
-        order = np.lexsort((ids, -scores))[:n]
-        return Ranking(tuple(id.decode() for id in ids[order].tolist()), scores[order])
+        return ranked(self._ids.names(close), scores, n)
 
     def score(self, query: Query, ids: Sequence[str]) -> FloatArray:
         """The inner products of the given documents, (n,), equal to those of `search`; 0 for a blank query.

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from fairagent.retrieve.encoded import PROBE_TEXT, Build, EncodedManifest
+from fairagent.retrieve.encoded import PROBE_TEXT, EncodedBuild, EncodedManifest
 from fairagent.retrieve.encoder import Embeddings, Encoder
 from fairagent.retrieve.lucene.index import Indexable
 
@@ -36,10 +36,10 @@ def build_dense_index(
 ) -> DenseManifest:
     """Encode title and text of every document of `collection` into `folder`, which appears only when all are done.
 
-    See `Build.run` for what happens when it is broken off and what it raises.
+    See `EncodedBuild.run` for what happens when it is broken off and what it raises.
     """
     probe = encoder.documents([PROBE_TEXT])[0]
-    build = Build(DenseManifest, _Rows(), encoder.name, encoder.documents, probe, CHUNK)
+    build = EncodedBuild(DenseManifest, _Rows(), encoder.name, encoder.documents, probe, CHUNK)
     return build.run(collection, folder, progress)
 
 

@@ -16,6 +16,7 @@ from typing import ClassVar, Generic, Protocol, Self, TypeVar
 import numpy as np
 
 from fairagent.errors import BackendUnavailable, DataError, IndexMismatch, UsageError
+from fairagent.retrieve.base import full_text
 from fairagent.retrieve.encoder import Embeddings
 from fairagent.retrieve.lucene.index import Indexable
 from fairagent.retrieve.lucene.strings import IdTable, encode_id
@@ -112,7 +113,7 @@ class Store(Protocol[V]):
 
 
 @dataclass(frozen=True, slots=True)
-class Build(Generic[M, V]):
+class EncodedBuild(Generic[M, V]):
     """How an index is built: of which kind, by which model, `chunk` documents between two marks to go on from."""
 
     kind: type[M]
@@ -164,7 +165,7 @@ class Build(Generic[M, V]):
 
     def _encode(self, collection: Indexable, partial: Path, progress: Callable[[int], None]) -> None:
         done = read_done(partial)
-        texts = (f"{document.title} {document.text}".strip() for document in collection.documents())
+        texts = map(full_text, collection.documents())
         rest = islice(texts, done, None)
         while chunk := list(islice(rest, self.chunk)):
             self.store.add(partial, done, self.encode(chunk))

@@ -139,9 +139,12 @@ def open_encoder(name: str, device: str = "cpu") -> SentenceEncoder:
     return SentenceEncoder(name, device)
 
 
-def installed(package: str, what: str) -> Any:
-    """The package, imported; BackendUnavailable, saying that `what` needs it, where it is not installed."""
-    module = package.replace("-", "_")
+def installed(package: str, what: str, module: str = "") -> Any:
+    """The package, imported; BackendUnavailable, saying that `what` needs it, where it is not installed.
+
+    `module` is the name under which it is imported, where that is not the package's own.
+    """
+    module = module or package.replace("-", "_")
     if importlib.util.find_spec(module) is None:
         raise BackendUnavailable(f"{what} needs the package {package}; install it with: pip install {package}")
     return importlib.import_module(module)

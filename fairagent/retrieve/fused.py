@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 
 from fairagent.errors import BackendUnavailable, DataError, FairAgentError, UsageError
 from fairagent.measures.scale import min_max
-from fairagent.retrieve.base import PassageSource, Retriever, TextSource, Vocabulary, checked, texts_for
+from fairagent.retrieve.base import PassageSource, Retriever, TextSource, Vocabulary, check_length, checked, texts_for
 from fairagent.retrieve.dense import VectorEngine
 from fairagent.retrieve.encoder import Embeddings
 from fairagent.settings.parts import Engine, Part
@@ -25,7 +25,7 @@ RRF = 60
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Parts:
+class EngineScores:
     """What each engine gives the documents that any of them found, `scores` (n, engines); 0 where one did not."""
 
     ids: tuple[str, ...]
@@ -73,7 +73,12 @@ class FusedRetriever:
             if able := next((engine for engine in self.engines if isinstance(engine, protocol)), None):
                 vars(self).update({name: getattr(able, name) for name in TELLS[protocol]})
 
-    def parts(self, query: Query) -> Parts:
+    @property
+    def vector_engines(self) -> dict[int, VectorEngine]:
+        """Those of the engines that search by embeddings, by their places."""
+        return {place: engine for place, engine in enumerate(self.engines) if isinstance(engine, VectorEngine)}
+
+    def parts(self, query: Query) -> EngineScores:
         """What each engine gives the documents found, weights included."""
         return self._parts(query)
 
@@ -81,7 +86,7 @@ class FusedRetriever:
         """Name of each engine that failed when it was last asked for `query` -> its error."""
         return self._failed.get(query, {})
 
-    def _asked(self, query: Query) -> Parts:
+    def _asked(self, query: Query) -> EngineScores:
         lists: dict[int, Ranking] = {}
         errors: dict[str, FairAgentError] = {}
         for number, engine in enumerate(self.engines):
@@ -101,12 +106,11 @@ class FusedRetriever:
         for number, ranking in lists.items():
             rows = [place[id] for id in ranking.ids]
             scores[rows, number] = self.weights[number] * scaled(ranking.scores, self.scale)
-        return Parts(tuple(place), scores)
+        return EngineScores(tuple(place), scores)
 
     def search(self, query: Query, n: int) -> Ranking:
         """The best `n` documents by the sum of their parts."""
-        if n < 1:
-            raise UsageError(f"n is the number of documents to retrieve and must be at least 1, not {n}")
+        check_length(n)
         if self._failed.pop(query, None):
             # The engine may be there again.
             self._parts.cache_clear()
@@ -154,13 +158,15 @@ class FusedConfig(Part):
 
     kind: Literal["fused"] = "fused"
     engines: tuple[Engine, ...] = Field(default=(), validate_default=True)
-    """The engines; empty: BM25 and vector search with the packaged encoder."""
+    """The engines that are searched, two or more; empty: BM25 and vector search with the packaged encoder."""
     weights: tuple[float, ...] = ()
-    """What each engine counts for; empty: all alike."""
+    """A weight above 0 for each engine, in their order: the larger, the more its scores count. Empty: all weigh 1."""
     scale: Scale = "min-max"
-    """How lists are put on a common scale: min-max, z, or rrf (reciprocal ranks)."""
+    """How the scores of different engines are made comparable: min-max (0 to 1), z (standard deviations above the
+    lowest), or rrf (1 / (60 + rank), whatever the scores)."""
     depth: int = Field(1000, ge=1)
-    """How many documents of each engine's list count."""
+    """How many documents of each engine's list are fused. More find documents that one engine ranks low, and take
+    longer."""
 
     @model_validator(mode="after")
     def _fits(self) -> Self:

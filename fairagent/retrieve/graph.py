@@ -1,4 +1,4 @@
-"""The corpus graph: the nearest neighbours of every document by its embedding, made once and kept beside the index.
+"""The corpus graph: the nearest neighbors of every document by its embedding, made once and kept beside the index.
 
 Exact up to `EXACT` documents (blocks of inner products), above that by faiss's HNSW. A build that is broken off goes on
 with the block where it stopped.
@@ -6,8 +6,6 @@ with the block where it stopped.
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import json
 import shutil
 from collections.abc import Callable, Sequence
@@ -17,25 +15,26 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from fairagent.errors import BackendUnavailable, IndexMismatch
+from fairagent.errors import IndexMismatch
 from fairagent.retrieve.dense import DenseRetriever
 from fairagent.retrieve.encoded import mark_done, read_done
+from fairagent.retrieve.encoder import installed
 from fairagent.retrieve.lucene.strings import IdTable, mapped
 from fairagent.retrieve.vectors import DenseConfig, encoder, folder
 from fairagent.settings.parts import Part, Progress
 from fairagent.site import Site
 
-NEIGHBOURS = 10
+NEIGHBORS = 10
 EXACT = 200_000
 BLOCK = 512
-"""Documents whose neighbours are found at once, and lost at most where a build is broken off."""
+"""Documents whose neighbors are found at once, and lost at most where a build is broken off."""
 MANIFEST = "fairagent-graph.json"
 TABLE = "neighbours.npy"
 
 
 @dataclass(frozen=True, slots=True)
 class GraphManifest:
-    """What a graph was made from: the embeddings' collection and model; `k` neighbours a document."""
+    """What a graph was made from: the embeddings' collection and model; `k` neighbors a document."""
 
     fingerprint: str
     model: str
@@ -46,12 +45,12 @@ class GraphManifest:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Graph:
-    """Neighbours (n, k) of the documents of `ids`, the nearest first, by their numbers."""
+    """Neighbors (n, k) of the documents of `ids`, the nearest first, by their numbers."""
 
     ids: IdTable
     numbers: NDArray[np.int32]
 
-    def neighbours(self, ids: Sequence[str]) -> list[tuple[str, ...]]:
+    def neighbors(self, ids: Sequence[str]) -> list[tuple[str, ...]]:
         """The ids of the nearest documents of each of these, the nearest first."""
         rows = self.numbers[self.ids.known(ids)]
         names = [name.decode() for name in self.ids.names(rows.ravel().astype(np.intp)).tolist()]
@@ -60,7 +59,7 @@ class Graph:
 
 
 def build_graph(
-    dense: DenseRetriever, folder: Path, k: int = NEIGHBOURS, progress: Callable[[int], None] = lambda done: None
+    dense: DenseRetriever, folder: Path, k: int = NEIGHBORS, progress: Callable[[int], None] = lambda done: None
 ) -> GraphManifest:
     """Find the `k` nearest other documents of each by inner product, into `folder`, which appears when all are done."""
     vectors, documents = dense.matrix, len(dense)
@@ -98,9 +97,7 @@ def _exact(vectors: NDArray[np.float32], k: int) -> Callable[[int, int], NDArray
 
 
 def _approximate(vectors: NDArray[np.float32], k: int) -> Callable[[int, int], NDArray[np.intp]]:
-    if importlib.util.find_spec("faiss") is None:
-        raise BackendUnavailable(f"a graph of more than {EXACT:,} documents needs faiss: pip install faiss-cpu")
-    faiss = importlib.import_module("faiss")
+    faiss = installed("faiss-cpu", f"a graph of more than {EXACT:,} documents", module="faiss")
     index = faiss.IndexHNSWFlat(vectors.shape[1], 32, faiss.METRIC_INNER_PRODUCT)
     index.add(np.ascontiguousarray(vectors, dtype=np.float32))
 
@@ -135,7 +132,7 @@ def prepare_graph(site: Site, model: str, progress: Progress) -> None:
         return
     dense = DenseRetriever(folder(site, model), encoder(site, model), site.collection)
     if len(dense) > 1:
-        build_graph(dense, place, progress=lambda done: progress(f"neighbours in {site.collection.name}", done))
+        build_graph(dense, place, progress=lambda done: progress(f"neighbors in {site.collection.name}", done))
 
 
 def find_graph(site: Site, model: str) -> Graph | None:

@@ -19,7 +19,7 @@ Reading = Literal["drawn", "sorted"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Judged:
+class QrelsRetriever:
     """A `Retriever` that knows the judgments, topic -> document -> grade, and finds nothing for other queries.
 
     The relevant documents (`worst`: the others) in a random order, which depends on `seed` and the topic alone; or with
@@ -70,11 +70,11 @@ class OracleConfig(Part):
 
     kind: Literal["oracle"] = "oracle"
     reading: Reading = "drawn"
-    """drawn: those that count, at random; sorted: all, by their grade."""
+    """drawn: the relevant documents in a random order. sorted: all judged ones, the highest grade first."""
 
     def build(self, site: Site) -> Retriever:
         """The engine, with the texts of the index where there is one."""
-        return with_texts(site, Judged(site.collection.qrels, self.reading, False, site.seed))
+        return with_texts(site, QrelsRetriever(site.collection.qrels, self.reading, False, site.seed))
 
 
 class AdversarialConfig(Part):
@@ -82,8 +82,9 @@ class AdversarialConfig(Part):
 
     kind: Literal["adversarial"] = "adversarial"
     reading: Reading = "drawn"
-    """drawn: those that do not count, at random; sorted: all, by their grade."""
+    """drawn: the judged documents that are not relevant, in a random order. sorted: all judged ones, the lowest grade
+    first."""
 
     def build(self, site: Site) -> Retriever:
         """The engine, with the texts of the index where there is one."""
-        return with_texts(site, Judged(site.collection.qrels, self.reading, True, site.seed))
+        return with_texts(site, QrelsRetriever(site.collection.qrels, self.reading, True, site.seed))

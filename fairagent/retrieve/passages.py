@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairagent.collection.chunks import START, document_of, joined, passage_id
-from fairagent.errors import IndexMismatch, UsageError
-from fairagent.retrieve.base import Retriever
+from fairagent.errors import IndexMismatch
+from fairagent.retrieve.base import Retriever, check_length
 from fairagent.retrieve.dense import DenseRetriever
 from fairagent.retrieve.encoder import Embeddings
 from fairagent.retrieve.lucene import LuceneRetriever
@@ -51,8 +51,7 @@ class PassageRetriever:
 
     def search(self, query: Query, n: int) -> Ranking:
         """The best `n` documents, each with the score of its best passage."""
-        if n < 1:
-            raise UsageError(f"n is the number of documents to retrieve and must be at least 1, not {n}")
+        check_length(n)
         asked = 2 * n
         while True:
             found = self._passages.search(query, asked)

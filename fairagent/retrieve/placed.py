@@ -1,4 +1,4 @@
-"""An order that is no engine's: what greedy re-rankers and random draws give back."""
+"""Rankings whose scores encode only the rank, as greedy re-rankers and random draws return them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fairagent.types import Ranking
 
 
 def placed(ids: tuple[str, ...], order: Iterable[int]) -> Ranking:
-    """The documents `ids[i]` for i in `order`; their scores only say the rank: from 1 down in equal steps.
+    """The documents `ids[i]` for i in `order`; their scores encode only the rank: from 1 down in equal steps.
 
     >>> placed(("a", "b", "c"), [2, 0]).scores.tolist()
     [1.0, 0.5]

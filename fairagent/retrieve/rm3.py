@@ -19,7 +19,7 @@ from fairagent.types import Document, FloatArray, Query, Ranking
 DEFAULT = RM3()
 
 
-class Engine(Retriever, TermSource, TextSource, Vocabulary, Protocol):
+class TermEngine(Retriever, TermSource, TextSource, Vocabulary, Protocol):
     """A search engine that keeps terms and texts, such as `LuceneRetriever`."""
 
 
@@ -31,7 +31,7 @@ class RM3Retriever:
     so that an agent does not expand its queries a second time.
     """
 
-    engine: Engine
+    engine: TermEngine
     rm3: RM3 = DEFAULT
 
     def search(self, query: Query, n: int) -> Ranking:
@@ -61,13 +61,14 @@ class RM3Config(Part):
 
     kind: Literal["rm3"] = "rm3"
     documents: int = Field(50, ge=1)
-    """How many of the first documents are read."""
+    """How many of the first documents the words are taken from. More give more general words."""
     terms: int = Field(200, ge=1)
-    """How many words are added."""
+    """How many words are added. More widen the query and slow the search down."""
     weight: float = Field(0.7, ge=0, lt=1)
-    """Their share of the whole query's weight."""
+    """The share of the added words in the weight of the whole query, 0 to below 1. Larger values rely less on the
+    user's words."""
     engine: EnginePart = default("engine", "bm25")
-    """What is searched."""
+    """The engine that is searched; it has to tell the terms of its documents."""
 
     def build(self, site: Site) -> RM3Retriever:
         """The engine; UsageError for one that does not tell the terms of its documents."""

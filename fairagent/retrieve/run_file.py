@@ -26,7 +26,7 @@ _RANK = re.compile(r"[0-9]{1,9}")
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class RunLine:
     """One line: where a document stands."""
 
     rank: int
@@ -45,7 +45,7 @@ def read_run(path: Path, topics: Collection[str], tag: str = "") -> dict[str, Ra
     """
     faults = Faults()
     tags: dict[str, None] = {}
-    placed: dict[str, list[Placed]] = {}
+    placed: dict[str, list[RunLine]] = {}
     seen: dict[tuple[str, str], int] = {}
     for number, line in lines(path, faults):
         try:
@@ -95,7 +95,7 @@ class RunFile:
         return self.rankings.get(query.id, Ranking((), np.zeros(0)))
 
 
-def _line(number: int, line: str) -> tuple[str, Placed, str]:
+def _line(number: int, line: str) -> tuple[str, RunLine, str]:
     cells = line.split()
     if len(cells) != len(COLUMNS):
         hint = "; are these qrels?" if len(cells) == 4 else ""
@@ -110,10 +110,10 @@ def _line(number: int, line: str) -> tuple[str, Placed, str]:
         value = math.nan
     if not math.isfinite(value):
         raise ValueError(f"the score {shown(score)} is no finite number")
-    return checked_id(topic, "topic"), Placed(int(rank), value, checked_id(document, "document"), number), tag
+    return checked_id(topic, "topic"), RunLine(int(rank), value, checked_id(document, "document"), number), tag
 
 
-def _ranking(placed: Sequence[Placed]) -> Ranking:
+def _ranking(placed: Sequence[RunLine]) -> Ranking:
     return Ranking(tuple(one.document for one in placed), np.array([one.score for one in placed]))
 
 
@@ -122,9 +122,9 @@ class RunFileConfig(Part):
 
     kind: Literal["run-file"] = "run-file"
     path: str = Field(min_length=1)
-    """The file; in a settings or experiment file relative to that."""
+    """The run file; a relative path starts at the folder of the settings or experiment file."""
     tag: str = ""
-    """The tag of the run that is meant where the file holds several."""
+    """The tag (last column) of the run that is read where the file holds several; empty: all lines."""
 
     @property
     def files(self) -> Mapping[str, Path]:

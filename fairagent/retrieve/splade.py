@@ -10,13 +10,13 @@ from typing import Literal
 import numpy as np
 from pydantic import Field
 
-from fairagent.errors import UsageError
 from fairagent.files import file_name
+from fairagent.retrieve.base import check_length
 from fairagent.retrieve.bm25 import beside_index, check_index, open_index, prepare_index
 from fairagent.retrieve.clock import engine_time
 from fairagent.retrieve.encoded import PROBE, opened
 from fairagent.retrieve.lucene.index import Indexable
-from fairagent.retrieve.lucene.strings import IdTable
+from fairagent.retrieve.lucene.strings import IdTable, ranked
 from fairagent.retrieve.passages import PassageRetriever
 from fairagent.retrieve.splade_encoder import SparseTextEncoder, SpladeEncoder
 from fairagent.retrieve.splade_index import (
@@ -26,7 +26,7 @@ from fairagent.retrieve.splade_index import (
     build_splade_index,
     probe_vector,
 )
-from fairagent.retrieve.titled import Titled
+from fairagent.retrieve.with_texts import RetrieverWithTexts
 from fairagent.settings.parts import Part, Progress
 from fairagent.site import Site
 from fairagent.types import FloatArray, Query, Ranking
@@ -66,8 +66,7 @@ class SpladeRetriever:
 
     def search(self, query: Query, n: int) -> Ranking:
         """The `n` documents with the largest inner products above 0, exactly."""
-        if n < 1:
-            raise UsageError(f"n is the number of documents to retrieve and must be at least 1, not {n}")
+        check_length(n)
         scores = np.zeros(len(self))
         with engine_time():
             for entry, weight in self._query(str(query)):
@@ -76,9 +75,7 @@ class SpladeRetriever:
             found = np.flatnonzero(scores > 0)
             if len(found) > n:
                 found = found[scores[found] >= np.partition(scores[found], -n)[-n]]
-        ids = self._ids.names(found)
-        order = np.lexsort((ids, -scores[found]))[:n]
-        return Ranking(tuple(id.decode() for id in ids[order].tolist()), scores[found][order])
+        return ranked(self._ids.names(found), scores[found], n)
 
     def score(self, query: Query, ids: Sequence[str]) -> FloatArray:
         """The inner products of the given documents, (n,), equal to those of `search`; 0 for a blank query.
@@ -111,7 +108,7 @@ class SpladeConfig(Part):
 
     kind: Literal["splade"] = "splade"
     model: str = Field(min_length=1)
-    """The SPLADE model: a folder, or a name in the Hugging Face cache: naver/splade-cocondenser-ensembledistil."""
+    """The SPLADE model: a folder, or a name in the Hugging Face cache, e.g. naver/splade-cocondenser-ensembledistil."""
 
     def check(self, site: Site) -> None:
         """Raise BackendUnavailable where the model is missing, IndexMismatch for an index of something else."""
@@ -132,15 +129,15 @@ class SpladeConfig(Part):
                 lambda done: progress(f"weighing {name}", done),
             )
 
-    def build(self, site: Site) -> Titled:
+    def build(self, site: Site) -> RetrieverWithTexts:
         """The engine."""
 
-        def opened() -> Titled:
+        def opened() -> RetrieverWithTexts:
             splade = SpladeRetriever(self._folder(site), self.encoder(site), site.collection)
             engine = PassageRetriever(splade) if site.collection.chunks else splade
-            return Titled(engine, open_index(site))
+            return RetrieverWithTexts(engine, open_index(site))
 
-        engine: Titled = site.memo.get(("splade", site.index, self.model), opened)
+        engine: RetrieverWithTexts = site.memo.get(("splade", site.index, self.model), opened)
         return engine
 
     def _folder(self, site: Site) -> Path:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, load_npz, save_npz, vstack
 
-from fairagent.retrieve.encoded import PROBE_TEXT, Build, EncodedManifest
+from fairagent.retrieve.encoded import PROBE_TEXT, EncodedBuild, EncodedManifest
 from fairagent.retrieve.encoder import Embeddings
 from fairagent.retrieve.lucene.index import Indexable
 from fairagent.retrieve.lucene.strings import mapped
@@ -64,9 +64,9 @@ def build_splade_index(
 ) -> SpladeManifest:
     """Weigh title and text of every document of `collection` into `folder`, which appears only when all are done.
 
-    See `Build.run` for what happens when it is broken off and what it raises. At the end memory holds all weights.
+    See `EncodedBuild.run` for what it raises, and when it is broken off. At the end memory holds all weights.
     """
-    build = Build(SpladeManifest, _Parts(), encoder.name, encoder.documents, probe_vector(encoder), CHUNK)
+    build = EncodedBuild(SpladeManifest, _ChunkFiles(), encoder.name, encoder.documents, probe_vector(encoder), CHUNK)
     return build.run(collection, folder, progress)
 
 
@@ -75,7 +75,7 @@ def probe_vector(encoder: SparseTextEncoder) -> Embeddings:
     return np.asarray(encoder.documents([PROBE_TEXT]).toarray()[0], dtype=np.float32)
 
 
-class _Parts:
+class _ChunkFiles:
     """A file for each chunk of documents, inverted together at the end."""
 
     def create(self, folder: Path, documents: int, dimension: int) -> None:

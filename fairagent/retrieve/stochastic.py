@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairagent.errors import UsageError
-from fairagent.retrieve.base import Retriever, checked
+from fairagent.retrieve.base import Retriever, check_length, checked
 from fairagent.retrieve.placed import placed
 from fairagent.retrieve.plackett_luce import Compat, checked_alpha, sample_rankings, sampler_log_scores, topic_rng
-from fairagent.retrieve.requests import Requests
+from fairagent.retrieve.request_counter import RequestCounter
 from fairagent.types import FloatArray, Query, Ranking
 
 OPTIONAL = ("document", "passages", "document_frequency", "postings", "words", "analyze", "vectors", "close")
@@ -62,7 +62,7 @@ class StochasticRetriever:
             raise UsageError(f"stochastic retriever: seed is 0 or more and depth 1 or more, not {seed} and {depth}")
         self._engine, self._alpha, self._seed = retriever, checked_alpha(alpha), seed
         self._depth, self._compat = depth, compat
-        self._requests = Requests()
+        self._requests = RequestCounter()
         # Attributes of the object: engines are told apart by what they have, here as well.
         for name in OPTIONAL:
             if hasattr(retriever, name):
@@ -73,8 +73,7 @@ class StochasticRetriever:
 
         Raises DataError where the engine's list is none (a score that is not finite, a document twice).
         """
-        if n < 1:
-            raise UsageError(f"n is the number of documents to retrieve and must be at least 1, not {n}")
+        check_length(n)
         pool, topic = self._pool(query), query.id or query.text
         rng = topic_rng(self._seed, topic, self._requests.number(topic))
         return draw(pool, self._alpha, n, rng, compat=self._compat).ranking(0)

@@ -13,7 +13,7 @@ from fairagent.retrieve.dense import DenseRetriever
 from fairagent.retrieve.dense_index import MANIFEST, DenseManifest, build_dense_index
 from fairagent.retrieve.encoder import BUNDLED, Encoder, open_encoder
 from fairagent.retrieve.passages import DensePassages
-from fairagent.retrieve.titled import TitledVectors
+from fairagent.retrieve.with_texts import VectorRetrieverWithTexts
 from fairagent.settings.parts import Part, Progress
 from fairagent.site import Site
 
@@ -23,7 +23,8 @@ class DenseConfig(Part):
 
     kind: Literal["dense"] = "dense"
     encoder: str = Field(BUNDLED, min_length=1)
-    """The embedding model: the packaged one, a folder, or a name in the Hugging Face cache (`open_encoder`)."""
+    """The embedding model: the packaged one, a folder, or a name in the Hugging Face cache. `contriever:NAME` takes the
+    mean of its token vectors, `contriever-cosine:NAME` the same with length 1."""
 
     def check(self, site: Site) -> None:
         """Raise BackendUnavailable where the model is missing, IndexMismatch for an index of something else."""
@@ -35,20 +36,20 @@ class DenseConfig(Part):
         prepare_index(site, progress)
         prepare_vectors(site, self.encoder, progress)
 
-    def build(self, site: Site) -> TitledVectors:
+    def build(self, site: Site) -> VectorRetrieverWithTexts:
         """The engine."""
         return open_vectors(site, self.encoder)
 
 
-def open_vectors(site: Site, model: str) -> TitledVectors:
+def open_vectors(site: Site, model: str) -> VectorRetrieverWithTexts:
     """Vector search with the embeddings beside the site's index."""
 
-    def opened() -> TitledVectors:
+    def opened() -> VectorRetrieverWithTexts:
         dense = DenseRetriever(folder(site, model), encoder(site, model), site.collection)
         engine = DensePassages(dense) if site.collection.chunks else dense
-        return TitledVectors(engine, open_index(site))
+        return VectorRetrieverWithTexts(engine, open_index(site))
 
-    engine: TitledVectors = site.memo.get(("dense", site.index, model), opened)
+    engine: VectorRetrieverWithTexts = site.memo.get(("dense", site.index, model), opened)
     return engine
 
 

@@ -129,6 +129,8 @@ class Part(Section):
 
     template: ClassVar[str] = ""
     """The id of the prompt template that it asks a language model with; "" where it asks with none, or several."""
+    of_groups: ClassVar[bool] = False
+    """Whether it looks at the groups of documents, whatever it is told."""
     kind: str
 
     def model_post_init(self, context: Any, /) -> None:
@@ -149,8 +151,8 @@ class Part(Section):
 
     @property
     def sees_groups(self) -> bool:
-        """Whether it looks at the groups of documents."""
-        return any(part.sees_groups for part in self.inner)
+        """Whether it, or a part that it holds, looks at the groups of documents."""
+        return self.of_groups or any(part.sees_groups for part in self.inner)
 
     @property
     def templates(self) -> tuple[str, ...]:
@@ -224,6 +226,17 @@ def part_class(slot: str, kind: str) -> type[Part]:
         raise ValueError(f"no {what} of kind {kind!r}; {nearest(kind, kinds(slot))}")
     loaded: type[Part] = found
     return loaded
+
+
+def part_keys(slot: str, value: Any) -> frozenset[str]:
+    """The keys that a part may have, or one that settings describe in the long form; none where that is at fault."""
+    if isinstance(value, Part):
+        return frozenset(type(value).model_fields)
+    try:
+        kind = value.get("kind", SLOTS[slot].default) if isinstance(value, Mapping) else ""
+        return frozenset(part_class(slot, str(kind)).model_fields)
+    except ValueError:
+        return frozenset()
 
 
 def described(slot: str, value: Any) -> Any:

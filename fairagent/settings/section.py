@@ -90,7 +90,8 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 def _explain(model: type[BaseModel], fault: Any) -> str:
-    place = ".".join(str(part) for part in fault["loc"]) or "(top)"
+    first, *rest = fault["loc"] or ("(top)",)
+    place = "".join([str(first), *(f"[{step}]" if isinstance(step, int) else f".{step}" for step in rest)])
     if fault["type"] == "extra_forbidden":
         hint = nearest(str(fault["loc"][-1]), _field_names(model, fault["loc"][:-1]))
         return f"  {place}: unknown key; {hint.replace('there are', 'known here')}"

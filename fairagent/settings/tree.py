@@ -27,23 +27,26 @@ from fairagent.settings.parts import (
     Rerank,
     default,
     described,
+    part_keys,
     read_part,
 )
 from fairagent.settings.profiles import read_profile
 from fairagent.settings.section import UNKNOWN_KEY, Section, merge, parse_yaml, read_yaml, validate
 
 ENV_PREFIX = "FAIRAGENT_"
+DEFAULT_RERANK = [{"kind": "graph"}, {"kind": "exposure"}]
 
 
 class Expansion(Section):
     """Topic words from the first documents (RM3), added before the loop looks at any group."""
 
     documents: int = Field(0, ge=0)
-    """How many of the first documents are read, e.g. 50; 0: the query is not expanded."""
+    """How many of the first documents the words are taken from, e.g. 50; 0: the query is not expanded."""
     terms: int = Field(200, ge=1)
-    """How many words are added."""
+    """How many words are added. More widen the query and slow the search down."""
     weight: float = Field(0.7, ge=0, lt=1)
-    """Their share of the weight of the whole query."""
+    """The share of the added words in the weight of the whole query, 0 to below 1. Larger values rely less on the
+    user's words."""
 
 
 class Sampling(Section):
@@ -174,28 +177,32 @@ class Settings(Section):
     n: int = Field(20, ge=1)
     """The ranking's length, and the cut-off at which exposure is measured."""
     depth: int = Field(500, ge=1)
-    """How many documents each query retrieves; never fewer than `n`."""
+    """How many documents each query retrieves; never fewer than `n`. More give the loop and the re-ranker more to
+    choose from, and take longer."""
     iterations: int = Field(5, ge=0)
-    """How many refined queries are tried at most; 0: there is no loop."""
+    """`loop: fair-qr`: how many refined queries are tried at most; 0: there is no loop."""
     threshold: float = Field(0.0, ge=0)
-    """The loop ends at a gap of this or less."""
+    """The loop ends at a gap of this or less, in the unit of `divergence`. Larger values end it sooner."""
     divergence: Literal["kl", "kl-reverse", "js", "tv"] = "kl"
-    """How the gap between exposure and target is measured."""
+    """How the gap between exposure and target is measured: kl, KL(exposure || target), kl-reverse, js (Jensen-Shannon),
+    all in nats, or tv (total variation, 0 to 1)."""
     discount: str = "log2-max2"
     """The weight of a rank: log2-max2 (TREC Fair), log2-plus1, uniform, geometric(p), step(k), ends(k, middle)."""
     candidates: Literal["best", "last", "union"] = "best"
-    """Which lists the re-ranker sees: the last accepted one, the last one tried, or all accepted ones."""
+    """`loop: fair-qr`: which lists the re-ranker sees: the last accepted one (best), the last one tried (last), or all
+    accepted ones (union)."""
     engine: Engine = default("engine")
     """What searches: auto (BM25 and vector search fused, where that can be had), bm25, rm3, dense, splade, fused ..."""
     expansion: Expansion = Expansion()
     loop: Loop = default("loop")
     """How a search is refined by its first results: controller, fair-qr (the paper's, with `refine`), or none."""
     refine: Refine = default("refine")
-    """Who proposes keywords for the under-exposed group: feedback (its documents), llm (a language model), grounded
-    (a model that is shown them); none: there is no loop."""
-    rerank: Rerank = default("rerank", [{"kind": "graph"}, {"kind": "exposure"}])
+    """`loop: fair-qr`: who proposes keywords for the under-exposed group: feedback (its documents), llm (a language
+    model), grounded (a model that is shown them); none: there is no loop."""
+    rerank: Rerank = default("rerank", DEFAULT_RERANK)
     """How the candidates are ordered at the end: original (the user's query), fused, exposure, mmr, fa-star-ir, ...; a
-    list is a chain, each re-ranking what the one before it gives; none: as the engine has them."""
+    list is a chain, each re-ranking what the one before it gives; none: as the engine has them. Keys without a kind,
+    e.g. rerank.fairness=1, are those of the last part of the chain that has them."""
     sampling: Sampling = Sampling()
     filter: Filter = default("filter")
     """What is removed from the ranking before an answer is written: none, or fair (FairFilter)."""
@@ -279,7 +286,8 @@ def lay(*layers: Mapping[str, Any]) -> Laid:
     """Lay settings over each other, each layer's profile right below it.
 
     Sections are laid over each other key by key, but a part of another `kind` takes the place of the one below it as a
-    whole. Raises SettingsError for a profile that there is not.
+    whole. Keys without a `kind` over a chain of re-rankers are those of its last part that has them. Raises
+    SettingsError for a profile that there is not.
     """
     merged = Laid()
     for layer in layers:
@@ -293,6 +301,8 @@ def _laid(key: str, below: Any, above: Any) -> Any:
     """One setting over what is below it."""
     if key in SLOTS:
         above = described(key, above)
+    if key == "rerank" and below is None:
+        below = {"kind": "chain", "parts": DEFAULT_RERANK}
     if isinstance(below, Section) and isinstance(above, Mapping):
         below = below.model_dump(exclude_unset=True)
     if not (isinstance(below, Mapping) and isinstance(above, Mapping)):
@@ -302,8 +312,21 @@ def _laid(key: str, below: Any, above: Any) -> Any:
         return above if "kind" in above or "kind" in below else {**below, **above}
     if key in SLOTS and above.get("kind", kind := below.get("kind", SLOTS[key].default)) != kind:
         return above
+    parts = below.get("parts") if below.get("kind") == "chain" else None
+    if isinstance(parts, list | tuple) and parts and not {"kind", "parts"} & set(above):
+        return {**below, "parts": _over_chain(parts, above)}
     # What stands in a section is not laid over: half of a list would make no sense.
     return {**below, **above}
+
+
+def _over_chain(parts: Sequence[Any], keys: Mapping[str, Any]) -> list[Any]:
+    """The re-rankers of a chain with each of the `keys` at the last one that has it, or else at the last one."""
+    laid = [described("rerank", part) for part in parts]
+    known = [part_keys("rerank", part) for part in laid]
+    for key, value in keys.items():
+        place = max((place for place, names in enumerate(known) if key in names), default=len(laid) - 1)
+        laid[place] = _laid("rerank", laid[place], {key: value})
+    return laid
 
 
 def from_environment(environ: Mapping[str, str] = os.environ) -> dict[str, Any]:

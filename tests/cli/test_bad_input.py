@@ -10,9 +10,13 @@ from .conftest import COLLECTION, Call, Small, write_collection
 
 SEARCH = [
     (["--set", "rerankin.kind=fused"], 2, "rerankin: unknown key; did you mean 'rerank'?"),
-    (["--set", "rerank.farness=1"], 2, "rerank.farness: unknown key of re-ranker 'exposure'; did you mean 'fairness'?"),
+    (
+        ["--set", "rerank.farness=1"],
+        2,
+        "rerank.parts[1].farness: unknown key of re-ranker 'exposure'; did you mean 'fairness'?",
+    ),
     (["--set", "rerank.kind=fusd"], 2, "rerank: no re-ranker of kind 'fusd'; did you mean 'fused'?"),
-    (["--set", "rerank.batch=1"], 2, "rerank.batch: unknown key of re-ranker 'exposure'"),
+    (["--set", "rerank.batch=1"], 2, "rerank.parts[1].batch: unknown key of re-ranker 'exposure'"),
     (
         ["--set", "rerank=mmr", "--set", "rerank.alpha=1"],
         2,
@@ -23,8 +27,8 @@ SEARCH = [
     (["--set", "filter=fiar"], 2, "filter: no filter of kind 'fiar'; did you mean 'fair'?"),
     (["--set", "engine=dens"], 2, "engine: no engine of kind 'dens'; did you mean 'dense'?"),
     (["--set", "engine=okapi"], 2, "a collection is searched with bm25"),
-    (["--set", "rerank=[mmr, {kind: exposur}]"], 2, "rerank.parts.1: no re-ranker of kind 'exposur'; did you mean"),
-    (["--set", "rerank=[{kind: mmr, fairness: 1}]"], 2, "rerank.parts.0.fairness: unknown key of re-ranker 'mmr'"),
+    (["--set", "rerank=[mmr, {kind: exposur}]"], 2, "rerank.parts[1]: no re-ranker of kind 'exposur'; did you mean"),
+    (["--set", "rerank=[{kind: mmr, fairness: 1}]"], 2, "rerank.parts[0].fairness: unknown key of re-ranker 'mmr'"),
     (["--set", "rerank.kind=[mmr]"], 2, "rerank: `kind` is a name; there are: original, "),
     (["--set", "rerank=3"], 2, "rerank: expected a kind of re-ranker"),
     (["--set", "rerank={kind: fa-star-ir, group: {gender: femal}}"], 2, "group: 'femal' is no group of 'gender'"),

@@ -176,13 +176,13 @@ def test_the_model_is_a_problem_only_where_it_is_needed() -> None:
         assert "problem" in {check.status for check in check_model(asking, {})}
 
 
-def install(folder: Path, package: str, module: str, **entries: str) -> None:
-    """A package that brings re-rankers: their kinds and where they are."""
+def install(folder: Path, package: str, module: str, group: str = "fairagent.rerankers", **entries: str) -> None:
+    """A package that brings plugins of one group, re-rankers unless told otherwise: their names and where they are."""
     described = folder / f"{package}-1.0.dist-info"
     described.mkdir()
     (described / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n", encoding="utf-8")
     lines = "".join(f"{kind} = {place}\n" for kind, place in entries.items())
-    (described / "entry_points.txt").write_text(f"[fairagent.rerankers]\n{lines}", encoding="utf-8")
+    (described / "entry_points.txt").write_text(f"[{group}]\n{lines}", encoding="utf-8")
     (folder / f"{package}.py").write_text(module, encoding="utf-8")
 
 
@@ -229,6 +229,25 @@ def test_plugins_are_listed_and_each_is_loaded_for_itself(call: Call, small: Sma
     assert "other (other:Shuffle)" in wrong["twice"]
     # All else is told as ever.
     assert {checks[name]["status"] for name in ("collection", "index", "prompts")} == {"ok"}
+
+
+def test_measures_and_kinds_of_experiments_are_listed_like_parts(call: Call, small: Small, packages: Path) -> None:
+    measure = "from fairagent.measures import NDCG\n\nclass Precision(NDCG):\n    name = 'P'\n"
+    kind = "from fairagent.extend import ExperimentKind\n\nclass Variety(ExperimentKind):\n    kind: str = 'variety'\n"
+    install(packages, "precise", measure, "fairagent.measures", P="precise:Precision", Q="precise:Gone")
+    install(packages, "several", kind, "fairagent.kinds", variety="several:Variety", ranking="several:Variety")
+    install(packages, "needy", "import nowhere_at_all", "fairagent.kinds", needy="needy:Needy")
+    checks = json.loads(call("doctor", "--no-java", "--json", *small.options).stdout)["checks"]
+    found = {check["name"]: (check["status"], check["found"]) for check in checks if check["name"].startswith("plugin")}
+    assert found.pop("plugin measure: P") == ("ok", "precise (precise:Precision)")
+    assert found.pop("plugin experiment kind: variety") == ("ok", "several (several:Variety)")
+    assert {status for status, _ in found.values()} == {"problem"}
+    assert "measure 'Q' of precise (precise:Gone) cannot be loaded: AttributeError" in found.pop("plugin measure: Q")[1]
+    claimed = found.pop("plugin experiment kind: ranking")[1]
+    assert "kind of experiment 'ranking' is claimed by fairagent (" in claimed
+    assert "and several (several:Variety); uninstall all but one" in claimed
+    assert "No module named 'nowhere_at_all'" in found.pop("plugin experiment kind: needy")[1]
+    assert not found
 
 
 def test_a_plugin_is_served_and_a_broken_one_harms_only_who_asks_for_it(

@@ -11,9 +11,9 @@ from experiment_files import read_file
 
 from fairagent.collection.demo import write_demo
 from fairagent.evaluate.engine.check import check_experiment
-from fairagent.evaluate.engine.crew import threads
 from fairagent.evaluate.engine.experiment import build_indexes, run_experiment
 from fairagent.evaluate.engine.results import results_text
+from fairagent.evaluate.engine.workers import threads
 from fairagent.evaluate.engine.worst_case import estimate
 from fairagent.llm.endpoint import KEY_VARIABLE
 from fairagent.settings import read_yaml
@@ -77,8 +77,8 @@ def run_anew(name: str, collection: Path, folder: Path) -> list[str]:
     file.write_text(yaml.safe_dump(described, sort_keys=False), encoding="utf-8")
     checked = check_experiment(file, environ={})
     build_indexes(checked)
-    with threads(2) as crew:
-        run = run_experiment(checked, folder / "run", crew, environ={})
+    with threads(2) as workers:
+        run = run_experiment(checked, folder / "run", workers, environ={})
     return results_text(run).split("\n\n")[1].splitlines()
 
 

@@ -11,10 +11,10 @@ from tiny_models import save_bert, save_cross_encoder, save_masked, save_t5
 
 from fairagent.errors import BackendUnavailable, IndexMismatch, SettingsError
 from fairagent.evaluate.engine.check import check_experiment
-from fairagent.evaluate.engine.crew import threads
 from fairagent.evaluate.engine.experiment import build_indexes, run_experiment
 from fairagent.evaluate.engine.run import Run
 from fairagent.evaluate.engine.systems import site_of
+from fairagent.evaluate.engine.workers import threads
 from fairagent.files import file_name
 from fairagent.llm.models import Models
 from fairagent.memo import Memo
@@ -66,8 +66,8 @@ def run(folder: Path) -> Run:
     build_indexes(checked, lambda what, done: told.append((what, done)))
     assert {("indexing words", 40), ("embedding words", 40), ("weighing words", 40)} <= set(told)
     build_indexes(checked, lambda what, done: pytest.fail("it is there already"))
-    with threads(2) as crew:
-        return run_experiment(checked, folder / "run", crew, environ={})
+    with threads(2) as workers:
+        return run_experiment(checked, folder / "run", workers, environ={})
 
 
 def found(run: Run, system: str) -> dict[str, list[str]]:

@@ -14,11 +14,11 @@ from faults import life
 
 from fairagent.errors import SettingsError, UsageError
 from fairagent.evaluate.engine.check import check_experiment
-from fairagent.evaluate.engine.crew import threads
 from fairagent.evaluate.engine.experiment import run_experiment
 from fairagent.evaluate.engine.outcome import took
 from fairagent.evaluate.engine.results import costs
 from fairagent.evaluate.engine.run import Run
+from fairagent.evaluate.engine.workers import threads
 from fairagent.settings import BudgetSettings, Price
 from fairagent.testing import Answer, LoopbackServer, error
 from fairagent.types import Usage
@@ -41,8 +41,8 @@ def server(no_variables: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) 
 
 def run(file: Path, folder: Path, **environ: str) -> Run:
     checked = check_experiment(file, environ={**os.environ, **environ})
-    with threads(2) as crew:
-        return run_experiment(checked, folder, crew)
+    with threads(2) as workers:
+        return run_experiment(checked, folder, workers)
 
 
 def test_tables_show_what_the_answers_took(file: Path, server: LoopbackServer, tmp_path: Path) -> None:

@@ -11,14 +11,14 @@ import pytest
 
 from fairagent.errors import DataError, IndexMismatch, SettingsError, UsageError
 from fairagent.evaluate.engine.check import check_experiment
-from fairagent.evaluate.engine.crew import threads
 from fairagent.evaluate.engine.experiment import build_indexes, run_experiment
 from fairagent.evaluate.engine.outcome import Outcome
 from fairagent.evaluate.engine.plan import SystemPlan
 from fairagent.evaluate.engine.run import Run
+from fairagent.evaluate.engine.workers import threads
 from fairagent.rerank.base import Pool
 from fairagent.rerank.fa_star_ir import FAStarIRReranker
-from fairagent.rerank.protected import Place
+from fairagent.rerank.protected import ProtectedGroup
 from fairagent.rerank.training import FOLDS, cross_fitted, fold_of
 from fairagent.retrieve import vectors
 from fairagent.retrieve.encoder import Embeddings
@@ -86,15 +86,15 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def run(folder: Path) -> Run:
-    with pytest.MonkeyPatch.context() as patch, threads(2) as crew:
+    with pytest.MonkeyPatch.context() as patch, threads(2) as workers:
         patch.setattr(vectors, "open_encoder", lambda model: HashEncoder())
         checked = check_experiment(folder / "experiment.yaml", environ={})
         told: list[tuple[str, int]] = []
         build_indexes(checked, lambda what, done: told.append((what, done)))
-        assert told[-1] == ("neighbours in words", 40)
+        assert told[-1] == ("neighbors in words", 40)
         assert {("indexing words", 40), ("embedding words", 40)} <= set(told)
         build_indexes(checked, lambda what, done: pytest.fail("it is there already"))
-        return run_experiment(checked, folder / "run", crew, environ={})
+        return run_experiment(checked, folder / "run", workers, environ={})
 
 
 def of(run: Run, system: str) -> list[Outcome]:
@@ -218,7 +218,7 @@ def test_nobody_is_judged_by_what_it_was_trained_on() -> None:
 
     def fit(others: dict[str, Pool]) -> FAStarIRReranker:
         seen.append(set(others))
-        return FAStarIRReranker(group=Place(0, len(seen) - 1))
+        return FAStarIRReranker(group=ProtectedGroup(0, len(seen) - 1))
 
     fitted = cross_fitted(pools, fit, seed=1)  # type: ignore[arg-type]
     assert len(fitted.rerankers) == FOLDS

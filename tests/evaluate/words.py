@@ -16,9 +16,9 @@ from typing import Literal
 import numpy as np
 
 from fairagent.evaluate.engine.check import Checked, check_experiment
-from fairagent.evaluate.engine.crew import threads
 from fairagent.evaluate.engine.experiment import run_experiment
 from fairagent.evaluate.engine.run import Run
+from fairagent.evaluate.engine.workers import threads
 from fairagent.settings import Part
 from fairagent.settings.parts import BUILT_IN
 from fairagent.site import Site
@@ -132,8 +132,8 @@ def run(file: Path, folder: Path, workers: int = 2, *, new: bool = False, limit:
 
 
 def run_checked(checked: Checked, folder: Path, workers: int = 2, *, new: bool = False) -> Run:
-    with threads(workers) as crew:
-        return run_experiment(checked, folder, crew, new, environ={})
+    with threads(workers) as workers:
+        return run_experiment(checked, folder, workers, new, environ={})
 
 
 if __name__ == "__main__":

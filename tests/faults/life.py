@@ -20,8 +20,8 @@ from pathlib import Path
 from evaluate import words
 
 from fairagent.evaluate.engine.check import check_experiment
-from fairagent.evaluate.engine.crew import Crew
 from fairagent.evaluate.engine.experiment import build_indexes
+from fairagent.evaluate.engine.workers import Workers
 from fairagent.testing import Answer, LoopbackServer, completion
 
 EXPERIMENT = """\
@@ -125,10 +125,10 @@ def start(
 
 
 @dataclass(frozen=True, slots=True)
-class Shuffled(Crew):
-    """A crew that does its jobs in another order."""
+class Shuffled(Workers):
+    """Workers that do their jobs in another order."""
 
     def for_each(self, jobs, keep) -> None:
         mixed = list(jobs)
         random.Random(3).shuffle(mixed)
-        Crew.for_each(self, mixed, keep)
+        Workers.for_each(self, mixed, keep)

@@ -71,7 +71,7 @@ def test_42_without_a_package_what_to_install_is_named(monkeypatch: pytest.Monke
     for missing in ("sentence_transformers", "distributed", "ir_datasets"):
         monkeypatch.setitem(sys.modules, missing, None)
     from fairagent.collection.trec_fair.load import load_track_from_ir_datasets
-    from fairagent.evaluate.engine.crew import dask
+    from fairagent.evaluate.engine.workers import dask
     from fairagent.retrieve.encoder import SentenceEncoder
 
     with pytest.raises(BackendUnavailable, match="pip install sentence-transformers"):

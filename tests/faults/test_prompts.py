@@ -11,9 +11,9 @@ import pytest
 
 from fairagent.errors import DataError, PromptError, UsageError
 from fairagent.evaluate.engine.check import check_experiment
-from fairagent.evaluate.engine.crew import threads
 from fairagent.evaluate.engine.experiment import run_experiment
 from fairagent.evaluate.engine.run import Run
+from fairagent.evaluate.engine.workers import threads
 from fairagent.prompts import Prompts
 from fairagent.testing import LoopbackServer
 
@@ -68,8 +68,8 @@ def write(file: Path, text: str, id: str = "refine_query") -> Path:
 
 
 def run(file: Path, folder: Path, *, new: bool = False) -> Run:
-    with threads(1) as crew:
-        return run_experiment(check_experiment(file), folder, crew, new)
+    with threads(1) as workers:
+        return run_experiment(check_experiment(file), folder, workers, new)
 
 
 # --- 25: faults ------------------------------------------------------------------------------------------------

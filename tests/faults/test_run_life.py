@@ -17,11 +17,11 @@ import pytest
 
 from fairagent.errors import BackendUnavailable, BudgetExceeded, SettingsError, UsageError
 from fairagent.evaluate.engine.check import check_experiment
-from fairagent.evaluate.engine.crew import Crew, threads
 from fairagent.evaluate.engine.experiment import run_experiment
 from fairagent.evaluate.engine.journal import read_journal
 from fairagent.evaluate.engine.outcome import to_line
 from fairagent.evaluate.engine.run import Run, load_run
+from fairagent.evaluate.engine.workers import Workers, threads
 from fairagent.llm.models import Models
 from fairagent.testing import Answer, LoopbackServer, completion, error
 from fairagent.types import Usage
@@ -42,15 +42,15 @@ def server(no_variables: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Loop
 
 
 def run(
-    file: Path, folder: Path, workers: int = 1, crew: type[Crew] = Crew, *, new: bool = False, **environ: str
+    file: Path, folder: Path, count: int = 1, kind: type[Workers] = Workers, *, new: bool = False, **environ: str
 ) -> tuple[Run, Usage]:
     """The run and what was paid for it; the cache is a folder beside that of the run."""
     here = {"FAIRAGENT_CACHE": str(folder.with_name(f"{folder.name}-cache"))}
     checked = check_experiment(file, environ={**os.environ, **here, **environ})
     models = Models(checked.plan.cache, checked.plan.budget, checked.plan.prices)
     try:
-        with threads(workers) as plain:
-            mine = crew(plain.executor, plain.width, here=True)
+        with threads(count) as plain:
+            mine = kind(plain.executor, plain.width, here=True)
             return run_experiment(checked, folder, mine, new, models=models), models.usage
     finally:
         models.close()
@@ -273,10 +273,10 @@ def test_39_no_more_requests_leave_than_the_budget_has(file: Path, server: Loopb
     # Each time it has 10 more; with enough it comes to its end, and has paid for nothing twice.
     here = {"FAIRAGENT_CACHE": str(tmp_path / ".fairagent" / "replies")}
     with pytest.raises(BudgetExceeded):
-        run(limited, tmp_path / "run", workers=16, **here)
+        run(limited, tmp_path / "run", count=16, **here)
     assert len(server.requests) == 20
     limited.write_text(text, encoding="utf-8")
-    finished, _ = run(limited, tmp_path / "run", workers=16, **here)
+    finished, _ = run(limited, tmp_path / "run", count=16, **here)
     assert not finished.partial
     assert life.paid_twice(server) == []
 
@@ -305,13 +305,13 @@ def test_39_tokens_dollars_and_seconds_end_a_run_too(
     file: Path, server: LoopbackServer, tmp_path: Path, limit: str, named: str
 ) -> None:
     with pytest.raises(BudgetExceeded, match=f"the budget of {named}"):
-        run(file, tmp_path / "run", workers=8, FAIRAGENT_BUDGET=limit)
+        run(file, tmp_path / "run", count=8, FAIRAGENT_BUDGET=limit)
     assert load_run(tmp_path / "run").partial
     paid = len(server.requests)
     assert paid * (400 + 30) <= 8000 or "tokens" not in limit
     assert paid * (400 * 0.1 + 30 * 0.3) / 1e6 <= 0.001 or "dollars" not in limit
     assert (paid == 0) == ("seconds" in limit)
-    finished, _ = run(file, tmp_path / "run", workers=8)
+    finished, _ = run(file, tmp_path / "run", count=8)
     assert not finished.partial
     assert life.paid_twice(server) == []
 
@@ -327,8 +327,8 @@ def test_39_dollars_without_a_price_are_refused_at_the_start(file: Path, server:
 
 def test_39_a_budget_is_not_shared_out_to_a_cluster(file: Path, server: LoopbackServer, tmp_path: Path) -> None:
     checked = check_experiment(file, environ={**os.environ, "FAIRAGENT_BUDGET": "{calls: 5}"})
-    with threads(1) as crew, pytest.raises(UsageError, match="a budget does not go with --dask"):
-        run_experiment(checked, tmp_path / "run", Crew(crew.executor, 2, here=False))
+    with threads(1) as workers, pytest.raises(UsageError, match="a budget does not go with --dask"):
+        run_experiment(checked, tmp_path / "run", Workers(workers.executor, 2, here=False))
     assert not (tmp_path / "run").exists()
 
 
@@ -337,11 +337,11 @@ def test_39_a_budget_is_not_shared_out_to_a_cluster(file: Path, server: Loopback
 
 def test_40_concurrency_and_order_change_nothing(file: Path, server: LoopbackServer, tmp_path: Path) -> None:
     seen, journals = [], []
-    for workers, crew in ((1, Crew), (4, Crew), (16, Crew), (4, life.Shuffled)):
+    for count, kind in ((1, Workers), (4, Workers), (16, Workers), (4, life.Shuffled)):
         server.script = life.Moody()
         server.requests.clear()
-        folder = tmp_path / f"{workers}-{crew.__name__}"
-        run(file, folder, workers, crew)
+        folder = tmp_path / f"{count}-{kind.__name__}"
+        run(file, folder, count, kind)
         seen.append(life.files(folder))
         journals.append(sorted(_timeless(folder / "journal.jsonl")))
         assert life.paid_twice(server) == []

@@ -11,7 +11,7 @@ from rerank.prefixes import is_fair
 from scipy.special import softmax
 
 from fairagent.measures import group_exposure
-from fairagent.rerank.deltr_loss import Batch, JudgedQuery, deltr_gradient, deltr_loss, exposure_gap, top_one
+from fairagent.rerank.deltr_loss import JudgedQuery, TrainingBatch, deltr_gradient, deltr_loss, exposure_gap, top_one
 from fairagent.rerank.dlf_loss import exposure_loss, fuse
 from fairagent.rerank.fa_star_ir import fa_star_ir
 from fairagent.rerank.fa_star_ir_tables import adjusted, fail_probability, minimum_protected
@@ -82,14 +82,14 @@ def queries(case: Row, standardized: bool = False) -> list[JudgedQuery]:
     return [JudgedQuery(matrix[of == q, 1:], rows[of == q, -1], rows[of == q, 2] == 1) for q in np.unique(of).tolist()]
 
 
-def sizes(batch: Batch) -> FloatArray:
+def sizes(batch: TrainingBatch) -> FloatArray:
     """The library counts a query once a document."""
     return np.bincount(batch.query).astype(np.float64)
 
 
 @reads("deltr.json", "cases", {"true_gradient_of_loss_sum_over_rows": Near(1e-5, 0)})
 def deltr(case: Row) -> Row:
-    batch, weights, gamma = Batch.of(queries(case)), np.array(case["omega"]), case["gamma"]
+    batch, weights, gamma = TrainingBatch.of(queries(case)), np.array(case["omega"]), case["gamma"]
     losses, p = deltr_loss(weights, batch, gamma), top_one(batch.features @ weights, batch.query, batch.starts)
     gap = exposure_gap(p, batch)
     per_query = []
@@ -120,7 +120,7 @@ def deltr(case: Row) -> Row:
 
 
 def _trained(case: Row, kind: str) -> Row:
-    run, batch = case["library_runs"][kind], Batch.of(queries(case, standardized=kind == "standardized"))
+    run, batch = case["library_runs"][kind], TrainingBatch.of(queries(case, standardized=kind == "standardized"))
     weights, losses = np.array(run["omega0"]), []
     for _ in run["losses"]:
         losses.append(deltr_loss(weights, batch, case["gamma"]) @ sizes(batch))
@@ -130,7 +130,7 @@ def _trained(case: Row, kind: str) -> Row:
 
 @reads("deltr_exposure.json", "cases")
 def deltr_with_exposure(case: Row) -> Row:
-    batch, weights = Batch.of(queries(case)), np.array(case["omega0"])
+    batch, weights = TrainingBatch.of(queries(case)), np.array(case["omega0"])
     whole = deltr_loss(weights, batch, case["gamma"]) @ sizes(batch)
     # It would differ: the name does not say that exposure is in it.
     assert abs(deltr_loss(weights, batch, 0) @ sizes(batch) - whole) > 1

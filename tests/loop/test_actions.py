@@ -15,8 +15,8 @@ from fairagent.llm import ModelRequest
 from fairagent.loop.actions import Action
 from fairagent.loop.actions.filter import FilterAction
 from fairagent.loop.actions.judge import JudgeAction
-from fairagent.loop.actions.neighbours import Neighbours
-from fairagent.loop.actions.refine import Refine
+from fairagent.loop.actions.neighbors import NeighborsAction
+from fairagent.loop.actions.refine import RefineAction
 from fairagent.loop.channels import Mixer
 from fairagent.loop.controller import Controller
 from fairagent.loop.judges import ScorerJudge
@@ -24,7 +24,7 @@ from fairagent.prompts import Prompts
 from fairagent.testing import ScriptedModel
 from fairagent.types import Document, FloatArray, SearchResult, Step
 
-REFINE = Refine(4, 0.5)
+REFINE = RefineAction(4, 0.5)
 
 
 def searched(engine: Dense, *actions: Action, beta: float = 0.9) -> SearchResult:
@@ -36,7 +36,7 @@ def step_of(result: SearchResult, name: str) -> Step:
     return step
 
 
-# --- neighbours --------------------------------------------------------------------------------------------------
+# --- neighbors --------------------------------------------------------------------------------------------------
 
 
 class Near:
@@ -46,7 +46,7 @@ class Near:
         self.near = {id: tuple(ids.split()) for id, ids in near.items()}
         self.asked: list[str] = []
 
-    def neighbours(self, ids: Sequence[str]) -> list[tuple[str, ...]]:
+    def neighbors(self, ids: Sequence[str]) -> list[tuple[str, ...]]:
         self.asked += ids
         return [self.near.get(id, ()) for id in ids]
 
@@ -54,11 +54,11 @@ class Near:
 FEW = Dense(TWO_KINDS, reachable=[f"m{number}" for number in range(1, 7)] + ["f1"])
 
 
-def test_neighbours_of_the_groups_best_come_in_with_the_engines_score() -> None:
+def test_neighbors_of_the_groups_best_come_in_with_the_engines_score() -> None:
     graph = Near(f1="m1 f2", m1="f3")
     alone = searched(FEW, REFINE)
-    result = searched(FEW, Neighbours(graph), REFINE)  # type: ignore[arg-type]
-    step = step_of(result, "neighbours")
+    result = searched(FEW, NeighborsAction(graph), REFINE)  # type: ignore[arg-type]
+    step = step_of(result, "neighbors")
     assert graph.asked == ["f1"]
     assert step.accepted
     assert step.notes == ("female (gender): 1 of its documents come in",)
@@ -72,21 +72,21 @@ def test_neighbours_of_the_groups_best_come_in_with_the_engines_score() -> None:
 def test_a_group_without_documents_gets_those_near_what_is_served() -> None:
     engine = Dense(LAWYERS, reachable=["m1", "m2", "m3", "m4"])
     graph = Near(m1="f1", m4="f2")
-    step = step_of(searched(engine, Neighbours(graph), REFINE), "neighbours")  # type: ignore[arg-type]
+    step = step_of(searched(engine, NeighborsAction(graph), REFINE), "neighbors")  # type: ignore[arg-type]
     assert graph.asked == ["m1", "m2", "m3", "m4"]
     assert step.notes == ("female (gender): 2 of its documents come in",)
 
 
-def test_where_no_neighbour_is_new_nothing_changes() -> None:
+def test_where_no_neighbor_is_new_nothing_changes() -> None:
     alone = searched(FEW, REFINE)
-    result = searched(FEW, Neighbours(Near(f1="m1 m6")), REFINE)  # type: ignore[arg-type]
-    step = step_of(result, "neighbours")
-    assert (step.accepted, step.reason) == (False, "no neighbour is new")
+    result = searched(FEW, NeighborsAction(Near(f1="m1 m6")), REFINE)  # type: ignore[arg-type]
+    step = step_of(result, "neighbors")
+    assert (step.accepted, step.reason) == (False, "no neighbor is new")
     assert result.ranking.ids == alone.ranking.ids
 
 
-def test_a_group_that_has_documents_enough_needs_no_neighbours() -> None:
-    result = searched(Dense(LAWYERS), Neighbours(Near(f1="m1")))  # type: ignore[arg-type]
+def test_a_group_that_has_documents_enough_needs_no_neighbors() -> None:
+    result = searched(Dense(LAWYERS), NeighborsAction(Near(f1="m1")))  # type: ignore[arg-type]
     assert len(result.trace.steps) == 1
     assert result.trace.stopped == "no group lacks documents"
 

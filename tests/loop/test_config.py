@@ -10,7 +10,7 @@ from fairagent.prompts import Prompts
 from fairagent.prompts.calls import Case
 from fairagent.settings import Settings
 
-ALL = {"actions": ["neighbours", "judge", "refine", "filter"], "policy": "model", "judge": {"by": "model"}}
+ALL = {"actions": ["neighbors", "judge", "refine", "filter"], "policy": "model", "judge": {"by": "model"}}
 
 
 def read(**values: object) -> ControllerConfig:

@@ -12,7 +12,7 @@ from loop_engine import LAWYERS, Dense, agent, begun
 from scripted import by_letter
 
 from fairagent.collection import Groups
-from fairagent.loop.actions.refine import Refine
+from fairagent.loop.actions.refine import RefineAction
 from fairagent.loop.channels import Mixer
 from fairagent.loop.control import moved, start
 from fairagent.loop.controller import Controller, weighed
@@ -68,7 +68,7 @@ def test_the_first_weights_are_the_targets_over_the_groups_with_evidence() -> No
 
 
 def test_a_step_that_overshoots_is_halved_twice_and_changes_nothing() -> None:
-    result = agent(Dense(LAWYERS), Controller((Refine(9, 0.5),), drift=0.1)).search("law")
+    result = agent(Dense(LAWYERS), Controller((RefineAction(9, 0.5),), drift=0.1)).search("law")
     first, *halved = result.trace.steps[1:]
     assert first.accepted
     assert [step.accepted for step in halved] == [False, False, False]
@@ -81,17 +81,17 @@ def test_a_step_that_overshoots_is_halved_twice_and_changes_nothing() -> None:
 
 
 def test_the_drift_guard_refuses_a_list_that_is_fairer_and_less_relevant() -> None:
-    guarded = agent(Dense(LAWYERS), Controller((Refine(9, 0.5),), drift=0.1)).search("law").trace
+    guarded = agent(Dense(LAWYERS), Controller((RefineAction(9, 0.5),), drift=0.1)).search("law").trace
     assert "less relevant" in [step.reason for step in guarded.steps]
     assert guarded.gap > 0.5
-    free = agent(Dense(LAWYERS), Controller((Refine(9, 0.5),), drift=0.6)).search("law").trace
+    free = agent(Dense(LAWYERS), Controller((RefineAction(9, 0.5),), drift=0.6)).search("law").trace
     assert free.gap == pytest.approx(0, abs=1e-6)
     assert free.stopped == "the gap is not above 0" or "steps" in free.stopped or "no gain" in free.stopped
 
 
 def test_a_group_without_documents_has_no_weight() -> None:
     groups = by_letter(LAWYERS, labels=("female", "male", "nonbinary"))
-    steps = agent(Dense(LAWYERS), Controller((Refine(3, 0.5),), drift=0.6), groups).search("law").trace.steps[1:]
+    steps = agent(Dense(LAWYERS), Controller((RefineAction(3, 0.5),), drift=0.6), groups).search("law").trace.steps[1:]
     assert steps
     for step in steps:
         weights = {group.label: weight for group, weight in step.weights}
@@ -112,7 +112,7 @@ def two() -> Groups:
 
 def test_several_dimensions_are_steered_at_once() -> None:
     engine = Dense({id + "ab"[int(id[1]) % 2]: text for id, text in LAWYERS.items()})
-    steps = agent(engine, Controller((Refine(2, 0.5),), drift=0.6), two()).search("law").trace.steps[1:]
+    steps = agent(engine, Controller((RefineAction(2, 0.5),), drift=0.6), two()).search("law").trace.steps[1:]
     for step in steps:
         for dimension in ("gender", "region"):
             weights: list[float] = [weight for group, weight in step.weights if group.dimension == dimension]
@@ -136,10 +136,10 @@ def test_evidence_that_leads_away_from_the_query_gets_half_of_its_share() -> Non
     ships = {f"{letter}{number}": "law law ship ship ship" for letter in "fn" for number in range(5)}
     texts = {f"m{number}": "law" for number in range(5)} | ships
     groups = by_letter(texts, labels=("female", "male", "nonbinary"))
-    result = agent(Dense(texts), Controller((Refine(2),), mixer=Mixer(beta=0.9)), groups).search("law")
+    result = agent(Dense(texts), Controller((RefineAction(2),), mixer=Mixer(beta=0.9)), groups).search("law")
     far, near = [step for step in result.trace.steps if step.why]
     assert (far.accepted, far.reason) == (False, "less relevant")
     assert (near.accepted, near.weights) == (True, far.weights)
-    gentle = agent(Dense(texts), Controller((Refine(1),), mixer=Mixer(beta=0.45)), groups).search("law")
+    gentle = agent(Dense(texts), Controller((RefineAction(1),), mixer=Mixer(beta=0.45)), groups).search("law")
     assert near.ranking.ids == gentle.ranking.ids
     assert near.ranking.scores == pytest.approx(gentle.trace.steps[-1].ranking.scores)

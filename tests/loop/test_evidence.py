@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from loop_engine import LAWYERS, Dense, Texts, Words, begun, encoded
+from loop_engine import LAWYERS, Dense, Texts, Words, begun, by_letter, encoded
 
 from fairagent.loop.channels import Mixer
 from fairagent.loop.evidence import averaged, by_queries, by_terms, by_vectors, learn_from, words
-from fairagent.loop.sources import Told
+from fairagent.loop.sources import GroupText
 from fairagent.measures.scale import min_max
 from fairagent.retrieve.fused import FusedRetriever
 from fairagent.types import FloatArray, Query, Term
@@ -94,19 +94,18 @@ def rows(*values: list[float]) -> FloatArray:
 
 
 def test_what_a_model_says_takes_the_place_of_feedback_or_stands_beside_it() -> None:
-    own, told = rows([4.0, 0.0], [0.0, 4.0]), rows([0.0, 2.0], [0.0, 0.0])
-    assert averaged(own, [told], keep=False).tolist() == [[0.0, 2.0], [0.0, 4.0]]
-    assert averaged(own, [told], keep=True).tolist() == [[2.0, 1.0], [0.0, 4.0]]
-    assert averaged(own, [told, rows([4.0, 0.0], [2.0, 0.0])], keep=False).tolist() == [[2.0, 1.0], [2.0, 0.0]]
+    own, from_model = rows([4.0, 0.0], [0.0, 4.0]), rows([0.0, 2.0], [0.0, 0.0])
+    assert averaged(own, [from_model], keep=False).tolist() == [[0.0, 2.0], [0.0, 4.0]]
+    assert averaged(own, [from_model], keep=True).tolist() == [[2.0, 1.0], [0.0, 4.0]]
+    assert averaged(own, [from_model, rows([4.0, 0.0], [2.0, 0.0])], keep=False).tolist() == [[2.0, 1.0], [2.0, 0.0]]
     assert averaged(own, [], keep=False) is own
 
 
-TOLD = ((Told("law court", (Term("law", 0.5), Term("court", 0.5))), Told()),)
+MODEL_TEXTS = ((GroupText("law court", (Term("law", 0.5), Term("court", 0.5))), GroupText()),)
 
 
 def test_a_models_words_are_a_vector_of_length_one() -> None:
-    search = begun(ENGINE)
-    mixed = Mixer(0.5, None, feedback=False).mix(ENGINE, search.retrieve, QUERY, FOUND, LEARNED, TOLD)
+    mixed = Mixer(0.5, None, feedback=False).mix(begun(ENGINE), FOUND, LEARNED, MODEL_TEXTS)
     (channel,) = mixed.channels
     assert mixed.has.tolist() == [1, 1]
     assert channel.evidence[:, 0] == pytest.approx(ENGINE.vectors(FOUND.ids) @ encoded("law court"), abs=1e-6)
@@ -119,9 +118,9 @@ def test_a_models_words_are_a_query_of_their_own_for_engines_of_words(text_alone
     engine = Texts(source) if text_alone else source
     found = source.search(QUERY, 100)
     mixed = Mixer(0.5, source, feedback=False).mix(
-        engine, lambda query: source.search(query, 100), QUERY, found, LEARNED, TOLD
+        begun(engine, groups=by_letter(LAWYERS)), found, LEARNED, MODEL_TEXTS
     )
-    scores = source.score(Query("", terms=TOLD[0][0].terms), found.ids)
+    scores = source.score(Query("", terms=MODEL_TEXTS[0][0].terms), found.ids)
     assert mixed.channels[0].evidence[:, 0] == pytest.approx(min_max(scores) if text_alone else scores)
 
 
@@ -129,7 +128,7 @@ def test_in_a_fusion_the_vectors_are_refined_and_the_words_are_not() -> None:
     lexical = Words(LAWYERS)
     engine = FusedRetriever([lexical, ENGINE], ["words", "dense"], (1.0, 2.0))
     found = engine.search(QUERY, 100)
-    mixed = Mixer(0.5).mix(engine, lambda query: engine.search(query, 100), QUERY, found, LEARNED)
+    mixed = Mixer(0.5).mix(begun(engine, groups=by_letter(LAWYERS)), found, LEARNED)
     assert len(mixed.channels) == 1
     assert mixed.channels[0].weight == 2
     assert mixed.fixed == pytest.approx(min_max(lexical.score(QUERY, found.ids)))
@@ -138,4 +137,4 @@ def test_in_a_fusion_the_vectors_are_refined_and_the_words_are_not() -> None:
 def test_an_engine_without_vectors_and_terms_is_not_refined() -> None:
     engine = Texts(Words(LAWYERS))
     assert not Mixer(0.5).able(engine)
-    assert Mixer(0.5).mix(engine, lambda query: FOUND, QUERY, FOUND, LEARNED).channels == ()
+    assert Mixer(0.5).mix(begun(engine, groups=by_letter(LAWYERS)), FOUND, LEARNED).channels == ()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from loop_engine import Dense, agent, judging, verdicts
 from scripted import by_letter
 
-from fairagent.loop.actions.refine import Refine
+from fairagent.loop.actions.refine import RefineAction
 from fairagent.loop.controller import Controller
 from fairagent.loop.state import finite_gap
 from fairagent.testing import ScriptedModel
@@ -23,7 +23,7 @@ collections = st.fixed_dictionaries({f"{letter}{number}": texts for letter in "f
 
 def searched(documents: dict[str, str], drift: float, judged: bool) -> SearchResult:
     judge = judging(ScriptedModel(verdicts(lambda text: "ship" not in text)))
-    actions = (judge, Refine(5, 0.7)) if judged else (Refine(5, 0.7),)
+    actions = (judge, RefineAction(5, 0.7)) if judged else (RefineAction(5, 0.7),)
     loop = Controller(actions, drift=drift, prior=0.0, worse=None)
     return agent(Dense(documents), loop, by_letter([*documents, "f9", "m9"])).search("law")
 

@@ -10,7 +10,7 @@ from loop_engine import LAWYERS, Dense, agent, judging, verdicts
 from fairagent.errors import BudgetExceeded, FatalModelError, ReplyInvalid
 from fairagent.llm import ModelRequest
 from fairagent.loop.actions.base import Offer
-from fairagent.loop.actions.refine import Refine
+from fairagent.loop.actions.refine import RefineAction
 from fairagent.loop.controller import Controller
 from fairagent.loop.policy import ModelPolicy, Rules
 from fairagent.prompts import Prompts
@@ -25,19 +25,19 @@ def choice(action: str, reason: str = "it may help") -> str:
 
 
 def chosen(model: ScriptedModel, *more: object, drift: float = 0.1) -> Trace:
-    actions = (*more, Refine(9, 0.5))
+    actions = (*more, RefineAction(9, 0.5))
     loop = Controller(actions, ModelPolicy(model, Prompts()), drift=drift)  # type: ignore[arg-type]
     return agent(ENGINE, loop).search("law").trace
 
 
 def test_rules_take_the_first_that_is_open_and_say_what_is_left() -> None:
-    offers = {"neighbours": Offer(False, "no group lacks documents"), "refine": Offer(True, "female lacks")}
+    offers = {"neighbors": Offer(False, "no group lacks documents"), "refine": Offer(True, "female lacks")}
     decision = Rules().choose(None, None, offers, [])  # type: ignore[arg-type]
     assert (decision.action, decision.why) == ("refine", "female lacks")
     offers["refine"] = Offer(False, "3 steps were made")
     decision = Rules().choose(None, None, offers, [])  # type: ignore[arg-type]
     assert decision.action == "stop"
-    assert decision.why == "neighbours: no group lacks documents; refine: 3 steps were made"
+    assert decision.why == "neighbors: no group lacks documents; refine: 3 steps were made"
 
 
 def test_the_model_is_shown_what_is_lacking_and_what_is_offered() -> None:

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from loop_engine import LAWYERS, Dense, agent
 from scripted import by_letter, collection
 
-from fairagent.loop.actions.refine import Refine
+from fairagent.loop.actions.refine import RefineAction
 from fairagent.loop.controller import Controller
 from fairagent.loop.kinds import KindSource
-from fairagent.loop.prior import Kind, bonus, kinds_of
+from fairagent.loop.prior import DocumentKind, bonus, kinds_of
 from fairagent.memo import Memo
 
 SCORES = np.array([4.0, 3.0, 2.0, 1.0])
@@ -20,7 +20,7 @@ SCORES = np.array([4.0, 3.0, 2.0, 1.0])
 
 def test_the_likelihood_ratio_by_hand() -> None:
     """Chance .2; 2 of 4 documents are of the kind, shrunk by 5 documents to (2 + 5 * .2) / 9 = 1 / 3."""
-    kind = Kind("gender", np.array([1.0, 1.0, 0.0, 0.0]), 0.2)
+    kind = DocumentKind("gender", np.array([1.0, 1.0, 0.0, 0.0]), 0.2)
     added, shares = bonus(SCORES, [kind], 0.5)
     assert shares == {"gender": pytest.approx(1 / 3)}
     yes, no = 0.5 * np.log((1 / 3) / 0.2), 0.5 * np.log((2 / 3) / 0.8)
@@ -29,24 +29,24 @@ def test_the_likelihood_ratio_by_hand() -> None:
 
 @given(st.floats(0.05, 0.95), st.floats(0, 1))
 def test_documents_of_one_kind_are_left_as_they_are(chance: float, of: float) -> None:
-    added, _ = bonus(SCORES, [Kind("gender", np.full(4, of), chance)], 0.6)
+    added, _ = bonus(SCORES, [DocumentKind("gender", np.full(4, of), chance)], 0.6)
     assert added.tolist() == [0, 0, 0, 0]
 
 
 def test_a_query_that_is_not_about_the_kind_loses_nothing() -> None:
     """One of four, where chance alone would bring more than three."""
-    added, shares = bonus(SCORES, [Kind("gender", np.array([0.0, 0.0, 0.0, 1.0]), 0.8)], 0.6)
+    added, shares = bonus(SCORES, [DocumentKind("gender", np.array([0.0, 0.0, 0.0, 1.0]), 0.8)], 0.6)
     assert added.tolist() == [0, 0, 0, 0]
     assert shares["gender"] <= 0.8
 
 
 @given(st.lists(st.floats(0, 1), min_size=4, max_size=4), st.floats(0.05, 0.9))
 def test_who_is_more_surely_of_the_kind_never_gets_less(of: list[float], chance: float) -> None:
-    added, _ = bonus(SCORES, [Kind("gender", np.array(of), chance)], 0.6)
+    added, _ = bonus(SCORES, [DocumentKind("gender", np.array(of), chance)], 0.6)
     assert (np.diff(added[np.argsort(of)]) >= -1e-12).all()
 
 
-def test_kinds_follow_labels_and_neighbours() -> None:
+def test_kinds_follow_labels_and_neighbors() -> None:
     labeled = np.array([1.0, 0.0, 0.0])
     assert kinds_of(labeled, None).tolist() == [1, 0, 0]
     own, beside, apart = kinds_of(labeled, np.array([[0, 0], [0, 0], [2, 2]], dtype=np.int32)).tolist()
@@ -87,7 +87,7 @@ def test_where_every_document_has_a_label_the_prior_changes_nothing() -> None:
     engine = Dense(LAWYERS)
     kinds = KindSource.of_collection(collection(by_letter(LAWYERS)), None, Memo())
     with_, without = (
-        agent(engine, Controller((Refine(3, 0.5),), drift=0.6, prior=prior, kinds=kinds)).search("law")
+        agent(engine, Controller((RefineAction(3, 0.5),), drift=0.6, prior=prior, kinds=kinds)).search("law")
         for prior in (0.6, 0.0)
     )
     assert with_.ranking.ids == without.ranking.ids

@@ -10,11 +10,11 @@ from loop_engine import LAWYERS, TWO_KINDS, Dense, Words, agent
 
 from fairagent.errors import BudgetExceeded, FatalModelError, ReplyRefused, TransientModelError
 from fairagent.llm import ModelRequest
-from fairagent.loop.actions.refine import Refine
+from fairagent.loop.actions.refine import RefineAction
 from fairagent.loop.channels import Mixer
 from fairagent.loop.controller import Controller
 from fairagent.loop.lack import Lack, lacking
-from fairagent.loop.sources import MOST_GROUPS, Asked, Sources
+from fairagent.loop.sources import MOST_GROUPS, EvidenceKind, Sources
 from fairagent.prompts import Prompts
 from fairagent.testing import ScriptedModel
 from fairagent.types import Exposure, Group
@@ -25,36 +25,36 @@ KEYWORDS = '{"groups": [{"number": 2, "keywords": ["Nile", "see x.org"]}, {"numb
 PASSAGES = '{"passages": [{"number": 1, "passage": "A  woman at\\nlaw."}, {"number": 9, "passage": "Nobody."}]}'
 
 
-def said(model: ScriptedModel, *kinds: Asked, words: dict[int, list[str]] | None = None):
+def asked_for(model: ScriptedModel, *kinds: EvidenceKind, words: dict[int, list[str]] | None = None):
     return Sources(kinds, model, Prompts()).ask("law", [FEMALE, AFRICA], words or {}, 4)
 
 
 def test_all_groups_that_lack_exposure_are_asked_about_in_one_call() -> None:
     model = ScriptedModel([KEYWORDS])
-    (told,) = said(model, "llm").told
+    (texts,) = asked_for(model, "llm").texts
     assert len(model.requests) == 1
-    assert [one.text for one in told] == ["law she, woman", "", "", "law Nile"]
-    assert [(term.text, term.weight) for term in told[0].terms] == [("she", 0.5), ("woman", 0.5)]
+    assert [one.text for one in texts] == ["law she, woman", "", "", "law Nile"]
+    assert [(term.text, term.weight) for term in texts[0].terms] == [("she", 0.5), ("woman", 0.5)]
     user = model.requests[0].messages[-1][1]
     assert '"number": 2, "dimension": "region", "group": "Africa"' in user
 
 
 def test_what_is_no_keyword_is_refused_and_said() -> None:
-    found = said(ScriptedModel([KEYWORDS]), "llm")
+    found = asked_for(ScriptedModel([KEYWORDS]), "llm")
     assert found.refused == ("see x.org: an address",)
     assert found.notes == ("Africa (region): law Nile", "female (gender): law she, woman")
 
 
 def test_a_passage_is_one_line_of_words_with_weights() -> None:
-    (told,) = said(ScriptedModel([PASSAGES]), "passage").told
-    assert told[0].text == "A woman at law."
-    assert {term.text: term.weight for term in told[0].terms} == {"a": 0.25, "woman": 0.25, "at": 0.25, "law": 0.25}
-    assert not any(told[1:])
+    (texts,) = asked_for(ScriptedModel([PASSAGES]), "passage").texts
+    assert texts[0].text == "A woman at law."
+    assert {term.text: term.weight for term in texts[0].terms} == {"a": 0.25, "woman": 0.25, "at": 0.25, "law": 0.25}
+    assert not any(texts[1:])
 
 
 def test_grounded_shows_each_groups_words() -> None:
     model = ScriptedModel([KEYWORDS])
-    said(model, "grounded", words={0: ["barrister"], 3: []})
+    asked_for(model, "grounded", words={0: ["barrister"], 3: []})
     system, user = (text for _, text in model.requests[0].messages)
     assert '"words_of_its_documents": ["barrister"]' in user
     assert "words that its own documents have in common" in system
@@ -73,14 +73,14 @@ def test_where_the_model_fails_the_groups_keep_their_documents(error: Exception)
     def fails(request: ModelRequest) -> str:
         raise error
 
-    found = said(ScriptedModel(fails), "llm")
-    assert not any(found.told[0])
+    found = asked_for(ScriptedModel(fails), "llm")
+    assert not any(found.texts[0])
     assert found.notes == (f"llm: the model gives no evidence, the groups' documents alone count: {error}",)
 
 
 def test_a_call_that_can_never_succeed_is_raised() -> None:
     with pytest.raises(FatalModelError):
-        said(ScriptedModel([FatalModelError("no key")]), "llm")
+        asked_for(ScriptedModel([FatalModelError("no key")]), "llm")
 
 
 def test_who_lacks_most_comes_first_by_importance() -> None:
@@ -89,11 +89,13 @@ def test_who_lacks_most_comes_first_by_importance() -> None:
     assert [(lack.group.label, lack.place) for lack in lacking([gender, region])] == [("f", 0), ("a", 2)]
 
 
-def run(model: ScriptedModel, *kinds: Asked, feedback: bool = False, beta: float = 0.5, engine: object | None = None):
+def run(
+    model: ScriptedModel, *kinds: EvidenceKind, feedback: bool = False, beta: float = 0.5, engine: object | None = None
+):
     engine = engine or Dense(LAWYERS)
     source = engine if isinstance(engine, Words) else Words(LAWYERS)
     sources = Sources(kinds, model, Prompts())
-    loop = Controller((Refine(3, 0.5),), mixer=Mixer(beta, source, feedback), drift=0.9, sources=sources)
+    loop = Controller((RefineAction(3, 0.5),), mixer=Mixer(beta, source, feedback), drift=0.9, sources=sources)
     return agent(engine, loop).search("law").trace
 
 
@@ -111,14 +113,16 @@ def test_the_models_words_refine_the_search_at_the_price_of_one_call(engine: obj
 
 
 def test_the_models_words_stand_for_the_group_instead_of_its_documents() -> None:
-    feedback = agent(Dense(TWO_KINDS), Controller((Refine(3, 0.5),), mixer=Mixer(0.9), drift=0.9)).search("law").trace
+    feedback = (
+        agent(Dense(TWO_KINDS), Controller((RefineAction(3, 0.5),), mixer=Mixer(0.9), drift=0.9)).search("law").trace
+    )
     astray = run(ScriptedModel([WOMAN.replace("woman", "man")]), "llm", beta=0.9, engine=Dense(TWO_KINDS))
     assert any(id.startswith("f") for id in feedback.steps[1].ranking.ids)
     assert not any(id.startswith("f") for id in astray.steps[1].ranking.ids)
 
 
 def test_a_model_that_says_nothing_leaves_the_numbers_of_feedback() -> None:
-    plain = agent(Dense(LAWYERS), Controller((Refine(3, 0.5),), drift=0.9)).search("law").trace
+    plain = agent(Dense(LAWYERS), Controller((RefineAction(3, 0.5),), drift=0.9)).search("law").trace
     silent = run(ScriptedModel(['{"groups": []}']), "llm")
     assert [step.ranking.ids for step in silent.steps] == [step.ranking.ids for step in plain.steps]
     assert [step.gap for step in silent.steps] == [step.gap for step in plain.steps]

@@ -11,12 +11,12 @@ import yaml
 from faults import life
 
 from fairagent.evaluate.engine.check import check_experiment
-from fairagent.evaluate.engine.crew import threads
 from fairagent.evaluate.engine.experiment import run_experiment
 from fairagent.evaluate.engine.kind import Checking
 from fairagent.evaluate.engine.problems import Problems
 from fairagent.evaluate.engine.reading import read_experiment
 from fairagent.evaluate.engine.systems import read_systems
+from fairagent.evaluate.engine.workers import threads
 from fairagent.evaluate.engine.worst_case import estimate
 from fairagent.prompts import Prompts
 from fairagent.testing import LoopbackServer
@@ -64,8 +64,8 @@ def test_each_system_asks_with_its_own_template(file: Path, tmp_path: Path, monk
 
     with LoopbackServer(answer) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        with threads(1) as crew:
-            run = run_experiment(check_experiment(file), tmp_path / "run", crew)
+        with threads(1) as workers:
+            run = run_experiment(check_experiment(file), tmp_path / "run", workers)
     schemas = [request["response_format"]["json_schema"]["name"] for request in server.requests]
     assert set(schemas) == {"Keywords", "ReasonedKeywords"}
     used: dict[str, set[str]] = {name: set() for name in run.systems}

@@ -18,7 +18,7 @@ from fairagent.testing import ScriptedModel
 from fairagent.types import Document, Ranking, Term
 
 
-class Titled(Library):
+class RetrieverWithTexts(Library):
     """The library with a title for each text, as an engine that keeps them has."""
 
     def document(self, id: str) -> Document:
@@ -26,7 +26,7 @@ class Titled(Library):
 
 
 def refiner(*script: object, source: Library | None = None, drift: float = 100.0) -> GroundedRefiner:
-    feedback = FeedbackRefiner(source or Titled(), support=1)
+    feedback = FeedbackRefiner(source or RetrieverWithTexts(), support=1)
     return GroundedRefiner(ScriptedModel(script), Prompts(), feedback, drift=drift)
 
 
@@ -68,7 +68,7 @@ def test_the_model_sees_words_with_counts_and_titles():
 def test_words_of_other_documents_are_counted_over_the_whole_list():
     texts = {"d0": "law she he", "d1": "law he", "d2": "law she", "d3": "law she judge"}
 
-    class Mixed(Titled):
+    class Mixed(RetrieverWithTexts):
         def __init__(self) -> None:
             super().__init__()
             self.texts = texts
@@ -86,7 +86,7 @@ def test_an_engine_without_texts_shows_no_titles():
 
 
 def test_titles_are_few_and_short():
-    class Wordy(Titled):
+    class Wordy(RetrieverWithTexts):
         def document(self, id: str) -> Document:
             return Document(id, "", "x" * 5000)
 

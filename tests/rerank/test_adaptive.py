@@ -22,8 +22,8 @@ from fairagent.rerank.adaptive import (
     AdaptiveConfig,
     AdaptiveReranker,
     CollectionGroups,
+    GroupPolicy,
     PairScoring,
-    Policy,
     Where,
 )
 from fairagent.rerank.base import Pool
@@ -37,7 +37,7 @@ from fairagent.types import Document, FloatArray, Query, Ranking
 ROW = {"f": (0.0, 1.0, 0.0), "m": (0.0, 0.0, 1.0), "u": (1.0, 0.0, 0.0), "b": (0.0, 1.0, 1.0), "x": (0.0, 0.0, 0.0)}
 """Unknown, female, male; b is both, x has a row without anything."""
 
-POLICIES: tuple[Policy, ...] = ("none", "budget", "exposure")
+POLICIES: tuple[GroupPolicy, ...] = ("none", "budget", "exposure")
 PLACES: tuple[Where, ...] = ("both", "frontier")
 
 
@@ -52,7 +52,7 @@ class Graph:
     near: Mapping[str, Sequence[str]] = field(default_factory=dict)
     asked: list[tuple[str, ...]] = field(default_factory=list)
 
-    def neighbours(self, ids: Sequence[str]) -> list[tuple[str, ...]]:
+    def neighbors(self, ids: Sequence[str]) -> list[tuple[str, ...]]:
         self.asked.append(tuple(ids))
         return [tuple(self.near.get(id, ())) for id in ids]
 
@@ -208,13 +208,13 @@ def test_a_policy_for_the_frontier_leaves_the_list_as_it_is() -> None:
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_small_pools(policy: Policy) -> None:
+def test_small_pools(policy: GroupPolicy) -> None:
     assert reranker(NEAR, Scores(OF), policy=policy).rerank(pool("")).ids == ()
     assert reranker({}, Scores(OF), policy=policy).rerank(pool("m1")).ids == ("m1",)
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-def test_a_pool_without_dimensions(policy: Policy) -> None:
+def test_a_pool_without_dimensions(policy: GroupPolicy) -> None:
     made = Pool(Query("q"), Ranking(("m1", "m2", "m3"), np.array([3.0, 2.0, 1.0])), (), (), 3)
     score = Scores(OF)
     AdaptiveReranker(Graph(NEAR), score, lambda query, ids: (), policy, batch=2).rerank(made)
@@ -300,7 +300,7 @@ def reachable(listed: Sequence[str], near: Mapping[str, Sequence[str]]) -> set[s
 @given(cases(), st.sampled_from(POLICIES), st.sampled_from(PLACES))
 @settings(max_examples=200, deadline=None)
 def test_laws(
-    case: tuple[Pool, dict[str, tuple[str, ...]], dict[str, float], int, int], policy: Policy, where: Where
+    case: tuple[Pool, dict[str, tuple[str, ...]], dict[str, float], int, int], policy: GroupPolicy, where: Where
 ) -> None:
     made, near, of, budget, batch = case
     score = Scores(of)
@@ -433,7 +433,7 @@ def test_a_scorer_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(name: str) -> PairScorer:
         raise BackendUnavailable(f"no cross-encoder {name!r}")
 
-    monkeypatch.setattr("fairagent.rerank.adaptive.open_pair_scorer", missing)
+    monkeypatch.setattr("fairagent.rerank.pair_scorer.open_pair_scorer", missing)
     place = site(rerank={"kind": "adaptive", "scorer": "nowhere"})
     for ask in (place.settings.rerank.check, place.settings.rerank.build):
         with pytest.raises(BackendUnavailable, match="no cross-encoder 'nowhere'"):

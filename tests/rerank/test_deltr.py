@@ -10,9 +10,9 @@ import pytest
 from fairagent.errors import DataError, UsageError
 from fairagent.rerank.base import Pool
 from fairagent.rerank.deltr import DELTRModel, DELTRReranker, fit_deltr, judged_query
-from fairagent.rerank.deltr_loss import Batch, JudgedQuery, deltr_gradient, deltr_loss, exposure_gap, top_one
+from fairagent.rerank.deltr_loss import JudgedQuery, TrainingBatch, deltr_gradient, deltr_loss, exposure_gap, top_one
 from fairagent.rerank.model_file import load_model, save_model
-from fairagent.rerank.protected import Place
+from fairagent.rerank.protected import ProtectedGroup
 from fairagent.types import FloatArray, Query, Ranking
 
 
@@ -44,19 +44,19 @@ def loss_by_definition(weights: FloatArray, gamma: float) -> complex:
 @pytest.mark.parametrize("gamma", [0.0, 1.0, 50.0])
 @pytest.mark.parametrize("weights", [[0.0, 0.0, 0.0], [-0.5, 0.1, 0.3], [0.4, 0.02, -1.0]])
 def test_loss_and_gradient_are_those_of_the_definition(gamma: float, weights: list[float]) -> None:
-    batch, at = Batch.of(QUERIES), np.array(weights)
+    batch, at = TrainingBatch.of(QUERIES), np.array(weights)
     assert deltr_loss(at, batch, gamma).sum() == pytest.approx(loss_by_definition(at, gamma).real, rel=1e-12)
     derivative = [loss_by_definition(at + 1e-30j * step, gamma).imag / 1e-30 for step in np.eye(3)]
     assert deltr_gradient(at, batch, gamma) == pytest.approx(derivative, rel=1e-9, abs=1e-14)
 
 
 def test_large_scores_do_not_overflow() -> None:
-    batch = Batch.of(QUERIES)
+    batch = TrainingBatch.of(QUERIES)
     assert np.isfinite(deltr_loss(np.array([0.0, 1e4, 0.0]), batch, 1.0)).all()
 
 
 def test_only_underexposure_of_the_protected_costs() -> None:
-    batch = Batch.of(QUERIES)
+    batch = TrainingBatch.of(QUERIES)
     favored, held_back = np.array([2.0, 0, 0]), np.array([-2.0, 0, 0])
     assert (deltr_loss(favored, batch, 5.0) == deltr_loss(favored, batch, 0.0)).all()
     assert (deltr_loss(held_back, batch, 5.0) > deltr_loss(held_back, batch, 0.0)).all()
@@ -65,7 +65,7 @@ def test_only_underexposure_of_the_protected_costs() -> None:
 @pytest.mark.parametrize("protected", [[True, True], [False, False]])
 def test_a_query_with_one_group_has_no_exposure_cost(protected: list[bool]) -> None:
     query = JudgedQuery(np.array([[0.0], [1.0]]), np.array([0.0, 1.0]), np.array(protected))
-    batch, weights = Batch.of([query, query]), np.array([0.3, 0.7])
+    batch, weights = TrainingBatch.of([query, query]), np.array([0.3, 0.7])
     assert deltr_loss(weights, batch, 9.0).tolist() == deltr_loss(weights, batch, 0.0).tolist()
     assert exposure_gap(top_one(batch.features @ weights, batch.query, batch.starts), batch).tolist() == [0.0, 0.0]
 
@@ -127,24 +127,24 @@ POOL = Pool(
 def test_reranking_by_hand() -> None:
     # Scores 4, 3, 2, 1 are 1, 2/3, 1/3, 0 in the pool; a member of the second group gains 0.5 of them.
     model = DELTRModel(gamma=1, weights=[0.5, 1.0], mean=[0.0], deviation=[1.0])
-    found = DELTRReranker(model, Place(0, 1)).rerank(POOL)
+    found = DELTRReranker(model, ProtectedGroup(0, 1)).rerank(POOL)
     assert found.ids == ("a", "c", "b")
     assert found.scores == pytest.approx([1, 5 / 6, 2 / 3])
 
 
 def test_a_pool_as_training_query() -> None:
-    query = judged_query(POOL, {"b": 2, "elsewhere": 1}, Place(0, 1))
+    query = judged_query(POOL, {"b": 2, "elsewhere": 1}, ProtectedGroup(0, 1))
     assert query.features.ravel() == pytest.approx([1, 2 / 3, 1 / 3, 0])
     assert query.labels.tolist() == [0, 2, 0, 0]
     assert query.protected.tolist() == [False, False, True, True]
-    reranker = DELTRReranker(fit_deltr([query], 1.0, iterations=5), Place(0, 1))
+    reranker = DELTRReranker(fit_deltr([query], 1.0, iterations=5), ProtectedGroup(0, 1))
     assert set(reranker.rerank(POOL).ids) <= set(POOL.ranking.ids)
 
 
 def test_an_empty_pool() -> None:
     empty = Pool(Query("q"), Ranking((), np.zeros(0)), (np.zeros((0, 3)),), (np.array([0.5, 0.5]),), 3)
     model = DELTRModel(gamma=1, weights=[0.5, 1.0], mean=[0.0], deviation=[1.0])
-    assert DELTRReranker(model, Place(0, 1)).rerank(empty).ids == ()
+    assert DELTRReranker(model, ProtectedGroup(0, 1)).rerank(empty).ids == ()
 
 
 def test_a_model_on_disk_is_the_same_model(tmp_path: Path) -> None:

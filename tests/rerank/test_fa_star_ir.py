@@ -18,7 +18,7 @@ from fairagent.measures import Uniform
 from fairagent.rerank.base import Pool
 from fairagent.rerank.fa_star_ir import FAStarIRReranker, fa_star_ir
 from fairagent.rerank.fa_star_ir_tables import Compat, adjusted, fail_probability, minimum_protected
-from fairagent.rerank.protected import Place
+from fairagent.rerank.protected import ProtectedGroup
 from fairagent.types import Query, Ranking
 
 from .prefixes import is_fair
@@ -165,9 +165,9 @@ def test_the_worst_of_several_dimensions_and_a_named_group() -> None:
     second = ([A] * 6 + [B] * 1) * 2 + [A] * 6
     both = pool([first, second], [[0.4, 0.6], [0.7, 0.3]])
     worst = FAStarIRReranker().rerank(both)
-    assert worst.ids == FAStarIRReranker(group=Place(0, 1)).rerank(both).ids
+    assert worst.ids == FAStarIRReranker(group=ProtectedGroup(0, 1)).rerank(both).ids
     assert {"m", "n"} <= set(worst.ids)
-    named = FAStarIRReranker(group=Place(1, 1)).rerank(both)
+    named = FAStarIRReranker(group=ProtectedGroup(1, 1)).rerank(both)
     assert named.ids != worst.ids
 
 
@@ -193,7 +193,7 @@ def test_compat_reaches_the_table() -> None:
 
 def test_any_share_makes_a_member() -> None:
     rows = [A] * 6 + [[0, 0.9, 0.1]] + [A] * 3
-    found = FAStarIRReranker(alpha=0.5, group=Place(0, 1)).rerank(pool([rows], [[0.2, 0.8]], n=3))
+    found = FAStarIRReranker(alpha=0.5, group=ProtectedGroup(0, 1)).rerank(pool([rows], [[0.2, 0.8]], n=3))
     assert "g" in found.ids
 
 
@@ -214,7 +214,7 @@ def test_an_empty_pool() -> None:
     assert FAStarIRReranker().rerank(pool([np.zeros((0, 3))], [[0.5, 0.5]])).ids == ()
 
 
-@pytest.mark.parametrize("place", [Place(1, 0), Place(0, 2), Place(0, -1)])
-def test_a_group_that_is_not_there(place: Place) -> None:
+@pytest.mark.parametrize("place", [ProtectedGroup(1, 0), ProtectedGroup(0, 2), ProtectedGroup(0, -1)])
+def test_a_group_that_is_not_there(place: ProtectedGroup) -> None:
     with pytest.raises(UsageError, match="none of the pool's dimensions"):
         FAStarIRReranker(group=place).rerank(pool([[A, B]], [[0.5, 0.5]]))

@@ -56,7 +56,7 @@ def test_the_two_nearest_by_hand() -> None:
     assert list(found.ids) == sorted(SCORES, key=lambda id: -by_hand[id])
 
 
-def test_more_neighbours_than_there_are_is_all_of_them() -> None:
+def test_more_neighbors_than_there_are_is_all_of_them() -> None:
     scores, vectors = np.array([3.0, 2.0, 1.0]), Angles(a=0, b=10, c=20).vectors("abc")
     assert smoothed(scores, vectors, 0.5, k=2).tolist() == smoothed(scores, vectors, 0.5, k=99).tolist()
     assert smoothed(scores, vectors, 0.5, k=99).tolist() == [2.25, 2.0, 1.75]

@@ -45,7 +45,7 @@ def made(site: Site) -> set[str]:
     return set(told)
 
 
-ALL = {"indexing words", "embedding words", "neighbours in words"}
+ALL = {"indexing words", "embedding words", "neighbors in words"}
 
 
 def test_it_is_the_default() -> None:

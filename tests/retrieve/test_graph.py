@@ -74,7 +74,7 @@ def products(dense: DenseRetriever) -> dict[str, dict[str, float]]:
 def check(dense: DenseRetriever, found: Graph, k: int) -> None:
     """Every document has its k nearest, the nearest first (of equal ones whichever)."""
     ids = [document.id for document in DOCUMENTS]
-    near = dict(zip(ids, found.neighbours(ids), strict=True))
+    near = dict(zip(ids, found.neighbors(ids), strict=True))
     for id, others in products(dense).items():
         assert len(set(near[id])) == len(near[id]) == k
         assert id not in near[id]
@@ -85,7 +85,7 @@ def check(dense: DenseRetriever, found: Graph, k: int) -> None:
 
 @pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("k", [1, 5, 10, COUNT - 1])
-def test_neighbours_are_those_of_brute_force(dense: DenseRetriever, tmp_path: Path, k: int) -> None:
+def test_neighbors_are_those_of_brute_force(dense: DenseRetriever, tmp_path: Path, k: int) -> None:
     done: list[int] = []
     manifest = build_graph(dense, tmp_path / "graph", k, done.append)
     assert manifest == GraphManifest("as made", "words", COUNT, k)
@@ -102,20 +102,20 @@ def test_a_block_of_all_gives_the_same(dense: DenseRetriever, tmp_path: Path, mo
     check(dense, opened(dense, tmp_path / "two"), 7)
 
 
-def test_fewer_documents_than_neighbours(tmp_path: Path) -> None:
+def test_fewer_documents_than_neighbors(tmp_path: Path) -> None:
     build_dense_index(Made(DOCUMENTS[:3]), tmp_path / "dense", Words())
     few = DenseRetriever(tmp_path / "dense", Words())
     assert build_graph(few, tmp_path / "graph").k == 2
-    for id, near in zip("012", opened(few, tmp_path / "graph").neighbours([d.id for d in DOCUMENTS[:3]]), strict=True):
+    for id, near in zip("012", opened(few, tmp_path / "graph").neighbors([d.id for d in DOCUMENTS[:3]]), strict=True):
         assert set(near) == {document.id for document in DOCUMENTS[:3]} - {DOCUMENTS[int(id)].id}
 
 
 def test_ids_that_are_not_there_and_none(dense: DenseRetriever, tmp_path: Path) -> None:
     build_graph(dense, tmp_path / "graph", 3)
     found = opened(dense, tmp_path / "graph")
-    assert found.neighbours([]) == []
+    assert found.neighbors([]) == []
     with pytest.raises(DataError, match="nobody"):
-        found.neighbours(["d001", "nobody"])
+        found.neighbors(["d001", "nobody"])
 
 
 # --- broken off -------------------------------------------------------------------------------------------------
@@ -211,14 +211,14 @@ def test_it_is_made_once_and_found(tmp_path: Path) -> None:
     build_dense_index(place.collection, vectors.folder(place, BUNDLED), Words())
     told: list[tuple[str, int]] = []
     prepare_graph(place, BUNDLED, lambda what, done: told.append((what, done)))
-    assert told == [("neighbours in made", COUNT)]
+    assert told == [("neighbors in made", COUNT)]
     assert (graph_folder(place, BUNDLED) / MANIFEST).is_file()
     prepare_graph(place, BUNDLED, lambda what, done: pytest.fail("it is there already"))
     found = find_graph(place, BUNDLED)
     assert found is not None
     assert found is find_graph(place, BUNDLED)
-    assert len(found.neighbours(["d000"])[0]) == graph.NEIGHBOURS
-    check(DenseRetriever(vectors.folder(place, BUNDLED), Words()), found, graph.NEIGHBOURS)
+    assert len(found.neighbors(["d000"])[0]) == graph.NEIGHBORS
+    check(DenseRetriever(vectors.folder(place, BUNDLED), Words()), found, graph.NEIGHBORS)
 
 
 @pytest.mark.usefixtures("words")
@@ -239,7 +239,7 @@ def test_a_collection_in_passages_has_none(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("words")
-def test_one_document_has_no_neighbours(tmp_path: Path) -> None:
+def test_one_document_has_no_neighbors(tmp_path: Path) -> None:
     place = site(tmp_path, made=DOCUMENTS[:1])
     build_dense_index(place.collection, vectors.folder(place, BUNDLED), Words())
     prepare_graph(place, BUNDLED, lambda what, done: pytest.fail("there is one document"))
@@ -252,7 +252,7 @@ def test_one_document_has_no_neighbours(tmp_path: Path) -> None:
 def test_large_graphs_need_faiss(dense: DenseRetriever, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(graph, "EXACT", COUNT - 1)
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(BackendUnavailable, match=r"faiss: pip install faiss-cpu"):
+    with pytest.raises(BackendUnavailable, match=r"a graph of more than .* needs the package faiss-cpu; install"):
         build_graph(dense, tmp_path / "graph")
     assert not (tmp_path / "graph").exists()
 
@@ -266,7 +266,7 @@ def test_large_graphs_are_approximate(dense: DenseRetriever, tmp_path: Path, mon
     ids = [document.id for document in DOCUMENTS]
 
     def near(folder: str) -> Sequence[tuple[str, ...]]:
-        return opened(dense, tmp_path / folder).neighbours(ids)
+        return opened(dense, tmp_path / folder).neighbors(ids)
 
     found = list(zip(near("graph"), near("exact"), strict=True))
     assert all(len(row) == 5 for row, _ in found)

@@ -7,7 +7,7 @@ import pytest
 
 from fairagent.errors import DataError
 from fairagent.retrieve.base import Retriever, TextSource, checked
-from fairagent.retrieve.judged import Judged, Reading, by_grade, drawn
+from fairagent.retrieve.judged import QrelsRetriever, Reading, by_grade, drawn
 from fairagent.retrieve.nothing import Nothing
 from fairagent.settings.parts import read_part
 from fairagent.types import Query
@@ -19,8 +19,8 @@ GRADES = {
 }
 
 
-def engine(reading: Reading = "drawn", worst: bool = False, seed: int = 0) -> Judged:
-    return Judged(GRADES, reading, worst, seed)
+def engine(reading: Reading = "drawn", worst: bool = False, seed: int = 0) -> QrelsRetriever:
+    return QrelsRetriever(GRADES, reading, worst, seed)
 
 
 def test_the_oracle_finds_what_is_relevant_and_its_adversary_the_rest() -> None:

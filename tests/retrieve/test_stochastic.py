@@ -13,7 +13,7 @@ from fairagent.errors import DataError, UsageError
 from fairagent.retrieve.base import PassageSource, TextSource, Vocabulary
 from fairagent.retrieve.plackett_luce import sample_rankings, sampler_log_scores, topic_rng
 from fairagent.retrieve.relevance_model import TermSource
-from fairagent.retrieve.requests import Requests
+from fairagent.retrieve.request_counter import RequestCounter
 from fairagent.retrieve.stochastic import StochasticRetriever
 from fairagent.types import Document, FloatArray, Query, Ranking
 
@@ -145,5 +145,5 @@ def test_it_can_do_what_its_engine_can() -> None:
 
 
 def test_topics_long_not_asked_for_are_counted_anew() -> None:
-    requests = Requests(kept=2)
+    requests = RequestCounter(kept=2)
     assert [requests.number(topic) for topic in "aabacb"] == [0, 1, 0, 2, 0, 0]

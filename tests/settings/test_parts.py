@@ -90,8 +90,6 @@ def test_none_is_no_such_part() -> None:
         ("mmr", MMRConfig()),
         ({"kind": "mmr"}, MMRConfig()),
         ({"kind": "mmr", "relevance": 0.3}, MMRConfig(relevance=0.3)),
-        ({"fairness": 1}, ExposureConfig(fairness=1)),
-        ({}, ExposureConfig()),
         (MMRConfig(by="groups"), MMRConfig(by="groups")),
         (["mmr", {"fairness": 1}], ChainConfig(parts=(MMRConfig(), ExposureConfig(fairness=1)))),
         ({"kind": "chain", "parts": ["mmr"]}, ChainConfig(parts=(MMRConfig(),))),
@@ -133,15 +131,18 @@ def test_only_rerankers_make_chains() -> None:
         ({"refine": "groundd"}, "refine: no refiner of kind 'groundd'; did you mean 'grounded'?"),
         ({"refine": "gpt"}, "refine: no refiner of kind 'gpt'; there are: feedback, llm, grounded, none"),
         ({"rerank": {"kind": "mrr", "x": 1}}, "rerank: no re-ranker of kind 'mrr'; did you mean 'mmr'?"),
-        ({"rerank": {"fairnes": 1}}, "rerank.fairnes: unknown key of re-ranker 'exposure'; did you mean 'fairness'?"),
+        (
+            {"rerank": {"fairnes": 1}},
+            "rerank.parts[1].fairnes: unknown key of re-ranker 'exposure'; did you mean 'fairness'?",
+        ),
         (
             {"rerank": {"zzz": 1}},
-            "rerank.zzz: unknown key of re-ranker 'exposure'; there are: fairness, cost, unlabeled",
+            "rerank.parts[1].zzz: unknown key of re-ranker 'exposure'; there are: fairness, cost, unlabeled",
         ),
-        ({"rerank": {"refined": 1}}, "rerank.refined: unknown key of re-ranker 'exposure'; fused has it"),
+        ({"rerank": {"refined": 1}}, "rerank.parts[1].refined: unknown key of re-ranker 'exposure'; fused has it"),
         (
             {"rerank": {"encoder": "x"}},
-            "rerank.encoder: unknown key of re-ranker 'exposure'; mmr, dlf have it",
+            "rerank.parts[1].encoder: unknown key of re-ranker 'exposure'; mmr, dlf have it",
         ),
         (
             {"debias": {"library": "x"}},
@@ -163,10 +164,10 @@ def test_only_rerankers_make_chains() -> None:
         ({"engine": {"zzz": 1}}, "engine.zzz: unknown key of engine 'auto'; it has none"),
         ({"loop": "fairqr"}, "loop: no loop of kind 'fairqr'; did you mean 'fair-qr'?"),
         ({"loop": {"rerank_depth": 20}}, "loop.rerank_depth: unknown key of loop 'controller'; fair-qr has it"),
-        ({"rerank": ["mmr", "mrr"]}, "rerank.parts.1: no re-ranker of kind 'mrr'; did you mean 'mmr'?"),
+        ({"rerank": ["mmr", "mrr"]}, "rerank.parts[1]: no re-ranker of kind 'mrr'; did you mean 'mmr'?"),
         (
             {"rerank": ["mmr", {"kind": "mmr", "fairness": 1}]},
-            "rerank.parts.1.fairness: unknown key of re-ranker 'mmr'; exposure has it",
+            "rerank.parts[1].fairness: unknown key of re-ranker 'mmr'; exposure has it",
         ),
         (
             {"rerank": {"kind": "mmr", "relevance": 3}},

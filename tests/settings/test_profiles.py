@@ -14,7 +14,10 @@ from fairagent.loop.config import FairQRConfig
 from fairagent.pipeline import resolve
 from fairagent.refine.feedback import FeedbackConfig
 from fairagent.refine.llm import LlmConfig
+from fairagent.rerank.chain import ChainConfig
+from fairagent.rerank.dlf import DLFConfig
 from fairagent.rerank.exposure import ExposureConfig
+from fairagent.rerank.graph import GraphConfig
 from fairagent.rerank.mmr import MMRConfig
 from fairagent.rerank.relevance import FusedConfig, OriginalConfig
 from fairagent.retrieve.bm25 import BM25Config
@@ -172,8 +175,8 @@ MMR = {"kind": "mmr", "relevance": 0.3}
         (MMR, {"kind": "mmr", "by": "groups"}, MMRConfig(relevance=0.3, by="groups")),
         (MMR, {"by": "groups"}, MMRConfig(relevance=0.3, by="groups")),
         ("mmr", {"by": "groups"}, MMRConfig(by="groups")),
-        ({"fairness": 1}, {"unlabeled": 0}, ExposureConfig(fairness=1, unlabeled=0)),
-        ({"fairness": 1}, {"kind": "exposure", "unlabeled": 0}, ExposureConfig(fairness=1, unlabeled=0)),
+        ({"kind": "exposure", "fairness": 1}, {"unlabeled": 0}, ExposureConfig(fairness=1, unlabeled=0)),
+        ({"fairness": 1}, {"kind": "exposure", "unlabeled": 0}, ExposureConfig(unlabeled=0)),
         ({"fairness": 1}, "mmr", MMRConfig()),
         (MMRConfig(relevance=0.3), {"by": "groups"}, MMRConfig(relevance=0.3, by="groups")),
         (MMRConfig(relevance=0.3), "fused", FusedConfig()),
@@ -193,6 +196,42 @@ def test_a_chain_is_laid_over_as_a_whole() -> None:
         chosen = load_settings(overrides=lay(below, {"rerank": above}), environ={}).rerank
         assert list(chosen.inner) == expected
     assert load_settings(overrides=lay(below, {"rerank": "mmr"}), environ={}).rerank == MMRConfig()
+
+
+@pytest.mark.parametrize(
+    ("below", "keys", "expected"),
+    [
+        ("offline", {"fairness": 2}, [GraphConfig(), ExposureConfig(fairness=2)]),
+        ("agent", {"fairness": 2}, [GraphConfig(), ExposureConfig(fairness=2)]),
+        ("", {"fairness": 2}, [GraphConfig(), ExposureConfig(fairness=2)]),
+        ("agent", {"weight": 0.1, "cost": 0}, [GraphConfig(weight=0.1), ExposureConfig(cost=0)]),
+        # Of several that have the key it is the last one's.
+        (["mmr", {"kind": "dlf", "alpha": 0.1}, "mmr", "exposure"], {"encoder": "x"},
+         [MMRConfig(), DLFConfig(alpha=0.1), MMRConfig(encoder="x"), ExposureConfig()]),
+        ([{"fairness": 1, "cost": 0}], {"fairness": 2}, [ExposureConfig(fairness=2, cost=0)]),
+        (["mmr", ["graph", "exposure"]], {"cost": 0},
+         [MMRConfig(), ChainConfig(parts=(GraphConfig(), ExposureConfig(cost=0)))]),
+    ],
+)  # fmt: skip
+def test_keys_over_a_chain_are_those_of_the_part_that_has_them(below: Any, keys: Any, expected: list[Any]) -> None:
+    layer = {"profile": below} if isinstance(below, str) else {"rerank": below}
+    for model in ({}, {"model": {"name": "m"}}):
+        chosen = load_settings(overrides=lay({**layer, **model}, {"rerank": keys}), environ={})
+        assert list(chosen.rerank.inner) == expected
+        again = Settings(rerank=chosen.rerank, **model)
+        assert load_settings(overrides=lay(again.given, {"rerank": keys}), environ={}).rerank == chosen.rerank
+    assert load_settings(overrides={**model, "rerank": {"fairness": 2}}, environ={}).rerank.inner[0].kind == "graph"
+
+
+@pytest.mark.parametrize("model", [{}, {"name": "m"}])
+def test_a_key_that_no_part_of_a_chain_has(model: dict[str, str]) -> None:
+    with pytest.raises(SettingsError, match=r"rerank\.parts\[1\]\.fairnes: unknown key .* did you mean 'fairness'"):
+        load_settings(overrides={"model": model, "rerank": {"fairnes": 2}}, environ={})
+    with pytest.raises(SettingsError, match=r"rerank\.fairness: unknown key of re-ranker 'chain'; exposure has it"):
+        load_settings(overrides=lay({"rerank": []}, {"rerank": {"fairness": 2}}), environ={})
+    for broken in (5, {"kind": "chain", "parts": 5}, [5], [{"kind": "mrr"}]):
+        with pytest.raises(SettingsError, match="rerank"):
+            load_settings(overrides=lay({"rerank": broken}, {"rerank": {"relevance": 0.3}}), environ={})
 
 
 def test_a_key_of_the_kind_below_is_a_fault_of_the_kind_above() -> None:

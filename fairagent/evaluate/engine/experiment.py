@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from fairagent.errors import FairAgentError, UsageError
-from fairagent.evaluate.engine.bench import Bench, close, keep_open, run_job
 from fairagent.evaluate.engine.check import Checked
-from fairagent.evaluate.engine.crew import Crew
 from fairagent.evaluate.engine.fingerprint import changes, fingerprint, provenance, without_passwords
 from fairagent.evaluate.engine.journal import Journal, read_journal
 from fairagent.evaluate.engine.outcome import Outcome
 from fairagent.evaluate.engine.results import made_files, write_results
 from fairagent.evaluate.engine.run import FORMAT, HEAD, JOURNAL, Run, answers, failures, load_run, read_head
 from fairagent.evaluate.engine.systems import prepared
+from fairagent.evaluate.engine.topic_runner import TopicRunner, close, keep_open, run_job
+from fairagent.evaluate.engine.workers import Workers
 from fairagent.files import LOCK, locked, write_whole
 from fairagent.llm.models import Models
 from fairagent.settings import BudgetSettings
@@ -43,7 +43,7 @@ def build_indexes(checked: Checked, progress: Progress = lambda what, done: None
 def run_experiment(
     checked: Checked,
     folder: Path,
-    crew: Crew,
+    workers: Workers,
     new: bool = False,
     progress: Callable[[int, int], None] = lambda done, all: None,
     environ: Mapping[str, str] = os.environ,
@@ -59,7 +59,7 @@ def run_experiment(
     BackendUnavailable where another process works in it; and what ends a run (no key, no budget, Ctrl-C): then the
     results so far are there, marked as partial.
     """
-    if not crew.here and checked.plan.budget != BudgetSettings():
+    if not workers.here and checked.plan.budget != BudgetSettings():
         raise UsageError("a budget does not go with --dask: each of its processes would spend the whole of it")
     if folder.exists() and not (folder / HEAD).is_file() and {path.name for path in folder.iterdir()} - {LOCK}:
         raise UsageError(f"{folder} is there and holds no run; name a new or an empty folder with --run")
@@ -67,7 +67,7 @@ def run_experiment(
         made_from = fingerprint(checked, environ)
         _take_up(checked, folder, made_from, new, environ)
         try:
-            _run_rest(checked, folder, crew, made_from, progress, models)
+            _run_rest(checked, folder, workers, made_from, progress, models)
         except BaseException:
             with suppress(FairAgentError):
                 _conclude(folder)
@@ -121,7 +121,7 @@ def _write_head(folder: Path, head: Mapping[str, object]) -> None:
 def _run_rest(
     checked: Checked,
     folder: Path,
-    crew: Crew,
+    workers: Workers,
     made_from: object,
     progress: Callable[[int, int], None],
     models: Models | None,
@@ -142,8 +142,8 @@ def _run_rest(
         return
     text = plan.model_dump_json()
     key = json.dumps([str(folder.absolute()), text, made_from])
-    if crew.here:
-        keep_open(key, Bench.open(plan, checked.collection, checked.subject, models))
+    if workers.here:
+        keep_open(key, TopicRunner.open(plan, checked.collection, checked.subject, models))
     try:
         with Journal(folder / JOURNAL) as journal:
 
@@ -153,6 +153,6 @@ def _run_rest(
                 done += 1
                 progress(done, len(everything))
 
-            crew.for_each(((run_job, (key, text, system, topic)) for system, topic in rest), keep)
+            workers.for_each(((run_job, (key, text, system, topic)) for system, topic in rest), keep)
     finally:
         close(key)

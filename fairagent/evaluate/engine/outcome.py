@@ -184,7 +184,7 @@ class Outcome:
         record: Mapping[str, Any] | None = None,
         seconds: float = 0.0,
     ) -> Outcome:
-        """The outcome of a topic, which took `usage`; `search` tells the steps. Without `seconds` the bench counts."""
+        """The outcome of a topic, which took `usage`; `search` tells the steps. The runner adds missing `seconds`."""
         trace = search.trace if search else None
         return cls(
             topic=topic.id,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from fairagent.loop.ground import Ground
+from fairagent.loop.environment import Environment
 from fairagent.loop.state import State
 from fairagent.types import FloatArray
 
@@ -45,10 +45,10 @@ class Action(Protocol):
         """What settings, the trace and a model call it."""
         ...
 
-    def offer(self, ground: Ground, state: State) -> Offer:
+    def offer(self, environment: Environment, state: State) -> Offer:
         """Whether it could help now."""
         ...
 
-    def act(self, ground: Ground, state: State) -> Attempt:
+    def act(self, environment: Environment, state: State) -> Attempt:
         """Try it. Raises what the models raise that it asks."""
         ...

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fairagent.errors import BudgetExceeded, FatalModelError, ModelError
 from fairagent.filter.verdicts import Filter
 from fairagent.loop.actions.base import Attempt, Offer
-from fairagent.loop.ground import Ground
+from fairagent.loop.environment import Environment
 from fairagent.loop.state import State
 from fairagent.retrieve.base import texts_for
 from fairagent.types import Verdict
@@ -24,15 +24,15 @@ class FilterAction:
     worse: float = 0.01
     name: str = "filter"
 
-    def offer(self, ground: Ground, state: State) -> Offer:
+    def offer(self, environment: Environment, state: State) -> Offer:
         """Open once, if anything would be served."""
         if self.name in state.tried:
             return Offer(False, "it was tried")
         return Offer(bool(len(state.served)), "what would be served was not checked for bias")
 
-    def act(self, ground: Ground, state: State) -> Attempt:
+    def act(self, environment: Environment, state: State) -> Attempt:
         """Filter what would be served, and what takes the place of the removed."""
-        search, after = ground.search, state
+        search, after = environment.search, state
         read: set[str] = set()
         notes: list[str] = []
         for number in range(ROUNDS):
@@ -51,7 +51,7 @@ class FilterAction:
                 break
             gone = [verdict for verdict in filtered.verdicts if not verdict.kept]
             notes += [_note(verdict) for verdict in gone]
-            after = ground.without(after, {verdict.id for verdict in gone}) if gone else after
+            after = environment.without(after, {verdict.id for verdict in gone}) if gone else after
         failure = "" if after is not state else f"none of {len(read)} documents is removed"
         return Attempt(after, state, state.gap + self.worse, tuple(notes), failure=failure)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fairagent.loop.actions.base import Attempt, Offer
-from fairagent.loop.ground import Ground
+from fairagent.loop.environment import Environment
 from fairagent.loop.judges import Judge
 from fairagent.loop.lack import Lack, lacking
-from fairagent.loop.state import Judged, State
+from fairagent.loop.state import JudgedDocuments, State
 from fairagent.retrieve.base import texts_for
 
 
@@ -21,32 +21,32 @@ class JudgeAction:
     groups: int = 3
     name: str = "judge"
 
-    def offer(self, ground: Ground, state: State) -> Offer:
+    def offer(self, environment: Environment, state: State) -> Offer:
         """Open once, if a group that lacks exposure has documents."""
         if self.name in state.tried:
             return Offer(False, "it was tried")
-        some = self._lacks(ground, state)
-        if state.gap <= ground.tolerance or not some:
+        some = self._lacks(environment, state)
+        if state.gap <= environment.tolerance or not some:
             return Offer(False, "no group that was found lacks exposure")
         return Offer(True, f"{some[0]}, though documents of it were found: are the best of them relevant?")
 
-    def act(self, ground: Ground, state: State) -> Attempt:
+    def act(self, environment: Environment, state: State) -> Attempt:
         """Judge, take relevance from what is not relevant, and refine with what is learned from what is."""
-        state = ground.informed(state)
-        search, lacks = ground.search, self._lacks(ground, state)
-        best = {lack: ground.best_of(state, lack, self.documents) for lack in lacks}
+        state = environment.informed(state)
+        search, lacks = environment.search, self._lacks(environment, state)
+        best = {lack: environment.best_of(state, lack, self.documents) for lack in lacks}
         ids = list(dict.fromkeys(id for some in best.values() for id in some))
         judgment = self.judge.judge(search.query.text, texts_for(search.query, ids, search.engine))
         chance = {id: one for id, one in zip(ids, judgment.chances, strict=True) if one is not None}
         notes = [_note(lack, some, chance) for lack, some in best.items()]
         if not chance:
             return Attempt(state, state, state.gap, judgment.notes, failure="no document was judged")
-        judged = Judged(chance, frozenset(lack.place for lack in lacks))
-        after = ground.learned_anew(state, state.found, judged)
+        judged = JudgedDocuments(chance, frozenset(lack.place for lack in lacks))
+        after = environment.learned_anew(state, state.found, judged)
         weights = after.control.reached[0] if after.control.reached else None
         return Attempt(after, state, state.gap, (*notes, *judgment.notes), weights=weights)
 
-    def _lacks(self, ground: Ground, state: State) -> list[Lack]:
+    def _lacks(self, environment: Environment, state: State) -> list[Lack]:
         return [lack for lack in lacking(state.exposures) if state.learned[lack.place]][: self.groups]
 
 

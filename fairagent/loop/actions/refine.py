@@ -8,14 +8,14 @@ import numpy as np
 
 from fairagent.loop.actions.base import Attempt, Offer
 from fairagent.loop.control import HALVINGS, Control, moved
-from fairagent.loop.ground import Ground
+from fairagent.loop.environment import Environment
 from fairagent.loop.lack import lacking
 from fairagent.loop.state import State, refusal
 from fairagent.types import FloatArray
 
 
 @dataclass(frozen=True, slots=True)
-class Refine:
+class RefineAction:
     """At most `steps` steps with the exponent `eta`; one that overshoots is halved, twice at most.
 
     The first refined list takes the place of the engine's own whatever its gap, if it is relevant enough: every group's
@@ -27,18 +27,18 @@ class Refine:
     smoothing: float = 0.02
     name: str = "refine"
 
-    def offer(self, ground: Ground, state: State) -> Offer:
+    def offer(self, environment: Environment, state: State) -> Offer:
         """Open as long as there is evidence, a gap, and a step left that may be a gain."""
-        if ended := self._ended(ground, state):
+        if ended := self._ended(environment, state):
             return Offer(False, ended)
         lacks = lacking(state.exposures)
         return Offer(True, str(lacks[0]) if lacks else "what the groups have in common is relevance feedback")
 
-    def act(self, ground: Ground, state: State) -> Attempt:
+    def act(self, environment: Environment, state: State) -> Attempt:
         """The next step of the control law."""
-        state = ground.mixed(ground.informed(state))
-        weights = self._weights(ground, state)
-        after = ground.refined(state, weights)
+        state = environment.mixed(environment.informed(state))
+        weights = self._weights(environment, state)
+        after = environment.refined(state, weights)
         bar = np.inf if state.first else state.gap
         control = replace(state.control, made=state.control.made + 1)
         return Attempt(
@@ -48,20 +48,20 @@ class Refine:
             weights=weights,
         )
 
-    def _ended(self, ground: Ground, state: State) -> str:
+    def _ended(self, environment: Environment, state: State) -> str:
         """Why there is no further step; "" where there is one."""
-        if not (ground.sources or any(state.learned)) or not ground.mixer.able(ground.search.engine):
+        if not (environment.sources or any(state.learned)) or not environment.mixer.able(environment.search.engine):
             return "no group has evidence"
         if state.control.ended:
             return state.control.ended
-        if state.gap <= ground.tolerance:
-            return f"the gap is not above {ground.tolerance:g}"
+        if state.gap <= environment.tolerance:
+            return f"the gap is not above {environment.tolerance:g}"
         return f"{self.steps} steps were made" if state.control.made >= self.steps else ""
 
-    def _weights(self, ground: Ground, state: State) -> FloatArray:
+    def _weights(self, environment: Environment, state: State) -> FloatArray:
         control = state.control
         if control.reached is None:
-            return ground.start(state)
+            return environment.start(state)
         return moved(*control.reached, self.eta / 2**control.halved, self.smoothing)
 
     def _halved(self, control: Control, reason: str) -> Control:

@@ -29,7 +29,7 @@ DAMAGE = ("CorruptIndexException", "IndexFormatTooOld", "IndexFormatTooNew", "No
 """Java's exceptions for an index that cannot be gone on with."""
 
 
-class Named(Protocol):
+class DocumentStream(Protocol):
     """A stream of documents with a name."""
 
     @property
@@ -42,7 +42,7 @@ class Named(Protocol):
         ...
 
 
-class Build:
+class LuceneBuild:
     """An index that is being built in `folder`; `committed` documents of it are safe."""
 
     def __init__(
@@ -65,7 +65,7 @@ class Build:
                 self._writer.deleteAll()
             self._commit(None)
 
-    def run(self, collection: Named, commit_every: int, progress: Callable[[int], None]) -> int:
+    def run(self, collection: DocumentStream, commit_every: int, progress: Callable[[int], None]) -> int:
         """Add the documents that are still to be added and complete the arrays; return how many there are in all."""
         with using_java():
             store_text = java_class("org.apache.lucene.document.Field$Store")

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from fairagent.errors import BackendUnavailable, DataError, IndexMismatch, UsageError
 from fairagent.retrieve.lucene.analysis import Analyzer
-from fairagent.retrieve.lucene.build import Build
+from fairagent.retrieve.lucene.build import LuceneBuild
 from fairagent.retrieve.lucene.build import open_writer as _open_writer
 from fairagent.types import Document
 
@@ -110,7 +110,7 @@ def build_index(
     partial.mkdir(parents=True, exist_ok=True)
     writer = _open_writer(partial)
     origin = {"fingerprint": fingerprint, "analyzer": analyzer, "pyserini": version("pyserini"), "format": FORMAT}
-    build = Build(partial, writer, origin, analyze)
+    build = LuceneBuild(partial, writer, origin, analyze)
     try:
         build.take_up(resume)
         documents = build.run(collection, commit_every, progress)

@@ -14,11 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairagent.errors import DataError, IndexMismatch, UsageError
+from fairagent.retrieve.base import check_length
 from fairagent.retrieve.clock import engine_time
 from fairagent.retrieve.java import java_class, using_java
 from fairagent.retrieve.lucene.analysis import Analyzer
 from fairagent.retrieve.lucene.index import Indexable, Manifest
-from fairagent.retrieve.lucene.strings import IdTable
+from fairagent.retrieve.lucene.strings import IdTable, ranked
 from fairagent.retrieve.lucene.vectors import TermVectors
 from fairagent.retrieve.relevance_model import Postings
 from fairagent.types import Document, FloatArray, Query, Ranking
@@ -78,8 +79,7 @@ class LuceneRetriever:
     @engine_time()
     def search(self, query: Query, n: int) -> Ranking:
         """The best `n` documents with a score above 0; empty where no query term occurs in the index."""
-        if n < 1:
-            raise UsageError(f"n is the number of documents to retrieve and must be at least 1, not {n}")
+        check_length(n)
         n = min(index(n), len(self))
         # One more than wanted shows whether a tie goes across the cut; then the whole tie is fetched.
         asked = n + 1
@@ -92,9 +92,7 @@ class LuceneRetriever:
         if len(scores) > n:
             whole_tie = int(np.searchsorted(-scores, -scores[n - 1], side="right"))
             numbers, scores = numbers[:whole_tie], scores[:whole_tie]
-        ids = self._ids.names(numbers)
-        order = np.lexsort((ids, -scores))[:n]
-        return Ranking(tuple(id.decode() for id in ids[order].tolist()), scores[order])
+        return ranked(self._ids.names(numbers), scores, n)
 
     @engine_time()
     def score(self, query: Query, ids: Sequence[str]) -> FloatArray:

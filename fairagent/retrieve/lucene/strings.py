@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairagent.errors import DataError
+from fairagent.types import FloatArray, Ranking
 
 MAX_ID_BYTES = 255
 
@@ -97,6 +98,12 @@ class IdTable:
             shown = ", ".join(f"{id[:60]!r}" for id in missing[:5])
             raise DataError(f"{len(missing)} document id(s) are not in the index: {shown}")
         return numbers
+
+
+def ranked(ids: NDArray[np.bytes_], scores: FloatArray, n: int) -> Ranking:
+    """The best `n` of documents by their scores, ties by id."""
+    order = np.lexsort((ids, -scores))[:n]
+    return Ranking(tuple(id.decode() for id in ids[order].tolist()), scores[order])
 
 
 def encode_id(id: str) -> bytes:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from evaluate import words
 from fairagent.evaluate.engine.check import check_experiment
-from fairagent.evaluate.engine.crew import threads
 from fairagent.evaluate.engine.experiment import run_experiment
 from fairagent.evaluate.engine.run import Run
+from fairagent.evaluate.engine.workers import threads
 from fairagent.evaluate.kinds.answers.agreement import OPENING
 from fairagent.testing import Answer, completion
 
@@ -88,8 +88,8 @@ def write(folder: Path, task: str = "agreement", more: str = "") -> Path:
 
 def run(file: Path, folder: Path) -> Run:
     """Check and run the experiment, with the environment as it is."""
-    with threads(2) as crew:
-        return run_experiment(check_experiment(file), folder, crew)
+    with threads(2) as workers:
+        return run_experiment(check_experiment(file), folder, workers)
 
 
 def means(run: Run, system: str) -> dict[str, float]:

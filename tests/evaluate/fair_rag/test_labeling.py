@@ -20,8 +20,8 @@ from fairagent.errors import (
     ReplyRefused,
     TransientModelError,
 )
-from fairagent.evaluate.engine.crew import Crew, threads
 from fairagent.evaluate.engine.fingerprint import of_model
+from fairagent.evaluate.engine.workers import Workers, threads
 from fairagent.evaluate.kinds.fair_rag.labeling import Labeling
 from fairagent.files import locked
 from fairagent.llm.models import Models
@@ -34,9 +34,9 @@ ENTRIES = 'A clown "sings".', "A chase."
 
 
 @pytest.fixture
-def crew() -> Iterator[Crew]:
-    with threads(2) as crew:
-        yield crew
+def workers() -> Iterator[Workers]:
+    with threads(2) as workers:
+        yield workers
 
 
 def labeling(folder: Path, count: int = 3, items: int = 4, **changed: Any) -> Labeling:
@@ -57,10 +57,10 @@ def asked(model: ScriptedModel) -> int:
     return len(model.requests)
 
 
-def test_items_that_make_the_answer_better_are_useful(tmp_path: Path, crew: Crew) -> None:
+def test_items_that_make_the_answer_better_are_useful(tmp_path: Path, workers: Workers) -> None:
     work, file = labeling(tmp_path), tmp_path / "labels" / "scripted.jsonl"
     model = ScriptedModel(viewer)
-    labels = work.make(file, model, crew)
+    labels = work.make(file, model, workers)
     assert asked(model) == 3 * (4 + 1)
     assert labels.base == {"10": 0.0, "11": 0.0, "12": 0.0}
     assert [(id, gains.tolist()) for id, gains in labels.gains.items()] == [
@@ -74,19 +74,19 @@ def test_items_that_make_the_answer_better_are_useful(tmp_path: Path, crew: Crew
     }
 
 
-def test_an_item_can_make_the_answer_worse(tmp_path: Path, crew: Crew) -> None:
+def test_an_item_can_make_the_answer_worse(tmp_path: Path, workers: Workers) -> None:
     model = ScriptedModel(lambda request: "action" if "clown" in request.messages[-1][1] else "comedy")
-    labels = labeling(tmp_path, count=1).make(tmp_path / "labels.jsonl", model, crew)
+    labels = labeling(tmp_path, count=1).make(tmp_path / "labels.jsonl", model, workers)
     assert labels.gains["10"].tolist() == [-1.0, 0.0, -1.0, 0.0]
     assert not labels.useful("10").any()
 
 
 @pytest.mark.parametrize(("items", "useful"), [(0, 0), (1, 1), (2, 1)])
 def test_questions_with_fewer_than_two_useful_items_are_left_out(
-    tmp_path: Path, crew: Crew, items: int, useful: int
+    tmp_path: Path, workers: Workers, items: int, useful: int
 ) -> None:
     work, file = labeling(tmp_path, items=items), tmp_path / "labels.jsonl"
-    labels = work.make(file, ScriptedModel(viewer), crew)
+    labels = work.make(file, ScriptedModel(viewer), workers)
     assert [int(labels.useful(id).sum()) for id in labels.gains] == [useful] * 3
     assert labels.kept == ()
     assert labels.notes == ("3 of 3 questions have fewer than 2 useful items and are left out",)
@@ -94,17 +94,17 @@ def test_questions_with_fewer_than_two_useful_items_are_left_out(
         work.read(file)
 
 
-def test_where_less_is_better_a_smaller_error_is_a_gain(tmp_path: Path, crew: Crew) -> None:
+def test_where_less_is_better_a_smaller_error_is_a_gain(tmp_path: Path, workers: Workers) -> None:
     lamp = lamp_files.load(tmp_path, "LaMP-3", 1, 2)
     task = replace(lamp.task, label_metric="absolute-error")
     work = Labeling(replace(lamp, task=task), Prompts(), {})
     model = ScriptedModel(lambda request: "2" if "good pen" in request.messages[-1][1] else "cannot say")
-    labels = work.make(tmp_path / "labels.jsonl", model, crew)
+    labels = work.make(tmp_path / "labels.jsonl", model, workers)
     assert labels.base == {"10": 3.0}
     assert labels.gains["10"].tolist() == [3.0, 0.0]
 
 
-def test_labels_go_on_where_they_ended(tmp_path: Path, crew: Crew) -> None:
+def test_labels_go_on_where_they_ended(tmp_path: Path, workers: Workers) -> None:
     work, file = labeling(tmp_path), tmp_path / "labels.jsonl"
     count = 0
 
@@ -115,46 +115,46 @@ def test_labels_go_on_where_they_ended(tmp_path: Path, crew: Crew) -> None:
 
     model = ScriptedModel(dies)
     with pytest.raises(TransientModelError):
-        work.make(file, model, crew)
+        work.make(file, model, workers)
     done = len(file.read_text(encoding="utf-8").splitlines()) - 1
     assert 6 <= done <= 7
     with pytest.raises(DataError, match=rf"{15 - done} utility labels are missing \(question/item: 1"):
         work.read(file)
     rest = ScriptedModel(viewer)
-    labels = work.make(file, rest, crew)
+    labels = work.make(file, rest, workers)
     assert asked(rest) == 15 - done
     assert labels.kept == ("10", "11", "12")
     none = ScriptedModel([])
-    work.make(file, none, crew)
+    work.make(file, none, workers)
     assert asked(none) == 0
 
 
-def test_a_line_that_a_kill_has_torn_is_made_again(tmp_path: Path, crew: Crew) -> None:
+def test_a_line_that_a_kill_has_torn_is_made_again(tmp_path: Path, workers: Workers) -> None:
     work, file = labeling(tmp_path), tmp_path / "labels.jsonl"
-    work.make(file, ScriptedModel(viewer), crew)
+    work.make(file, ScriptedModel(viewer), workers)
     whole = file.read_bytes()
     for cut in (1, len(whole.splitlines()[-1]), len(whole) - 20):
         file.write_bytes(whole[:-cut])
         left = whole[:-cut].count(b"\n")
         model = ScriptedModel(viewer)
-        work.make(file, model, crew)
+        work.make(file, model, workers)
         assert asked(model) == 16 - max(left, 1)
         assert sorted(file.read_bytes().splitlines()) == sorted(whole.splitlines())
 
 
-def test_more_questions_of_the_same_files_keep_what_is_there(tmp_path: Path, crew: Crew) -> None:
+def test_more_questions_of_the_same_files_keep_what_is_there(tmp_path: Path, workers: Workers) -> None:
     work, file = labeling(tmp_path), tmp_path / "labels.jsonl"
     few = replace(work, lamp=replace(work.lamp, questions=work.lamp.questions[:1]))
-    few.make(file, ScriptedModel(viewer), crew)
+    few.make(file, ScriptedModel(viewer), workers)
     rest = ScriptedModel(viewer)
-    work.make(file, rest, crew)
+    work.make(file, rest, workers)
     assert asked(rest) == 10
     assert list(few.read(file).gains) == ["10"]
 
 
-def test_only_one_process_works_in_a_folder(tmp_path: Path, crew: Crew) -> None:
+def test_only_one_process_works_in_a_folder(tmp_path: Path, workers: Workers) -> None:
     with locked(tmp_path), pytest.raises(BackendUnavailable):
-        labeling(tmp_path).make(tmp_path / "labels.jsonl", ScriptedModel(viewer), crew)
+        labeling(tmp_path).make(tmp_path / "labels.jsonl", ScriptedModel(viewer), workers)
 
 
 Change = Callable[[Labeling], Labeling]
@@ -178,22 +178,24 @@ Change = Callable[[Labeling], Labeling]
         ),
     ],
 )
-def test_labels_of_something_else_are_refused(tmp_path: Path, crew: Crew, change: Change, difference: str) -> None:
+def test_labels_of_something_else_are_refused(
+    tmp_path: Path, workers: Workers, change: Change, difference: str
+) -> None:
     work, file = labeling(tmp_path), tmp_path / "labels.jsonl"
-    work.make(file, ScriptedModel(viewer), crew)
+    work.make(file, ScriptedModel(viewer), workers)
     other = change(work)
     for use in (
         lambda: other.read(file),
-        lambda: other.make(file, ScriptedModel([]), crew),
+        lambda: other.make(file, ScriptedModel([]), workers),
         lambda: other.estimate(file, ModelSettings()),
     ):
         with pytest.raises(DataError, match=f"made from something else; name another file(.|\n)*{difference}"):
             use()
 
 
-def test_labels_made_with_another_template_are_refused(tmp_path: Path, crew: Crew) -> None:
+def test_labels_made_with_another_template_are_refused(tmp_path: Path, workers: Workers) -> None:
     work, file = labeling(tmp_path), tmp_path / "labels.jsonl"
-    work.make(file, ScriptedModel(viewer), crew)
+    work.make(file, ScriptedModel(viewer), workers)
     mine = tmp_path / "mine"
     mine.mkdir()
     text = work.prompts["lamp_2"].path.read_text(encoding="utf-8")
@@ -247,7 +249,7 @@ def test_labels_that_were_never_made(tmp_path: Path) -> None:
         labeling(tmp_path).read(tmp_path / "labels.jsonl")
 
 
-def test_answers_that_are_not_given_or_cannot_be_read_are_worth_nothing(tmp_path: Path, crew: Crew) -> None:
+def test_answers_that_are_not_given_or_cannot_be_read_are_worth_nothing(tmp_path: Path, workers: Workers) -> None:
     def script(request: ModelRequest) -> str | ModelError:
         text = request.messages[-1][1]
         return (
@@ -259,20 +261,20 @@ def test_answers_that_are_not_given_or_cannot_be_read_are_worth_nothing(tmp_path
         )
 
     work, file = labeling(tmp_path, count=2), tmp_path / "labels.jsonl"
-    labels = work.make(file, ScriptedModel(script), crew)
+    labels = work.make(file, ScriptedModel(script), workers)
     assert labels.gains["10"].tolist() == [-1.0] * 4
     assert labels.unanswered == 4
     assert labels.notes[-1] == "4 answers were not given (declined or empty) and count as empty"
     none = ScriptedModel([])
-    assert work.make(file, none, crew).unanswered == 4
+    assert work.make(file, none, workers).unanswered == 4
 
 
-def test_the_estimate_is_what_is_sent(tmp_path: Path, crew: Crew) -> None:
+def test_the_estimate_is_what_is_sent(tmp_path: Path, workers: Workers) -> None:
     work, file = labeling(tmp_path), tmp_path / "labels.jsonl"
     settings = ModelSettings(name="tiny", max_tokens=100)
     told = work.estimate(file, settings)
     model = ScriptedModel(viewer)
-    work.make(file, model, crew)
+    work.make(file, model, workers)
     sent = sum(estimate_tokens(*(text for _, text in request.messages)) for request in model.requests)
     assert (told.model, told.calls, told.input_tokens, told.output_tokens) == (settings, 15, sent, 15 * 100)
     assert work.estimate(file, settings).calls == 0
@@ -290,7 +292,7 @@ class Server:
 
 
 def test_through_the_door_the_budget_holds_and_nothing_is_paid_for_twice(
-    no_variables: None, tmp_path: Path, crew: Crew
+    no_variables: None, tmp_path: Path, workers: Workers
 ) -> None:
     said, file = Server(), tmp_path / "labels" / "a.jsonl"
     with LoopbackServer(said) as server:
@@ -300,13 +302,13 @@ def test_through_the_door_the_budget_holds_and_nothing_is_paid_for_twice(
         work = labeling(tmp_path, generator=of_model(settings, environ))
         poor = Models(tmp_path / "cache", BudgetSettings(calls=2), environ=environ)
         with pytest.raises(BudgetExceeded, match="the budget of 2 calls is used up"):
-            work.make(file, poor.open(settings), crew)
+            work.make(file, poor.open(settings), workers)
         poor.close()
         rich = Models(tmp_path / "cache", environ=environ)
-        assert work.make(file, rich.open(settings), crew).kept == ("10", "11", "12")
+        assert work.make(file, rich.open(settings), workers).kept == ("10", "11", "12")
         assert said.calls == 3
         # Lost, they are made again from the kept replies.
         file.unlink()
-        work.make(file, rich.open(settings), crew)
+        work.make(file, rich.open(settings), workers)
         assert said.calls == 3
         rich.close()

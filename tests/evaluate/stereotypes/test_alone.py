@@ -13,9 +13,9 @@ import tiny_models
 from evaluate import words
 from fairagent.errors import BackendUnavailable, DataError, FairAgentError, SettingsError
 from fairagent.evaluate.engine.check import check_experiment
-from fairagent.evaluate.engine.crew import threads
 from fairagent.evaluate.engine.experiment import run_experiment
 from fairagent.evaluate.engine.run import Run
+from fairagent.evaluate.engine.workers import threads
 from fairagent.evaluate.kinds.stereotypes.files import read_crows_pairs, read_stereoset
 from fairagent.evaluate.kinds.stereotypes.likelihoods import Likelihoods
 from fairagent.evaluate.kinds.stereotypes.scorers import CausalScorer, MaskedScorer
@@ -97,8 +97,8 @@ def test_through_the_door(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     with LoopbackServer(bench.model) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         checked = check_experiment(experiment(tmp_path, "crows-pairs", data, systems=systems))
-        with threads(1) as crew:
-            run = run_experiment(checked, tmp_path / "run", crew)
+        with threads(1) as workers:
+            run = run_experiment(checked, tmp_path / "run", workers)
         assert len(server.requests) == 3
     assert overall(run)["CP-S"] == 100.0
     assert run.kind.way == "forced choice, no likelihoods"  # type: ignore[attr-defined]

@@ -15,10 +15,10 @@ from faults.life import files
 from evaluate import words
 from fairagent.errors import BackendUnavailable, FairAgentError
 from fairagent.evaluate.engine.check import check_experiment
-from fairagent.evaluate.engine.crew import threads
 from fairagent.evaluate.engine.experiment import run_experiment
 from fairagent.evaluate.engine.run import Run, load_run
 from fairagent.evaluate.engine.verdicts import verdicts
+from fairagent.evaluate.engine.workers import threads
 from fairagent.evaluate.engine.worst_case import estimate
 from fairagent.evaluate.kinds.stereotypes.files import read_crows_pairs, read_stereoset
 from fairagent.evaluate.kinds.stereotypes.likelihoods import Likelihoods
@@ -50,8 +50,8 @@ def causal(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def run(file: Path, folder: Path) -> Run:
-    with threads(2) as crew:
-        return run_experiment(check_experiment(file), folder, crew)
+    with threads(2) as workers:
+        return run_experiment(check_experiment(file), folder, workers)
 
 
 def overall(run: Run) -> dict[str, dict[str, float | None]]:

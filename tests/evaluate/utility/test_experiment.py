@@ -278,8 +278,8 @@ def test_a_model_answers(same_words: None, tmp_path: Path, monkeypatch: pytest.M
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         checked = check_experiment(file)
         before = {line.system: line for line in estimate(checked)}
-        with library.words.threads(2) as crew:
-            run = library.words.run_experiment(checked, tmp_path / "run", crew)
+        with library.words.threads(2) as workers:
+            run = library.words.run_experiment(checked, tmp_path / "run", workers)
     # Each topic's answers from no documents are asked for once, by whichever row comes first.
     alone = [request for request in server.requests if "passages, as a JSON" not in str(request)]
     assert len(alone) == RUNS * 3
@@ -312,8 +312,8 @@ def test_a_topic_that_the_model_fails_on_fails_alone(
 
     with LoopbackServer(silent) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-        with library.words.threads(1) as crew:
-            run = library.words.run_experiment(check_experiment(file), tmp_path / "run", crew)
+        with library.words.threads(1) as workers:
+            run = library.words.run_experiment(check_experiment(file), tmp_path / "run", workers)
     assert set(run.excluded) == {"q2", "q3"}
     assert "nothing but thoughts came within 300 tokens" in run.excluded["q2"]
 

@@ -17,9 +17,9 @@ import numpy as np
 from fairagent.collection.faults import listed
 from fairagent.collection.lamp import Item, Lamp, LampQuestion
 from fairagent.errors import DataError
-from fairagent.evaluate.engine.crew import Crew
 from fairagent.evaluate.engine.journal import LineFile
 from fairagent.evaluate.engine.kind import Record
+from fairagent.evaluate.engine.workers import Workers
 from fairagent.evaluate.kinds.fair_rag.labels import FEWEST, FORMAT, Key, Label, Labels, head_line, read_lines, to_line
 from fairagent.evaluate.kinds.fair_rag.lamp_asking import NO_ANSWER, TOKENS, answer_from, messages_for
 from fairagent.files import locked
@@ -76,7 +76,7 @@ class Labeling:
         longest = self.prompts[self.lamp.task.prompt].longest_reply(settings.max_tokens)
         return Calls(settings, len(missing), read, len(missing) * longest)
 
-    def make(self, path: Path, model: Model, crew: Crew) -> Labels:
+    def make(self, path: Path, model: Model, workers: Workers) -> Labels:
         """Label all items of all questions, one call each and one for each question without items; file them.
 
         Those in the file already are not asked for again; one process at a time works in its folder. Raises DataError
@@ -93,7 +93,7 @@ class Labeling:
                     file.write(to_line(label))
                     kept[label.question, label.item] = label
 
-                crew.for_each(((self._label, (model, *missing)) for missing in self._missing(kept)), keep)
+                workers.for_each(((self._label, (model, *missing)) for missing in self._missing(kept)), keep)
         return self._labels(kept, path)
 
     def read(self, path: Path) -> Labels:

@@ -1,4 +1,4 @@
-"""Who does the work: any `concurrent.futures.Executor`. Threads here, or the workers of a Dask cluster."""
+"""Workers that run jobs: the threads of this process, or the workers of a Dask cluster."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LOCAL = "local"
 
 
 @dataclass(frozen=True, slots=True)
-class Crew:
+class Workers:
     """An executor, how many jobs it is given at a time, and whether it does them in this process."""
 
     executor: Executor
@@ -39,14 +39,14 @@ class Crew:
         error: BaseException | None = None
         while True:
             try:
-                with undisturbed():
+                with interrupts_deferred():
                     for work, arguments in islice(rest, self.width - len(running) if error is None else 0):
                         running.add(self.executor.submit(work, *arguments))
                 if not running:
                     break
                 # What is done stays among the running until it is kept: Ctrl-C may come in between.
                 done = wait(running, return_when=FIRST_COMPLETED).done
-                with undisturbed():
+                with interrupts_deferred():
                     for future in done:
                         running.discard(future)
                         if future.cancelled():
@@ -66,7 +66,7 @@ class Crew:
 
 
 @contextmanager
-def undisturbed() -> Iterator[None]:
+def interrupts_deferred() -> Iterator[None]:
     """Let Ctrl-C wait for the end of the block. It reaches the main thread alone, so others need no such block."""
     before = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or before in (signal.SIG_IGN, None):
@@ -83,19 +83,19 @@ def undisturbed() -> Iterator[None]:
 
 
 @contextmanager
-def threads(workers: int) -> Iterator[Crew]:
+def threads(count: int) -> Iterator[Workers]:
     """So many threads of this process; UsageError for none."""
-    if workers < 1:
-        raise UsageError(f"--workers is the number of threads and must be at least 1, not {workers}")
-    executor = ThreadPoolExecutor(workers, thread_name_prefix="topic")
+    if count < 1:
+        raise UsageError(f"--workers is the number of threads and must be at least 1, not {count}")
+    executor = ThreadPoolExecutor(count, thread_name_prefix="topic")
     try:
-        yield Crew(executor, 2 * workers, here=True)
+        yield Workers(executor, 2 * count, here=True)
     finally:
         executor.shutdown(cancel_futures=True)
 
 
 @contextmanager
-def dask(address: str, workers: int | None = None) -> Iterator[Crew]:
+def dask(address: str, count: int | None = None) -> Iterator[Workers]:
     """The workers of the Dask cluster at `address`; `local` starts one on this machine, with so many processes.
 
     Remote workers need fairagent, and the collection and its index at the same paths. Raises BackendUnavailable where
@@ -108,7 +108,7 @@ def dask(address: str, workers: int | None = None) -> Iterator[Crew]:
     with ExitStack() as opened:
         try:
             if address == LOCAL:
-                cluster = distributed.LocalCluster(n_workers=workers, threads_per_worker=1, dashboard_address=None)
+                cluster = distributed.LocalCluster(n_workers=count, threads_per_worker=1, dashboard_address=None)
                 opened.enter_context(cluster)
                 client = distributed.Client(cluster)
             else:
@@ -119,4 +119,4 @@ def dask(address: str, workers: int | None = None) -> Iterator[Crew]:
         threads = sum(client.nthreads().values())
         if not threads:
             raise BackendUnavailable(f"the Dask cluster at {address!r} has no workers")
-        yield Crew(client.get_executor(pure=False), 2 * threads, here=False)
+        yield Workers(client.get_executor(pure=False), 2 * threads, here=False)

@@ -7,64 +7,64 @@ from dataclasses import dataclass
 import numpy as np
 
 from fairagent.loop.actions.base import Attempt, Offer
-from fairagent.loop.ground import Ground
+from fairagent.loop.environment import Environment
 from fairagent.loop.lack import Lack, lacking
 from fairagent.loop.state import State
 from fairagent.retrieve.graph import Graph
 from fairagent.types import Ranking
 
 SEEDS = 10
-"""Documents of a group whose neighbours are looked at, the best first."""
+"""Documents of a group whose neighbors are looked at, the best first."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Neighbours:
+class NeighborsAction:
     """By the corpus `graph`; a document that comes in has the engine's own score for the query."""
 
     graph: Graph
-    name: str = "neighbours"
+    name: str = "neighbors"
 
-    def offer(self, ground: Ground, state: State) -> Offer:
+    def offer(self, environment: Environment, state: State) -> Offer:
         """Open once, if a group that lacks exposure has fewer documents in the pool than places it should have."""
         if self.name in state.tried:
             return Offer(False, "it was tried")
-        short = _short(ground, state)
-        if state.gap <= ground.tolerance or not short:
+        short = _short(environment, state)
+        if state.gap <= environment.tolerance or not short:
             return Offer(False, "no group lacks documents")
         return Offer(True, f"{short[0]}, and too few of its documents were found for so many places")
 
-    def act(self, ground: Ground, state: State) -> Attempt:
-        """Let the group's own among the neighbours in, and refine with what is now the groups' evidence."""
-        state = ground.informed(state)
+    def act(self, environment: Environment, state: State) -> Attempt:
+        """Let the group's own among the neighbors in, and refine with what is now the groups' evidence."""
+        state = environment.informed(state)
         entering: dict[str, None] = {}
         notes = []
-        for lack in _short(ground, state):
-            near = self._near(ground, state, lack)
+        for lack in _short(environment, state):
+            near = self._near(environment, state, lack)
             notes.append(f"{lack.group}: {len(near)} of its documents come in")
             entering |= dict.fromkeys(near)
         if not entering:
-            return Attempt(state, state, state.gap, tuple(notes), failure="no neighbour is new")
-        after = ground.learned_anew(state, _joined(ground, state.found, list(entering)), state.judged)
+            return Attempt(state, state, state.gap, tuple(notes), failure="no neighbor is new")
+        after = environment.learned_anew(state, _joined(environment, state.found, list(entering)), state.judged)
         weights = after.control.reached[0] if after.control.reached else None
         return Attempt(after, state, state.gap, tuple(notes), weights=weights)
 
-    def _near(self, ground: Ground, state: State, lack: Lack) -> list[str]:
+    def _near(self, environment: Environment, state: State, lack: Lack) -> list[str]:
         """The group's documents near its best ones, or where it has none near what is served, that were not found."""
-        around = self.graph.neighbours(ground.best_of(state, lack, SEEDS) or state.served.ids[:SEEDS])
+        around = self.graph.neighbors(environment.best_of(state, lack, SEEDS) or state.served.ids[:SEEDS])
         found = set(state.found.ids)
         near = [id for id in dict.fromkeys(id for ids in around for id in ids) if id not in found]
-        return [id for id, part in zip(near, ground.of_group(near, lack).tolist(), strict=True) if part > 0]
+        return [id for id, part in zip(near, environment.of_group(near, lack).tolist(), strict=True) if part > 0]
 
 
-def _short(ground: Ground, state: State) -> list[Lack]:
+def _short(environment: Environment, state: State) -> list[Lack]:
     """The groups that have fewer documents in the pool than places they should have, the one that lacks most first."""
-    ids, n = state.found.ids, ground.search.n
-    return [lack for lack in lacking(state.exposures) if ground.of_group(ids, lack).sum() < round(lack.target * n)]
+    ids, n = state.found.ids, environment.search.n
+    return [lack for lack in lacking(state.exposures) if environment.of_group(ids, lack).sum() < round(lack.target * n)]
 
 
-def _joined(ground: Ground, found: Ranking, entering: list[str]) -> Ranking:
+def _joined(environment: Environment, found: Ranking, entering: list[str]) -> Ranking:
     """All of them by the engine's scores for the query, ties by id."""
-    search = ground.search
+    search = environment.search
     ids = (*found.ids, *entering)
     scores = np.concatenate([found.scores, search.engine.score(search.query, entering)])
     order = np.lexsort((np.array(ids, dtype=str), -scores))

@@ -10,16 +10,16 @@ import pytest
 
 from fairagent.errors import BackendUnavailable, UsageError
 from fairagent.evaluate.engine.check import check_experiment
-from fairagent.evaluate.engine.crew import dask, threads
 from fairagent.evaluate.engine.experiment import build_indexes, run_experiment
+from fairagent.evaluate.engine.workers import dask, threads
 
 from . import words
 
 
 def test_every_job_is_done_and_kept() -> None:
     kept: list[int] = []
-    with threads(3) as crew:
-        crew.for_each(((pow, (number, 2)) for number in range(50)), kept.append)
+    with threads(3) as workers:
+        workers.for_each(((pow, (number, 2)) for number in range(50)), kept.append)
     assert sorted(kept) == [number**2 for number in range(50)]
 
 
@@ -38,9 +38,9 @@ def test_jobs_are_handed_out_as_they_are_needed() -> None:
         done.append(None)
         most.append(len(begun) - len(done))
 
-    with threads(2) as crew:
-        crew.for_each(jobs(), keep)
-    assert max(most) <= crew.width
+    with threads(2) as workers:
+        workers.for_each(jobs(), keep)
+    assert max(most) <= workers.width
 
 
 def test_the_first_error_ends_it_and_what_runs_is_kept() -> None:
@@ -55,8 +55,8 @@ def test_the_first_error_ends_it_and_what_runs_is_kept() -> None:
         return name
 
     names = ["slow", "bad", *(f"later {n}" for n in range(100))]
-    with threads(2) as crew, pytest.raises(ValueError, match="bad"):
-        crew.for_each(((work, (name,)) for name in names), kept.append)
+    with threads(2) as workers, pytest.raises(ValueError, match="bad"):
+        workers.for_each(((work, (name,)) for name in names), kept.append)
     assert "slow" in kept
     assert len(kept) < 10
 
@@ -76,8 +76,8 @@ def test_ctrl_c_while_something_is_kept_waits_for_what_runs() -> None:
         kept.append(number)
 
     before = signal.getsignal(signal.SIGINT)
-    with threads(3) as crew, pytest.raises(KeyboardInterrupt):
-        crew.for_each(((work, (number,)) for number in range(20)), keep)
+    with threads(3) as workers, pytest.raises(KeyboardInterrupt):
+        workers.for_each(((work, (number,)) for number in range(20)), keep)
     assert sorted(kept) == sorted(begun)
     assert 3 <= len(kept) < 20
     assert signal.getsignal(signal.SIGINT) is before
@@ -99,9 +99,9 @@ def test_a_second_ctrl_c_does_not_wait() -> None:
         threading.Timer(0.2, os.kill, [os.getpid(), signal.SIGINT]).start()
 
     try:
-        with threads(2) as crew:
+        with threads(2) as workers:
             with pytest.raises(KeyboardInterrupt):
-                crew.for_each(((work, (number,)) for number in range(3)), keep)
+                workers.for_each(((work, (number,)) for number in range(3)), keep)
             assert kept == [0]
             hold.set()
     finally:
@@ -126,9 +126,9 @@ topics: 6
 """
     checked = check_experiment(words.write(tmp_path, text), environ={})
     build_indexes(checked)
-    with dask("local", 2) as crew:
-        assert crew.width == 4
-        run_experiment(checked, tmp_path / "dask", crew, environ={})
+    with dask("local", 2) as workers:
+        assert workers.width == 4
+        run_experiment(checked, tmp_path / "dask", workers, environ={})
     words.run_checked(checked, tmp_path / "threads")
     for name in ("results.csv", "results.txt", "topics.csv", "runs/agent.txt"):
         assert (tmp_path / "dask" / name).read_bytes() == (tmp_path / "threads" / name).read_bytes()

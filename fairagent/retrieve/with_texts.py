@@ -11,7 +11,7 @@ from fairagent.types import Document, FloatArray, Query, Ranking
 
 
 @dataclass(frozen=True, slots=True)
-class Titled:
+class RetrieverWithTexts:
     """An engine that can also show its documents, of which its own index keeps no texts."""
 
     engine: Retriever
@@ -35,7 +35,7 @@ class Titled:
 
 
 @dataclass(frozen=True, slots=True)
-class TitledVectors(Titled):
+class VectorRetrieverWithTexts(RetrieverWithTexts):
     """Vector search that can also show its documents, and tells their embeddings."""
 
     def vectors(self, ids: Sequence[str]) -> Embeddings:

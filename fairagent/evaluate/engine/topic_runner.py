@@ -1,4 +1,4 @@
-"""Where systems run: an experiment's trial, opened once in each process that works on a plan."""
+"""Runs one topic under one system: an experiment's trial, opened once in each process that works on a plan."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from fairagent.retrieve.bm25 import close_all
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Bench:
-    """Everything that a topic and a system's name become an outcome with; threads may share it."""
+class TopicRunner:
+    """The opened trial of an experiment, which makes an outcome of a topic and a system; threads may share it."""
 
     trial: Trial
     opened: Opened
@@ -32,7 +32,7 @@ class Bench:
         collection: Collection | None = None,
         subject: Subject | None = None,
         models: Models | None = None,
-    ) -> Bench:
+    ) -> TopicRunner:
         """Open the engines and build the systems, which may train some of them."""
         kind = plan.experiment
         collection = collection or open_collection(kind)
@@ -64,27 +64,27 @@ class Bench:
         self.opened.models.close()
 
 
-_opened: dict[str, Bench] = {}
+_runners: dict[str, TopicRunner] = {}
 _opening = threading.Lock()
 
 
 def run_job(key: str, plan: str, system: str, topic: str) -> Outcome:
-    """The outcome of one topic under one system, wherever this is called: the first call in a process opens the bench.
+    """The outcome of one topic under one system, wherever this is called: the first call in a process opens the runner.
 
     `plan` is the plan as JSON, `key` names it and the state of its collection.
     """
     with _opening:
-        if key not in _opened:
-            _opened[key] = Bench.open(Plan.model_validate_json(plan))
-    return _opened[key].outcome(system, topic)
+        if key not in _runners:
+            _runners[key] = TopicRunner.open(Plan.model_validate_json(plan))
+    return _runners[key].outcome(system, topic)
 
 
-def keep_open(key: str, bench: Bench) -> None:
-    """Let `run_job` in this process use `bench` for `key`."""
-    _opened[key] = bench
+def keep_open(key: str, runner: TopicRunner) -> None:
+    """Let `run_job` in this process use `runner` for `key`."""
+    _runners[key] = runner
 
 
 def close(key: str) -> None:
-    """Forget the bench of `key` in this process and release its files."""
-    if bench := _opened.pop(key, None):
-        bench.close()
+    """Forget the runner of `key` in this process and release its files."""
+    if runner := _runners.pop(key, None):
+        runner.close()

@@ -9,7 +9,7 @@ KEPT = 100_000
 """Topics whose counts are kept: a server may see any number of different queries."""
 
 
-class Requests:
+class RequestCounter:
     """The number of each request among those for its topic, from 0; threads may share it.
 
     A topic that `kept` others have been asked for since is forgotten, and counted from 0 again.

@@ -1,4 +1,4 @@
-"""What does not change while a loop improves one search, and how its states are made."""
+"""What a loop's actions work with: one search, how it is measured, and how states are made of its candidates."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from fairagent.exposure import ExposureMeter
 from fairagent.loop.base import Search
 from fairagent.loop.channels import Mixer
 from fairagent.loop.control import start
-from fairagent.loop.evidence import Learned, learn_from, words
+from fairagent.loop.evidence import EvidenceDocuments, learn_from, words
 from fairagent.loop.kinds import KindSource
 from fairagent.loop.lack import Lack, lacking
 from fairagent.loop.prior import bonus
-from fairagent.loop.sources import Said, Sources
-from fairagent.loop.state import Judged, State, sorted_by
+from fairagent.loop.sources import ModelEvidence, Sources
+from fairagent.loop.state import JudgedDocuments, State, sorted_by
 from fairagent.types import FloatArray, Ranking
 
 LOSS = 0.5
@@ -24,7 +24,7 @@ LOSS = 0.5
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Ground:
+class Environment:
     """One `search`, measured by `meter`; `unit` is the range of the engine's own scores. The rest is the controller's.
 
     `mixer` makes evidence scores, `sources` ask a model for evidence (None: nobody is asked).
@@ -44,7 +44,7 @@ class Ground:
     def begin(self, first: Ranking) -> State:
         """The state before any action: the candidates by estimated relevance."""
         added, none = self._added(first), np.zeros(len(first))
-        state = State(first, added, none, first.scores, self._learned(first, first.scores + added, Judged()))
+        state = State(first, added, none, first.scores, self._learned(first, first.scores + added, JudgedDocuments()))
         state = self.ranked(state, state.relevance)
         return replace(state, own=state.served.ids, least=(1 - self.drift) * state.estimated)
 
@@ -56,15 +56,14 @@ class Ground:
 
     def informed(self, state: State) -> State:
         """The state with what a model says of the groups, which is asked once in a loop."""
-        return replace(state, said=self._said(state)) if state.said is None else state
+        return replace(state, model_evidence=self._ask_model(state)) if state.model_evidence is None else state
 
     def mixed(self, state: State) -> State:
         """The informed state with its evidence as scores."""
         if state.mix is not None:
             return state
-        search, told = self.search, state.said.told if state.said else ()
-        mix = self.mixer.mix(search.engine, search.retrieve, search.query, state.found, state.learned, told)
-        return replace(state, mix=mix)
+        texts = state.model_evidence.texts if state.model_evidence else ()
+        return replace(state, mix=self.mixer.mix(self.search, state.found, state.learned, texts))
 
     def refined(self, state: State, weights: FloatArray) -> State:
         """The mixed state with its candidates ranked under these weights of the groups' evidence, (g,)."""
@@ -79,7 +78,7 @@ class Ground:
         assert state.mix is not None
         return start(self.meter.targets, state.mix.has)
 
-    def learned_anew(self, state: State, found: Ranking, judged: Judged) -> State:
+    def learned_anew(self, state: State, found: Ranking, judged: JudgedDocuments) -> State:
         """The informed state with other candidates or judgments: what is learned of them, under the weights reached.
 
         Where another set of groups has evidence now, the weights start anew.
@@ -121,12 +120,12 @@ class Ground:
         kinds = self.kinds.of(found.ids, self.search.query.id) if self.kinds and self.prior else []
         return bonus(found.scores, kinds, self.prior)[0]
 
-    def _lost(self, found: Ranking, judged: Judged) -> FloatArray:
+    def _lost(self, found: Ranking, judged: JudgedDocuments) -> FloatArray:
         """What they lose by the judgments, (n,): nothing from a chance of one half on."""
         chances = np.array([judged.chance.get(id, 1.0) for id in found.ids])
         return np.asarray(LOSS * self.unit * np.maximum(1 - 2 * chances, 0))
 
-    def _learned(self, found: Ranking, relevance: FloatArray, judged: Judged) -> tuple[Learned, ...]:
+    def _learned(self, found: Ranking, relevance: FloatArray, judged: JudgedDocuments) -> tuple[EvidenceDocuments, ...]:
         """The documents that evidence is learned from: of the groups judged those that are relevant, if any is."""
         memberships = self.meter.memberships(found.ids)
         if judged.groups:
@@ -141,9 +140,9 @@ class Ground:
                     place += 1
         return tuple(learn_from(relevance, memberships, self.feedback))
 
-    def _said(self, state: State) -> Said:
+    def _ask_model(self, state: State) -> ModelEvidence:
         if self.sources is None:
-            return Said()
+            return ModelEvidence()
         shown = self._words(state) if "grounded" in self.sources.kinds else {}
         return self.sources.ask(self.search.query.text, lacking(state.exposures), shown, len(state.learned))
 
