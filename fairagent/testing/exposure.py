@@ -11,8 +11,8 @@ from fairagent.adapters.groups import groups_alone
 from fairagent.collection import Collection, Groups, GroupTable, make_target
 from fairagent.collection.table_buffer import Labels
 from fairagent.errors import DataError, UsageError
+from fairagent.evaluate.engine.bounds import Bound
 from fairagent.evaluate.engine.tables import Table
-from fairagent.evaluate.engine.thresholds import Bound
 from fairagent.evaluate.judging import judged_value
 from fairagent.exposure import ExposureMeter
 from fairagent.measures import AWRF, DIVERGENCES, LOG2_MAX2
