@@ -14,11 +14,9 @@ from fairagent.collection import Collection, Target, make_target
 from fairagent.collection.targets import target_of
 from fairagent.errors import UsageError
 from fairagent.measures import DIVERGENCES, Discount, Divergence, group_exposure, parse_discount
+from fairagent.measures.gap import SMOOTHING
 from fairagent.settings import Settings
 from fairagent.types import Exposure, FloatArray, Group, Ranking
-
-SMOOTHING = 1e-6
-"""Added to every share before a divergence is taken (FAIR-QR leaves its smoothing unsaid)."""
 
 ESTIMATE_FROM = 50
 """How many of the first documents an estimated target is taken from (swept in evaluations/sweep)."""

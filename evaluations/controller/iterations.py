@@ -91,7 +91,7 @@ def systems(site: Any, dimension: str) -> Iterator[tuple[str, Curve]]:
         for topic in topics:
             meter = meters[topic.id]
             for ranking in way(topic):
-                values = evaluate_topic(collection, topic.id, dimension, ranking, 20, standard_measures(20))
+                values = evaluate_topic(collection, topic.id, dimension, ranking, standard_measures(20))
                 rows.append([min(total_gap(meter.measure(ranking)), 20.0), *values[:2]])
         means = np.array(rows).reshape(len(topics), ITERATIONS + 1, 3).mean(axis=0)
         yield name, Curve(*means.T)

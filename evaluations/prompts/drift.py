@@ -80,7 +80,7 @@ def row(agent: FairAgent, dimension: str) -> str:
     for id in judged_topics(collection, dimension).counted:
         found = agent.search(collection.topics[id])
         accepted += sum(step.accepted and step.aim is not None for step in found.trace.steps)
-        values.append(list(evaluate_topic(collection, id, dimension, found.ranking, 20, standard_measures(20))))
+        values.append(list(evaluate_topic(collection, id, dimension, found.ranking, standard_measures(20))))
     return " ".join(f"{mean:.3f}" for mean in np.mean(values, axis=0)) + f" ({accepted})"
 
 

@@ -116,7 +116,7 @@ def _evaluate(site: Site, case: Case, row: Mapping[str, Any]) -> tuple[tuple[flo
     topics = judged_topics(collection, case.dimension, case.per_group).counted
     results = {topic: agent.search(collection.topics[topic]) for topic in topics}
     values = [
-        evaluate_topic(collection, topic, case.dimension, result.ranking, 20, standard_measures(20))
+        evaluate_topic(collection, topic, case.dimension, result.ranking, standard_measures(20))
         for topic, result in results.items()
     ]
     seconds = float(np.mean([result.trace.seconds for result in results.values()]))

@@ -24,17 +24,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from fairagent.adapters.groups import groups_alone
-from fairagent.collection import Collection, make_target
+from fairagent.collection import Collection
+from fairagent.collection.groups import JoinedGroups
 from fairagent.errors import BackendUnavailable, UsageError
+from fairagent.evaluate.judging import TARGET, JudgedBy, judged_value
 from fairagent.measures import AWRF as FairnessMeasure
 from fairagent.measures import NDCG as RelevanceMeasure
-from fairagent.measures import JudgedRanking, blend, parse_discount
-from fairagent.types import FloatArray
+from fairagent.measures import Measure, Product, parse_discount
 
 try:
     import ir_measures
@@ -65,7 +65,7 @@ class _Measure(ir_measures.Measure):
             raise UsageError(f"{self.__name__} needs a cut-off, e.g. {self.__name__} @ 20")
         self.relevance()
 
-    def relevance(self) -> RelevanceMeasure:
+    def relevance(self) -> Measure:
         """This package's nDCG with these parameters."""
         return RelevanceMeasure(self["cutoff"], parse_discount(self["discount"]))
 
@@ -100,11 +100,7 @@ class _NDCG(_Measure):
     __name__ = "nDCG"
 
     def value(self, topic: str, grades: Grades, ranking: list[str]) -> float:
-        relevant = _relevant(grades)
-        if not relevant:
-            return math.nan
-        found = np.array([id in relevant for id in ranking], dtype=np.bool_)
-        return self.relevance()(JudgedRanking(found, len(relevant)))
+        return _value(self.relevance(), groups_alone(JoinedGroups([]), {}), topic, grades, ranking)
 
 
 class _AWRF(_Measure):
@@ -126,7 +122,7 @@ class _AWRF(_Measure):
         self.fairness()
         self.dimension()
 
-    def fairness(self) -> FairnessMeasure:
+    def fairness(self) -> Measure:
         """This package's AWRF with these parameters."""
         return FairnessMeasure(self["cutoff"], parse_discount(self["discount"]), self["log"], self["unknown"])
 
@@ -146,36 +142,31 @@ class _AWRF(_Measure):
         return str(self["dimension"] or there[0])
 
     def value(self, topic: str, grades: Grades, ranking: list[str]) -> float:
-        target = self.target(topic, list(_relevant(grades)))
-        if target is None:
-            return math.nan
-        measure = self.fairness()
-        rows = self.collection().groups.memberships(self.dimension(), ranking[: measure.n], topic)
-        if not rows[:, int(measure.unknown == "ignore") :].any():
-            # Nothing is shown to any group: as far from the target as can be.
-            return 1 - math.log(2) / (1 if measure.log == "e" else math.log(2))
-        return measure(JudgedRanking(np.zeros(len(rows), dtype=np.bool_), 0, rows, target))
-
-    def target(self, topic: str, relevant: list[str]) -> FloatArray | None:
-        """The shares (1 + g,) that unknown and the groups should get; None where they cannot be told."""
-        collection, dimension = self.collection(), self.dimension()
-        if self["target"] is not None:
-            return np.append(0.0, make_target(self["target"], dimension, collection, topic).shares)
-        alignment = collection.groups.memberships(dimension, relevant, topic).sum(axis=0) if relevant else np.zeros(1)
-        if not alignment[int(self["unknown"] == "ignore") :].any():
-            return None
-        if dimension not in collection.population:
-            return blend(alignment)
-        return blend(alignment, make_target("population", dimension, collection, topic).shares)
+        target = TARGET if self["target"] is None else self["target"]
+        return _value(self.fairness(), self.collection(), topic, grades, ranking, self.dimension(), target)
 
 
 class _Product(_AWRF):
     NAME = "nDCG * AWRF (TREC Fair)"
     __name__ = "nDCG_AWRF"
 
-    def value(self, topic: str, grades: Grades, ranking: list[str]) -> float:
-        relevance: float = nDCG(cutoff=self["cutoff"], discount=self["discount"]).value(topic, grades, ranking)
-        return relevance * super().value(topic, grades, ranking)
+    def fairness(self) -> Measure:
+        """The product of both."""
+        return Product(self.relevance(), super().fairness())
+
+
+def _value(
+    measure: Measure,
+    collection: Collection,
+    topic: str,
+    grades: Grades,
+    ranking: list[str],
+    dimension: str = "",
+    target: JudgedBy = TARGET,
+) -> float:
+    """`judged_value` by these judgments; nan where it is not defined."""
+    value = judged_value(measure, replace(collection, qrels={topic: grades}), topic, ranking, dimension, target)
+    return math.nan if value is None else value
 
 
 class _MeanOfDefined(ir_measures.MeanAgg):
@@ -216,10 +207,6 @@ class _Provider(ir_measures.Provider):
 
     def _evaluator(self, measures: Iterable[Any], qrels: Any) -> _Evaluator:
         return _Evaluator(list(measures), QrelsConverter(qrels).as_dict_of_dict())
-
-
-def _relevant(grades: Grades) -> set[str]:
-    return {id for id, grade in grades.items() if grade > 0}
 
 
 nDCG, AWRF, nDCG_AWRF = _NDCG(), _AWRF(), _Product()

@@ -91,9 +91,9 @@ def _run(system: str, agent: FairAgent) -> SystemMeans:
             calls += result.trace.usage.calls
     seconds = perf_counter() - started
     relevance, fairness, product = standard_measures(n)
-    (ndcg,) = mean_over_topics(collection, None, rankings, n, [relevance])
+    (ndcg,) = mean_over_topics(collection, None, rankings, [relevance])
     by_dimension = {
-        dimension: Fairness(*mean_over_topics(collection, dimension, rankings, n, [fairness, product]))
+        dimension: Fairness(*mean_over_topics(collection, dimension, rankings, [fairness, product]))
         for dimension in collection.groups.dimensions
     }
     return SystemMeans(system, ndcg, by_dimension, calls, seconds)

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from fairagent.exposure import SMOOTHING
 from fairagent.loop.channels import Mix
 from fairagent.loop.control import Control
 from fairagent.loop.evidence import EvidenceDocuments
 from fairagent.loop.sources import ModelEvidence
+from fairagent.measures.gap import SMOOTHING
 from fairagent.types import Exposure, FloatArray, Ranking
 
 NOTHING_SHOWN = float(-np.log(SMOOTHING))

@@ -31,6 +31,7 @@ from fairagent.measures.ndcg import NDCG, ndcg
 from fairagent.measures.parse import parse_measure
 from fairagent.measures.scale import min_max
 from fairagent.measures.target import blend
+from fairagent.measures.unlabeled import Unlabeled
 
 __all__ = [
     "AWRF",
@@ -49,6 +50,7 @@ __all__ = [
     "Product",
     "StepDiscount",
     "Uniform",
+    "Unlabeled",
     "awrf",
     "blend",
     "expected_exposure",

@@ -107,6 +107,9 @@ def joint_memberships(rows: Sequence[FloatArray]) -> FloatArray:
 class AWRF(Measure):
     """AWRF at cut-off `n` (>= 1) as a measure; `log` names the logarithm of the divergence, "e" or "2".
 
+    `AWRF@20` is that of TREC Fair Ranking 2022: documents without a label are a group of their own, with its share of
+    the target. `AWRF(unknown=ignore)@20` leaves them out of both sides.
+
     >>> print(AWRF(20))
     AWRF(discount=log2-max2, log=e, unknown=group)@20
     """
@@ -124,10 +127,24 @@ class AWRF(Measure):
             if value not in choices:
                 raise UsageError(f"AWRF: {name} is {value!r}, expected one of: {', '.join(choices)}")
 
+    @property
+    def needs_labels(self) -> bool:  # type: ignore[override]
+        """Whether unknown is no group."""
+        return self.unknown == "ignore"
+
     def __call__(self, judged: JudgedRanking) -> float:
-        """`awrf` of the judged ranking, in [1 - ln 2, 1] (log e) or [0, 1] (log 2)."""
+        """`awrf` of the judged ranking, in [1 - ln 2, 1] (log e) or [0, 1] (log 2).
+
+        A ranking that shows nothing to any group that counts (an empty one too) is as far from the target as can be:
+        it has the lowest value, as the track has it for a ranking without any page that it knows.
+        """
         if judged.memberships is None or judged.target is None:
             raise DataError(f"{self} needs memberships and a target, and the judged ranking has none")
+        shown = judged.memberships[: self.n]
+        if judged.known is not None:
+            shown = shown[judged.known[: self.n]]
+        if not np.any(shown[:, int(self.needs_labels) :]):
+            return 1.0 - math.log(2.0) / math.log(_BASES[self.log])
         return awrf(
             judged.memberships, judged.target, self.n, self.discount, self.unknown, _BASES[self.log], judged.known
         )

@@ -1,8 +1,8 @@
 """`Measure`: a function of a judged ranking whose `str` is its full definition; and products."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, fields
-from typing import ClassVar
+from dataclasses import Field, dataclass, fields
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,10 @@ class JudgedRanking:
     Rows are documents in rank order, rank 1 first. `relevant` (n,) says which are relevant, and
     `n_relevant` how many relevant documents the topic has in all. `memberships` (n, g) and `target` (g,)
     are over the same groups, column 0 `UNKNOWN`; None where only relevance is measured. `known` (n,) is
-    False for documents without a group record; None means that all have one.
+    False for documents without a group record; None means that all have one. `of_type` (n,) says which are of the
+    dimension's type (people, for gender); None where nobody says so. `grades` (n,) are the judgments, nan for a
+    document that is not judged, and `judgments` (j,) the grades of all documents that are judged for the topic; None
+    where nobody needs them.
     """
 
     relevant: NDArray[np.bool_]
@@ -26,9 +29,13 @@ class JudgedRanking:
     memberships: FloatArray | None = None
     target: FloatArray | None = None
     known: NDArray[np.bool_] | None = None
+    of_type: NDArray[np.bool_] | None = None
+    grades: FloatArray | None = None
+    judgments: FloatArray | None = None
 
     def __post_init__(self) -> None:
-        for name, rows in (("memberships", self.memberships), ("known", self.known)):
+        for name in ("memberships", "known", "of_type", "grades"):
+            rows = getattr(self, name)
             if rows is not None and len(rows) != len(self.relevant):
                 raise DataError(f"{len(self.relevant)} documents in relevant but {len(rows)} in {name}")
 
@@ -45,13 +52,34 @@ class Measure(ABC):
     """What definitions begin with."""
     of_groups: ClassVar[bool] = False
     """Whether it looks at groups, so that it has a value a dimension; else it is of relevance alone."""
+    needs_labels: ClassVar[bool] = True
+    """Of one that looks at groups: whether it leaves out what has no label, so that a target needs labels."""
     lower_is_better: ClassVar[bool] = False
-    n: int
-    """How many ranks it looks at."""
+    neutral: ClassVar[bool] = False
+    """Whether it only describes a ranking, so that neither a higher nor a lower value is better."""
+    about: ClassVar[str] = ""
+    """What it is, in a few words, where its name does not tell."""
+    n: int | None
+    """How many ranks it looks at; None: all."""
 
     def __str__(self) -> str:
-        options = ", ".join(f"{one.name}={getattr(self, one.name)}" for one in fields(self) if one.name != "n")  # type: ignore[arg-type]
-        return f"{self.name}{options and f'({options})'}@{self.n}"
+        return self._defined([one for one in self._options() if not self._implied(one)])
+
+    @property
+    def label(self) -> str:
+        """Its definition without the options that have their default: what headers of tables show."""
+        return self._defined([one for one in self._options() if getattr(self, one.name) != one.default])
+
+    def _options(self) -> list[Field[Any]]:
+        return [one for one in fields(self) if one.name != "n"]  # type: ignore[arg-type]
+
+    def _implied(self, option: Field[Any]) -> bool:
+        """Whether an option is never written where it has its default."""
+        return "implied" in option.metadata and getattr(self, option.name) == option.default
+
+    def _defined(self, options: list[Field[Any]]) -> str:
+        written = ", ".join(f"{one.name}={getattr(self, one.name)}" for one in options)
+        return f"{self.name}{written and f'({written})'}@{self.n}"
 
     @abstractmethod
     def __call__(self, judged: JudgedRanking) -> float:
@@ -79,14 +107,19 @@ class Product(Measure):
             raise UsageError("a product has two factors, and neither can be a product itself")
 
     @property
-    def n(self) -> int:  # type: ignore[override]
+    def n(self) -> int | None:  # type: ignore[override]
         """The larger of both cut-offs."""
-        return max(self.left.n, self.right.n)
+        return None if self.left.n is None or self.right.n is None else max(self.left.n, self.right.n)
 
     @property
     def of_groups(self) -> bool:  # type: ignore[override]
         """Whether one of both looks at groups."""
         return self.left.of_groups or self.right.of_groups
+
+    @property
+    def needs_labels(self) -> bool:  # type: ignore[override]
+        """Whether one that looks at groups needs labels."""
+        return any(one.of_groups and one.needs_labels for one in (self.left, self.right))
 
     def __call__(self, judged: JudgedRanking) -> float:
         """The product of both values; raises DataError where one of them is not defined."""
@@ -94,3 +127,8 @@ class Product(Measure):
 
     def __str__(self) -> str:
         return f"{self.left}*{self.right}"
+
+    @property
+    def label(self) -> str:
+        """The labels of both."""
+        return f"{self.left.label}*{self.right.label}"

@@ -7,7 +7,7 @@
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -77,27 +77,45 @@ def graded_ndcg(ranking: Sequence[str], grades: Mapping[str, int], n: int, gain:
     if max(grades.values(), default=0) <= 0:
         return None
     found, best = ([grades.get(id, 0) for id in ranking], sorted(grades.values(), reverse=True))
-    gains, ideal = (GAINS[gain](np.maximum(np.array(side, dtype=np.float64), 0.0)) for side in (found, best))
+    gains, ideal = (_gains(np.array(side, dtype=np.float64), gain) for side in (found, best))
     return _ndcg(gains, ideal, n, Log2Plus1())
+
+
+def _gains(grades: FloatArray, gain: Gain) -> FloatArray:
+    """What documents of these grades are worth; below 0 nothing."""
+    return GAINS[gain](np.maximum(grades, 0.0))
 
 
 @dataclass(frozen=True)
 class NDCG(Measure):
-    """nDCG with binary relevance at cut-off `n` (>= 1) as a measure.
+    """nDCG at cut-off `n` (>= 1) as a measure, in its variants by `gain` and `discount`.
 
-    >>> print(NDCG(20))
-    nDCG(discount=log2-max2)@20
+    `nDCG@20` is that of TREC Fair Ranking: a document is relevant or not, the discount 1 / log2(max(rank, 2)).
+    trec_eval's is `nDCG(discount=log2-plus1, gain=linear)@20`; gain `exponential` is that of Burges et al. 2005.
+
+    >>> print(NDCG(20), NDCG(20, Log2Plus1(), "linear"))
+    nDCG(discount=log2-max2)@20 nDCG(discount=log2-plus1, gain=linear)@20
     """
 
     name: ClassVar[str] = "nDCG"
     n: int
     discount: Discount = LOG2_MAX2
+    gain: Literal["binary", Gain] = field(default="binary", metadata={"implied": True})
 
     def __post_init__(self) -> None:
         check_cutoff(self.n)
         if isinstance(self.discount, Ends):
             raise UsageError(f"nDCG: the weights of {self.discount} rise again, so that no ranking is the best one")
+        if self.gain not in ("binary", *GAINS):
+            raise UsageError(f"nDCG: gain is {self.gain!r}, expected one of: binary, {', '.join(GAINS)}")
 
     def __call__(self, judged: JudgedRanking) -> float:
-        """`ndcg` of the judged ranking, in [0, 1]."""
-        return ndcg(judged.relevant, judged.n_relevant, self.n, self.discount)
+        """NDCG of the judged ranking, in [0, 1]; DataError where it has no grades and the gain needs them."""
+        if self.gain == "binary":
+            return ndcg(judged.relevant, judged.n_relevant, self.n, self.discount)
+        if judged.grades is None or judged.judgments is None:
+            raise DataError(f"{self} needs grades, and the judged ranking has none")
+        best = _gains(np.sort(judged.judgments)[::-1], self.gain)
+        if not best.any():
+            raise DataError("nDCG is not defined: no judged document is worth anything; leave the topic out")
+        return _ndcg(_gains(np.nan_to_num(judged.grades), self.gain), best, self.n, self.discount)

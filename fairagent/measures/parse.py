@@ -1,6 +1,8 @@
-"""Parsing measures: the inverse of `str(measure)`."""
+"""Parsing measures, the inverse of `str(measure)`: ours, those of other packages, and those of ir-measures."""
 
+import difflib
 import re
+from collections.abc import Sequence
 from dataclasses import fields
 from importlib import import_module
 from importlib.util import find_spec
@@ -8,21 +10,32 @@ from typing import Any
 
 from fairagent import plugins
 from fairagent.errors import UsageError
+from fairagent.measures import ir_measures
 from fairagent.measures.discounts import parse_discount
 from fairagent.measures.measure import Measure, Product
 
 GROUP = "fairagent.measures"
 """The entry points of other packages."""
+OWN = ("nDCG", "AWRF", "gap", "unlabeled")
+"""Ours, for messages; they are found by their files."""
 FORMS = (
-    "nDCG(discount=log2-max2)@20, AWRF(discount=log2-max2, log=e|2, unknown=group|ignore)@20, "
-    "a product of two such as nDCG@20*AWRF@20; options may be left out"
+    "nDCG(discount=log2-max2, gain=binary|linear|exponential)@20, "
+    "AWRF(discount=log2-max2, log=e|2, unknown=group|ignore)@20, gap(divergence=kl)@20, unlabeled(of=all|type)@20, "
+    "a product of two such as nDCG@20*AWRF@20, or what ir-measures has, such as AP, RR or P@5; options may be left out"
 )
+DOORS = {
+    **dict.fromkeys(("EE-L", "EE-R"), "`fairagent evaluate-run --task 2`"),
+    "EE-D": "`fairagent evaluate-run --task 2` and experiments of kind fair-rag",
+}
+"""What is measured elsewhere, and where."""
 
 
 def parse_measure(text: str) -> Measure:
     """The measure that `text` defines; options that are left out take their defaults.
 
-    Raises UsageError, naming the accepted forms, where `text` defines none.
+    A name that is ours is ours (`nDCG@20` is that of TREC Fair Ranking), then that of another package's entry point,
+    then that of ir-measures. Raises UsageError, naming the accepted forms, where `text` defines none, and
+    BackendUnavailable where the measure needs a package that is missing.
 
     >>> print(parse_measure("nDCG@20*AWRF(log=2)@10"))
     nDCG(discount=log2-max2)@20*AWRF(discount=log2-max2, log=2, unknown=group)@10
@@ -31,31 +44,78 @@ def parse_measure(text: str) -> Measure:
     return Product(_factor(left, text), _factor(right, text)) if star else _factor(text, text)
 
 
+def label_of(text: str) -> str:
+    """A definition without the options that have their default; a kind's own measure loses all of them.
+
+    >>> label_of("nDCG(discount=log2-max2)@20"), label_of("AWRF(log=e, unknown=ignore)@20"), label_of("U(relevant=1)@5")
+    ('nDCG@20', 'AWRF(unknown=ignore)@20', 'U@5')
+    """
+    try:
+        return parse_measure(text).label
+    except UsageError:
+        return re.sub(r"\((?:[^()]|\([^()]*\))*\)", "", text)
+
+
+def labels_of(texts: Sequence[str]) -> dict[str, str]:
+    """Definition -> label; where two measures would share a label, both keep their definition."""
+    labels = [label_of(text) for text in texts]
+    return {text: label if labels.count(label) == 1 else text for text, label in zip(texts, labels, strict=True)}
+
+
 def _factor(part: str, text: str) -> Measure:
-    match = re.fullmatch(r"([A-Za-z][\w-]*)(?:\((.*)\))?@([1-9][0-9]*)", part.strip())
-    kind = _class(match[1], text) if match else None
-    if match is None or kind is None:
-        others = "".join(f", {name}@20" for name in plugins.plugins(GROUP))
-        raise UsageError(f"{text!r} is no measure; the accepted forms are: {FORMS}{others}")
+    name, options, cutoff = _pieces(part.strip())
+    kind = _class(name, text)
+    if kind is None:
+        if name in ir_measures.names():
+            return ir_measures.read(part.strip())
+        raise UsageError(_unknown(name, text))
+    if not re.fullmatch("[1-9][0-9]*", cutoff):
+        raise UsageError(f"{text!r} is no measure; {name} needs a cut-off: the accepted forms are: {FORMS}")
     known = [field.name for field in fields(kind) if field.name != "n"]
-    options: dict[str, Any] = {}
-    for option in (match[2] or "").split(",") if match[2] else ():
-        name, _, value = (piece.strip() for piece in option.partition("="))
-        if name not in known or name in options:
+    given: dict[str, Any] = {}
+    for option in _split(options):
+        key, _, value = (piece.strip() for piece in option.partition("="))
+        if key not in known or key in given:
             raise UsageError(
-                f"{text!r}: {option.strip()!r} is no option of {match[1]} or stands twice; "
-                f"there are: {', '.join(known)}"
+                f"{text!r}: {option.strip()!r} is no option of {name} or stands twice; there are: {', '.join(known)}"
             )
-        options[name] = parse_discount(value) if name == "discount" else value
-    measure: Measure = kind(int(match[3]), **options)
+        given[key] = parse_discount(value) if key == "discount" else value
+    measure: Measure = kind(int(cutoff), **given)
     return measure
+
+
+def _pieces(part: str) -> tuple[str, str, str]:
+    """Name, options and cut-off of a measure's text; empty where they are missing."""
+    match = re.fullmatch(r"([^\W\d][\w-]*)(?:\((.*)\))?(?:@(.*))?", part)
+    return (match[1], match[2] or "", match[3] or "") if match else ("", "", "")
+
+
+def _split(options: str) -> list[str]:
+    """Options at their commas, but for those within parentheses, as in `discount=ends(5, 0.5)`."""
+    return re.split(r",(?![^()]*\))", options) if options else []
+
+
+def _unknown(name: str, text: str) -> str:
+    """What to say of a name that nobody has."""
+    said = f"{text!r} is no measure; the accepted forms are: {FORMS}"
+    if others := plugins.plugins(GROUP):
+        said += "".join(f", {other}@20" for other in others)
+    there = (*ir_measures.names(), *plugins.plugins(GROUP), *OWN)
+    by_small = {one.lower(): one for one in there}
+    if name in DOORS:
+        return f"{said}. {name} is measured by {DOORS[name]}"
+    if near := difflib.get_close_matches(name.lower(), by_small, n=1, cutoff=0.5):
+        return f"{said}. Did you mean {by_small[near[0]]}?"
+    if not ir_measures.names():
+        return f"{said}. Those of ir-measures need: pip install 'fairagent[measures]'"
+    return said
 
 
 def _class(name: str, text: str) -> Any:
     """The class of a measure: that of the file of its name, or of another package; None where there is none."""
     own = f"fairagent.measures.{name.lower()}"
     shipped: dict[str, str] = {}
-    if find_spec(own):
+    if name and find_spec(own):
         classes = (one for one in vars(import_module(own)).values() if isinstance(one, type) and one.__module__ == own)
         shipped = {
             one.name: f"{own}:{one.__name__}" for one in classes if issubclass(one, Measure) and "name" in vars(one)

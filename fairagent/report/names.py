@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from fairagent.evaluate.engine.tables import measure_label, measure_labels
+from fairagent.measures.parse import label_of, labels_of
 
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 MINUS = "\N{MINUS SIGN}"
@@ -17,17 +17,17 @@ def short_names(measures: Sequence[str]) -> dict[str, str]:
     >>> short_names(["nDCG(discount=log2-max2)@20*AWRF(log=e)@20", "AWRF(log=e)@20"])
     {'nDCG(discount=log2-max2)@20*AWRF(log=e)@20': 'nDCG@20·AWRF@20', 'AWRF(log=e)@20': 'AWRF@20'}
     """
-    return {measure: label.replace("*", "·") for measure, label in measure_labels(measures).items()}
+    return {measure: label.replace("*", "·") for measure, label in labels_of(measures).items()}
 
 
 def is_product(measure: str) -> bool:
     """Whether `measure` is the product of two measures."""
-    return "*" in measure_label(measure)
+    return "*" in label_of(measure)
 
 
 def is_kind(measure: str, kind: str) -> bool:
     """Whether `measure` is of that name, and no product of two."""
-    return not is_product(measure) and measure_label(measure).startswith(f"{kind}@")
+    return not is_product(measure) and label_of(measure).startswith((f"{kind}@", f"{kind}("))
 
 
 def signed(value: float, digits: int = 3) -> str:

@@ -79,7 +79,7 @@ def test_they_equal_the_measures_of_an_experiment(line: str) -> None:
     made = collection(TABLE, {"gender": HALF})
     qrels = qrels_of(q="f1 f2 m1 u1")
     made.topics["q"], made.qrels["q"] = Topic("q", "q"), qrels["q"]
-    ours = evaluate_topic(made, "q", "gender", ranking(line.split()), 3, standard_measures(3))
+    ours = evaluate_topic(made, "q", "gender", ranking(line.split()), standard_measures(3))
     options = {"groups": made, "dimension": "gender", "unknown": "ignore"}
     measures = [nDCG @ 3, AWRF(**options) @ 3, nDCG_AWRF(**options) @ 3]
     run = run_of(q=line) if line else {}

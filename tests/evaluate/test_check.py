@@ -115,7 +115,7 @@ def test_a_collection_that_is_not_there(tmp_path: Path) -> None:
 
 def test_what_is_checked_becomes_a_plan(tmp_path: Path) -> None:
     extra = "baseline: fair\ntopics: [T02, T19, T01]\nsettings: {depth: 50}\n"
-    extra += "expected: {fair: {nDCG@20: 0.5, era: {AWRF@20: 1}}}\n"
+    extra += "expected: {fair: {nDCG@20: 0.5, era: {AWRF(unknown=ignore)@20: 1}}}\n"
     checked = check_experiment(words.write(tmp_path, words.EXPERIMENT + extra), environ={"FAIRAGENT_THRESHOLD": "0.25"})
     plan = checked.plan
     assert list(plan.systems) == ["fair", "plain", "random"]

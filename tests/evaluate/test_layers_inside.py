@@ -41,10 +41,10 @@ def test_every_module_keeps_to_its_layer(path: Path) -> None:
 @pytest.mark.parametrize(
     ("here", "source"),
     [
-        ("engine", "from fairagent.evaluate.kinds.ranking.kind import Ranking"),
+        ("engine", "from fairagent.evaluate.kinds.ranking.kind import RankingKind"),
         ("engine", "def f():\n    import fairagent.evaluate.kinds.utility.trial"),
         ("engine", "from fairagent.evaluate.judging import Judge"),
-        ("shared", "from fairagent.evaluate.kinds.ranking.kind import Ranking"),
+        ("shared", "from fairagent.evaluate.kinds.ranking.kind import RankingKind"),
         ("utility", "from fairagent.evaluate.kinds.fair_rag.drawing import rankings"),
     ],
 )

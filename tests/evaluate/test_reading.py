@@ -36,8 +36,8 @@ def test_a_new_kind_touches_its_folder_only(tmp_path: Path, monkeypatch: pytest.
     (folder / "__init__.py").write_text(f'KINDS = {{"doubled": "{place}.kind:Doubled"}}\n', encoding="utf-8")
     (folder / "kind.py").write_text(
         "from typing import Literal\n"
-        "from fairagent.evaluate.kinds.ranking.kind import Ranking\n"
-        "class Doubled(Ranking):\n    kind: Literal['doubled'] = 'doubled'\n    twice: int = 2\n",
+        "from fairagent.evaluate.kinds.ranking.kind import RankingKind\n"
+        "class Doubled(RankingKind):\n    kind: Literal['doubled'] = 'doubled'\n    twice: int = 2\n",
         encoding="utf-8",
     )
     monkeypatch.setattr("fairagent.evaluate.kinds.__path__", [*evaluate_kinds.__path__, str(folder.parent)])

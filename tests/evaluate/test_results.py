@@ -30,7 +30,7 @@ MEASURES = "measures: ['nDCG(discount=log2-plus1)@10', 'AWRF(unknown=ignore)@10'
 ORACLE = (
     "  oracle, of a kind: {profile: engine, engine: {kind: words, order: exposure}, rerank: exposure, target: trec}\n"
 )
-EXPECTED = "expected: {plain: {'nDCG@10': 0.5}}\nabout: What it should show.\n"
+EXPECTED = "expected: {plain: {'nDCG(discount=log2-plus1)@10': 0.5}}\nabout: What it should show.\n"
 
 
 @pytest.fixture(scope="module")
@@ -120,8 +120,11 @@ def test_text(run: Run) -> None:
     assert "oracle, of a kind †" in text
     assert "† looked at the judgments" in text
     assert "no system asked a language model" in text
-    # Two measures would both be called AWRF@10.
-    assert "AWRF(discount=log2-max2, log=2, unknown=group)@10" in lines[5]
+    # Headers carry the variant, and leave out what is the default.
+    assert [word for word in lines[5].split() if "@" in word] == [
+        "nDCG(discount=log2-plus1)@10",
+        *("AWRF(unknown=ignore)@10", "AWRF(log=2)@10") * 2,
+    ]
     assert "expected" in next(line for line in lines if line.startswith("system") and "mean" in line)
     assert not re.search(r"\bnan\b|\binf\b|None", text)
 
@@ -137,7 +140,7 @@ def test_latex_in_full(run: Run) -> None:
     """What the text says of each measure, number for number."""
     tables = details_latex(run).split("\n\n")
     assert len(tables) == 5
-    assert tables[0].startswith("% nDCG@10 (19 topics)\n\\begin{tabular}{lrrrrrrrrr}\n")
+    assert tables[0].startswith("% nDCG(discount=log2-plus1)@10 (19 topics)\n\\begin{tabular}{lrrrrrrrrr}\n")
     plain = re.sub(r"\$([<-])\$", r"\1", tables[0].replace("{[}", "[").replace(r"$^\dagger$", "†").replace("\\%", "%"))
     rows = [line.removesuffix(r" \\").split(" & ") for line in plain.splitlines() if "&" in line]
     text = results_text(run).split("\n\n")[2].splitlines()[1:]

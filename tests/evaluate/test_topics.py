@@ -54,7 +54,7 @@ def test_which_topics_count(collection: Collection) -> None:
 
 def test_one_topic_by_hand(collection: Collection) -> None:
     """Relevant: 1/4 women; with the world's 1/2 the target is (3/8, 5/8). Shown: a woman, then no label."""
-    relevance, fairness, product = evaluate_topic(collection, "T0", "gender", ranked("d0", "d5"), 2, MEASURES)
+    relevance, fairness, product = evaluate_topic(collection, "T0", "gender", ranked("d0", "d5"), MEASURES)
     middle = (1 + 3 / 8) / 2, (0 + 5 / 8) / 2
     divergence = (
         math.log(1 / middle[0]) + 3 / 8 * math.log(3 / 8 / middle[0]) + 5 / 8 * math.log(5 / 8 / middle[1])
@@ -67,47 +67,50 @@ def test_one_topic_by_hand(collection: Collection) -> None:
 def test_closer_to_the_target_is_better(collection: Collection) -> None:
     """T1's target is 3/4 women (all of the relevant, half of the world); shown are none, all, and one half."""
     shown = [("d1", "d2"), ("d0", "d4"), ("d0", "d1")]
-    values = [evaluate_topic(collection, "T1", "gender", ranked(*ids), 2, MEASURES)[1] for ids in shown]
+    values = [evaluate_topic(collection, "T1", "gender", ranked(*ids), MEASURES)[1] for ids in shown]
     assert values == sorted(values)
     assert len(set(values)) == 3
 
 
 @pytest.mark.parametrize("ranking", [NOTHING, ranked("d4"), ranked("d4", "d5", "d0")])
 def test_a_ranking_that_shows_no_group_has_the_lowest_value(collection: Collection, ranking: Ranking) -> None:
-    values = evaluate_topic(collection, "T0", "gender", ranking, 2, MEASURES)
+    values = evaluate_topic(collection, "T0", "gender", ranking, MEASURES)
     assert values == pytest.approx((0, 1 - math.log(2), 0))
 
 
 def test_what_is_below_the_cut_off_changes_nothing(collection: Collection) -> None:
-    short = evaluate_topic(collection, "T0", "gender", ranked("d0", "d1"), 2, MEASURES)
-    assert evaluate_topic(collection, "T0", "gender", ranked("d0", "d1", "d2", "d4"), 2, MEASURES) == short
+    short = evaluate_topic(collection, "T0", "gender", ranked("d0", "d1"), MEASURES)
+    assert evaluate_topic(collection, "T0", "gender", ranked("d0", "d1", "d2", "d4"), MEASURES) == short
 
 
 def test_documents_without_a_label_do_not_change_the_fairness_of_the_others(collection: Collection) -> None:
     """With equal weights at ranks 1 and 2, where the unlabeled document stands makes no difference."""
-    first = evaluate_topic(collection, "T0", "gender", ranked("d5", "d1"), 2, MEASURES)
-    second = evaluate_topic(collection, "T0", "gender", ranked("d1", "d5"), 2, MEASURES)
+    first = evaluate_topic(collection, "T0", "gender", ranked("d5", "d1"), MEASURES)
+    second = evaluate_topic(collection, "T0", "gender", ranked("d1", "d5"), MEASURES)
     assert first[1] == pytest.approx(second[1])
 
 
 def test_a_topic_that_does_not_count_is_an_error(collection: Collection) -> None:
     for topic in ("T3", "nowhere"):
         with pytest.raises(DataError):
-            evaluate_topic(collection, topic, "gender", ranked("d0"), 2, MEASURES)
+            evaluate_topic(collection, topic, "gender", ranked("d0"), MEASURES)
 
 
 def test_means(collection: Collection) -> None:
     rankings = {"T0": ranked("d0", "d1"), "T1": ranked("d1", "d0"), "T2": NOTHING, "T3": ranked("d5")}
-    one, two = (evaluate_topic(collection, topic, "gender", rankings[topic], 2, MEASURES) for topic in ("T0", "T1"))
+    one, two = (evaluate_topic(collection, topic, "gender", rankings[topic], MEASURES) for topic in ("T0", "T1"))
     expected = tuple((a + b) / 2 for a, b in zip(one, two, strict=True))
-    assert mean_over_topics(collection, "gender", rankings, 2, MEASURES) == pytest.approx(expected)
-    (relevance,) = mean_over_topics(collection, None, rankings, 2, MEASURES[:1])
+    # T2 has a relevant document, though none with a label: it counts for relevance alone.
+    assert mean_over_topics(collection, "gender", rankings, MEASURES) == pytest.approx(
+        (expected[0] * 2 / 3, *expected[1:])
+    )
+    (relevance,) = mean_over_topics(collection, None, rankings, MEASURES[:1])
     assert relevance == pytest.approx((one[0] + two[0] + 0) / 3)
 
 
 def test_a_missing_ranking_is_an_error_not_a_smaller_mean(collection: Collection) -> None:
     with pytest.raises(DataError, match="1 judged topics have no ranking, 'T1' first"):
-        mean_over_topics(collection, "gender", {"T0": NOTHING, "T2": NOTHING}, 2, MEASURES)
+        mean_over_topics(collection, "gender", {"T0": NOTHING, "T2": NOTHING}, MEASURES)
 
 
 def test_no_judgments_at_all(tmp_path: Path) -> None:
@@ -116,4 +119,4 @@ def test_no_judgments_at_all(tmp_path: Path) -> None:
     nothing = load_collection(tmp_path / "collection.yaml")
     for dimension in (None, "gender"):
         with pytest.raises(DataError, match="nothing to judge by"):
-            mean_over_topics(nothing, dimension, {}, 2, MEASURES[:1])
+            mean_over_topics(nothing, dimension, {}, MEASURES[:1])

@@ -64,7 +64,7 @@ def test_the_defaults_reach_what_is_promised(wikilead, dimension, product):
         assert not result.trace.oracle
         first = result.trace.steps[0].ranking
         for values, ranking in ((plain, first), (fair, result.ranking)):
-            values.append(evaluate_topic(collection, topic, dimension, ranking, 20, standard_measures(20)))
+            values.append(evaluate_topic(collection, topic, dimension, ranking, standard_measures(20)))
     relevance_before, _, product_before = np.mean(plain, axis=0)
     relevance, _, product_after = np.mean(fair, axis=0)
     assert product_after >= product > product_before

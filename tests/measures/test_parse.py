@@ -79,7 +79,7 @@ def test_options_may_be_left_out_and_come_in_any_order(text: str, measure: Measu
 
 @pytest.mark.parametrize(
     "text",
-    ["", "ndcg@20", "nDCG", "nDCG@0", "nDCG@-1", "nDCG@2.5", "P@20", "nDCG@20*", "nDCG@1*AWRF@2*nDCG@3", "AWRF(@5"],
+    ["", "ndcg@20", "nDCG", "nDCG@0", "nDCG@-1", "nDCG@2.5", "X@20", "nDCG@20*", "nDCG@1*AWRF@2*nDCG@3", "AWRF(@5"],
 )
 def test_a_text_that_is_no_measure_names_the_forms(text: str) -> None:
     with pytest.raises(UsageError, match=r"accepted forms are: nDCG\(.*AWRF\(.*product") as caught:
@@ -125,7 +125,7 @@ def test_the_public_names() -> None:
         "AWRF", "DIVERGENCES", "LOG2_MAX2", "NDCG", "Discount", "Divergence", "Ends", "ExpectedExposure",
         "Geometric", "JudgedRanking", "expected_exposure", "expected_utility", "group_expected_exposure",
         "item_exposure", "normalized_expected_utility", "target_exposure",
-        "Log2Max2", "Log2Plus1", "Measure", "Product", "StepDiscount", "Uniform", "awrf", "blend", "gaps",
+        "Log2Max2", "Log2Plus1", "Measure", "Product", "StepDiscount", "Uniform", "Unlabeled", "awrf", "blend", "gaps",
         "group_exposure", "jensen_shannon", "joint_memberships", "kl", "kl_reverse", "known_part",
         "min_max", "most_underexposed", "ndcg", "parse_discount", "parse_measure", "total_variation",
     }  # fmt: skip

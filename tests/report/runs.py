@@ -16,7 +16,7 @@ from fairagent.evaluate.engine.comparison import compare
 from fairagent.evaluate.engine.outcome import GroupShares, HitRecord, Outcome, StepRecord
 from fairagent.evaluate.engine.run import Run
 from fairagent.evaluate.judging import standard_measures
-from fairagent.evaluate.kinds.ranking.kind import Ranking
+from fairagent.evaluate.kinds.ranking.kind import RankingKind
 from fairagent.measures import LOG2_MAX2, JudgedRanking, kl
 
 N = 20
@@ -28,7 +28,7 @@ SKILL = dict(zip(SYSTEMS, (0.12, 0.2, 0.17, 0.3, 0.36), strict=True))
 FAVORED = {"male", "Europe", "Northern America"}
 DIMENSIONS = {name: tuple(population) for name, population in POPULATION.items()}
 MEASURES = standard_measures(N)
-KIND = Ranking(name="made", systems={"-": {}}, measures=tuple(map(str, MEASURES)))
+KIND = RankingKind(name="made", systems={"-": {}}, measures=tuple(map(str, MEASURES)))
 COLUMNS = [("", str(MEASURES[0])), *((dimension, str(m)) for dimension in DIMENSIONS for m in MEASURES[1:])]
 
 

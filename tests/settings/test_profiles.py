@@ -27,7 +27,7 @@ from fairagent.settings.profiles import profiles, read_profile
 
 pytestmark = pytest.mark.usefixtures("no_variables")
 
-NAMES = ("agent", "debias-rag", "engine", "fair-filter", "fair-qr", "fair-rag", "fairft", "offline")
+NAMES = ("agent", "debias-rag", "engine", "fair-filter", "fair-qr", "fair-rag", "fairft", "labeled", "offline")
 
 
 def loaded(name: str, **overrides: Any) -> Settings:
@@ -52,6 +52,13 @@ def test_the_engine_alone() -> None:
     assert chosen.engine == BM25Config()
     assert [chosen.loop.kind, chosen.rerank.kind, chosen.filter.kind, chosen.debias.kind] == ["none"] * 4
     assert (chosen.expansion.documents, chosen.loops, chosen.sees_groups) == (0, False, False)
+
+
+def test_the_engine_with_labeled_documents_first() -> None:
+    chosen = loaded("labeled")
+    assert chosen.rerank == ExposureConfig(fairness=0, unlabeled=1)
+    rest = {"profile": "engine", "rerank": chosen.rerank}
+    assert chosen.model_dump(exclude=set(rest)) == loaded("engine").model_dump(exclude=set(rest))
 
 
 def test_fair_qr() -> None:

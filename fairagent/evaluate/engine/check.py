@@ -16,8 +16,8 @@ from fairagent.evaluate.engine.plan import Plan
 from fairagent.evaluate.engine.problems import Problems
 from fairagent.evaluate.engine.reading import read_experiment
 from fairagent.evaluate.engine.systems import check_systems, read_systems
-from fairagent.evaluate.engine.tables import measure_label
 from fairagent.llm.models import Models
+from fairagent.measures.parse import label_of
 from fairagent.settings import Settings, load_settings
 from fairagent.types import Document
 
@@ -78,6 +78,7 @@ def check_experiment(
     kind = described.beside(file.parent)
     missing = not kind.collection and kind.needs_collection
     collection = None if missing else problems.attempt("", open_collection, kind)
+    kind = kind.on(collection) if collection else kind
     subject = problems.attempt("", kind.open, collection) if collection else None
     common = _common(kind, problems, environ)
     checking = Checking(problems, environ, labeled, collection, subject)
@@ -141,7 +142,7 @@ def _check_names(kind: ExperimentKind, rows: Systems, systems: Systems, baseline
 
 def _expected(kind: ExperimentKind, dimensions: Sequence[str], measures: Sequence[str], problems: Problems) -> Expected:
     """The expected numbers by system, dimension ("" for relevance alone) and the measures' full definitions."""
-    names = {name: measure for measure in measures for name in (measure_label(measure), measure)}
+    names = {name: measure for measure in measures for name in (label_of(measure), measure)}
     expected: Expected = {}
     for system, values in kind.expected.items():
         of_relevance = {name: value for name, value in values.items() if isinstance(value, float)}

@@ -63,11 +63,15 @@ Overrides = Annotated[dict[str, Any], BeforeValidator(_empty_for_none)]
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """A measure of a kind: its name in tables, what it is in words, and whether a lower value is the better one."""
+    """A measure of a kind: its name, what it is in words, and whether a lower value is the better one.
+
+    A `neutral` one only describes: neither a lower nor a higher value is better.
+    """
 
     name: str
     definition: str = ""
     lower_is_better: bool = False
+    neutral: bool = False
 
 
 class Subject(Protocol):
@@ -200,6 +204,10 @@ class ExperimentKind(Section, ABC):
             if isinstance(section := getattr(self, name), FileSection):
                 moved[name] = section.beside(folder)
         return self.model_copy(update=moved)
+
+    def on(self, collection: Collection) -> Self:
+        """With the values of keys that were left out and depend on the collection."""
+        return self
 
     def open(self, collection: Collection) -> Subject:
         """What systems are tried on; DataError with every fault of its files."""

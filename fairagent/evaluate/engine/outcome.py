@@ -142,8 +142,9 @@ class Outcome:
     fields but the cost are empty then. Calls, tokens and `cost` (US dollars, None where a price is not known) are what
     the model's replies took, whether they were paid for now or came from a cache; `notes` say what had to be done to
     get them. `seconds` is kept out of every file that must not change from one run to the next. `answer` is there where
-    questions are answered: `hits` are the documents that were retrieved then, and there are no `exposures`. `record`
-    has what a kind of experiment keeps besides, as plain values.
+    questions are answered: `hits` are the documents that were retrieved then, and there are no `exposures`. `tail` has
+    the ids and scores of the documents below the hits, for run files. `record` has what a kind of experiment keeps
+    besides, as plain values.
     """
 
     topic: str
@@ -163,6 +164,7 @@ class Outcome:
     failed: str | None
     notes: tuple[str, ...] = ()
     answer: AnswerRecord | None = None
+    tail: tuple[tuple[str, float], ...] = ()
     record: Mapping[str, Any] | None = None
 
     @classmethod
@@ -178,6 +180,7 @@ class Outcome:
         exposures: Iterable[Exposure] = (),
         oracle: bool = False,
         answer: AnswerRecord | None = None,
+        tail: tuple[tuple[str, float], ...] = (),
         record: Mapping[str, Any] | None = None,
         seconds: float = 0.0,
     ) -> Outcome:
@@ -197,6 +200,7 @@ class Outcome:
             seconds=seconds,
             failed=None,
             answer=answer,
+            tail=tail,
             record=record,
         )
 

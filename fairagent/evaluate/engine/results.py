@@ -22,10 +22,10 @@ from fairagent.evaluate.engine.tables import (
     Column,
     Table,
     counted,
-    measure_labels,
     p_value,
 )
 from fairagent.files import file_name, write_whole
+from fairagent.measures.parse import labels_of
 
 PAGE = "report.html"
 TOPICS_NAMED = 50
@@ -58,12 +58,20 @@ def mark(run: Run, row: Comparison) -> str:
     """A + or - for a system that is better or worse than the baseline (randomization test after Holm, p < .05)."""
     if row.randomization_holm is None or row.randomization_holm >= SIGNIFICANT or not row.difference:
         return ""
+    if row.measure in run.neutral:
+        return ""
     return "+" if run.gain(row.measure, row.difference) > 0 else "-"
 
 
 def columns(run: Run) -> list[tuple[str, str]]:
     """The (dimension, measure) pairs that there are comparisons for, in order."""
     return list(dict.fromkeys((row.dimension, row.measure) for row in run.comparisons))
+
+
+def _labels(run: Run) -> dict[str, str]:
+    """The measures that there are comparisons by, with their labels."""
+    there = {measure for _, measure in columns(run)}
+    return labels_of([measure for measure in run.measures if measure in there])
 
 
 # --- the files ------------------------------------------------------------------------------------------------------
@@ -110,9 +118,8 @@ def results_text(run: Run) -> str:
 
 def results_latex(run: Run) -> str:
     """A `tabular` of the means for booktabs; +/- as `mark`, a dagger for oracles, definitions in comments."""
-    labels = measure_labels(run.measures)
     lines = [
-        *(f"% {labels[measure]} is {measure}" for measure in run.measures),
+        *(f"% {label} is {measure}" for measure, label in _labels(run).items() if label != measure),
         f"% +/-: better/worse than {run.baseline}, paired randomization test, p < {SIGNIFICANT} after Holm",
     ]
     return "\n".join(lines) + "\n" + means_table(run, latex=True).latex()
@@ -131,9 +138,10 @@ def trec_run(run: Run, system: str) -> str:
     lines = []
     for outcome in run.answered:
         if outcome.system == system:
-            pairs = zip(outcome.hits, falling([hit.score for hit in outcome.hits]), strict=True)
-            for rank, (hit, score) in enumerate(pairs, start=1):
-                lines.append(f"{outcome.topic} Q0 {hit.id} {rank} {score} {file_name(system)}\n")
+            listed = [*((hit.id, hit.score) for hit in outcome.hits), *outcome.tail]
+            pairs = zip(listed, falling([score for _, score in listed]), strict=True)
+            for rank, ((id, _), score) in enumerate(pairs, start=1):
+                lines.append(f"{outcome.topic} Q0 {id} {rank} {score} {file_name(system)}\n")
     return "".join(lines)
 
 
@@ -157,7 +165,7 @@ def falling(scores: Sequence[float]) -> Iterator[str]:
 
 def means_table(run: Run, latex: bool = False) -> Table:
     """Every system's means; for `latex` with the calls of a model."""
-    labels, pairs = measure_labels(run.measures), columns(run)
+    labels, pairs = _labels(run), columns(run)
     rows = {(row.system, row.dimension, row.measure): row for row in run.comparisons}
     overall = "" if latex else run.kind.overall
     heading = [Column(labels[measure], above=dimension or overall) for dimension, measure in pairs]
@@ -171,8 +179,8 @@ def means_table(run: Run, latex: bool = False) -> Table:
 
 
 def measure_tables(run: Run) -> list[Table]:
-    """A table for each measure, with intervals, tests and what was expected."""
-    return [_measure_table(run, dimension, measure) for dimension, measure in columns(run)]
+    """A table for each measure that can be better or worse, with intervals, tests and what was expected."""
+    return [_measure_table(run, *pair) for pair in columns(run) if pair[1] not in run.neutral]
 
 
 TESTS = ("difference", "t-test", "Holm", "randomization", "Holm", "won/tied/lost")
@@ -182,9 +190,7 @@ def _measure_table(run: Run, dimension: str, measure: str) -> Table:
     rows = [row for row in run.comparisons if (row.dimension, row.measure) == (dimension, measure)]
     paper = [run.expected_of(row) for row in rows]
     compared = any(value is not None for value in paper)
-    title = (
-        f"{f'{dimension}, ' if dimension else ''}{measure_labels(run.measures)[measure]} ({counted(rows[0].topics)})"
-    )
+    title = f"{f'{dimension}, ' if dimension else ''}{_labels(run)[measure]} ({counted(rows[0].topics)})"
     lines = [
         [
             *(_name(run, row.system), row.mean, f"[{row.low:.4f}, {row.high:.4f}]", *_tests(row)),
@@ -227,8 +233,9 @@ def _head(run: Run) -> Iterator[str]:
 
 def _notes(run: Run) -> Iterator[str]:
     definitions = run.definitions
-    for measure, label in measure_labels(run.measures).items():
-        yield f"{label} is {definitions.get(measure, measure)}"
+    for measure, label in _labels(run).items():
+        if (meant := definitions.get(measure, measure)) != label:
+            yield f"{label} is {meant}"
     yield f"+ and -: better and worse than {run.baseline} (paired randomization test, p < {SIGNIFICANT} after Holm)"
     yield f"intervals: {RESAMPLES:,} bootstrap resamples of the topics; Holm: over the systems of a measure"
     if run.oracle_systems:

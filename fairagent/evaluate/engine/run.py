@@ -67,6 +67,11 @@ class Run:
         """Measure -> what it is, of those whose name does not define them."""
         return {one.name: one.definition for one in self.kind.measured(self.dimensions) if one.definition}
 
+    @property
+    def neutral(self) -> frozenset[str]:
+        """The measures of which neither a lower nor a higher value is better."""
+        return frozenset(one.name for one in self.kind.measured(self.dimensions) if one.neutral)
+
     def gain(self, measure: str, value: float, baseline: float = 0.0) -> float:
         """By how much `value` is better than the baseline's."""
         return baseline - value if measure in lower_is_better(self.kind, self.dimensions) else value - baseline
@@ -95,6 +100,7 @@ def load_run(folder: Path | str, baseline: str = "") -> Run:
         if baseline not in systems:
             raise UsageError(f"the run has no system {baseline!r}; there are: {', '.join(systems)}")
         systems.sort(key=lambda name: name != baseline)
+        plan = plan.model_copy(update={"systems": {name: plan.systems[name] for name in systems}})
     latest: Mapping[tuple[str, str], Outcome] = answers(read_journal(folder / JOURNAL))
     failed = {
         topic: f"{system} failed: {outcome.failed}"

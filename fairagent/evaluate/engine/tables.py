@@ -14,23 +14,6 @@ SIGNIFICANT = 0.05
 ORACLE = "†"
 """Marks systems that looked at the judgments."""
 
-_OPTIONS = re.compile(r"\((?:[^()]|\([^()]*\))*\)")
-
-
-def measure_label(measure: str) -> str:
-    """A measure's definition without its options.
-
-    >>> measure_label("nDCG(discount=log2-max2)@20*AWRF(discount=geometric(0.9), log=e, unknown=ignore)@20")
-    'nDCG@20*AWRF@20'
-    """
-    return _OPTIONS.sub("", measure)
-
-
-def measure_labels(measures: Sequence[str]) -> dict[str, str]:
-    """Definition -> label; where two measures would share a label, both keep their definition."""
-    labels = [measure_label(measure) for measure in measures]
-    return {m: label if labels.count(label) == 1 else m for m, label in zip(measures, labels, strict=True)}
-
 
 @dataclass(frozen=True, slots=True)
 class Column:

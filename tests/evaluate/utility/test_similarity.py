@@ -66,7 +66,7 @@ def test_names_say_what_is_comparable() -> None:
         "U(similarity=BERTScore-F1(bert-large-uncased, layer 18), relevant=2)@5",
         "P(similarity=BERTScore-F1(bert-large-uncased, layer 18), relevant=2)@0",
         "P(similarity=BERTScore-F1(bert-large-uncased, layer 18), relevant=2)@5",
-        "nDCG(gain=linear, discount=log2-plus1)@5",
+        "nDCG(discount=log2-plus1, gain=linear)@5",
     )
 
 

@@ -11,11 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairagent.answer import Answerer
-from fairagent.collection import make_target
 from fairagent.evaluate.engine.kind import Opened
 from fairagent.evaluate.engine.outcome import Outcome
 from fairagent.evaluate.engine.systems import System, build_systems
-from fairagent.evaluate.judging import TARGET, Judge
+from fairagent.evaluate.judged_kind import Judge
 from fairagent.evaluate.kinds.fair_rag.drawing import most_exposed, rankings
 from fairagent.evaluate.kinds.fair_rag.section import CollectionDrawing, Draws
 from fairagent.evaluate.kinds.fair_rag.values import Drawn, values
@@ -61,7 +60,7 @@ class FairRagTrial:
     _found: Memo = field(default_factory=Memo)
 
     @classmethod
-    def open(cls, opened: Opened, section: CollectionDrawing, per_group: int) -> FairRagTrial:
+    def open(cls, opened: Opened, section: CollectionDrawing) -> FairRagTrial:
         """The trial of an experiment over a collection."""
         plan, systems = opened.plan, build_systems(opened)
         answerers: dict[str, Answerer] = {}
@@ -72,7 +71,7 @@ class FairRagTrial:
                 answerer = build_answerer(replace(system.site, engine=system.agent.retriever))
                 answerers[draws.system] = _remembering(answerer)
             rows[name] = DrawnSystem(system, answerers[draws.system], draws)
-        return cls(Judge.of(plan, opened.collection, per_group), section, plan.experiment.seed, rows)
+        return cls(Judge.of(plan, opened.collection), section, plan.experiment.seed, rows)
 
     def outcome(self, system: str, id: str) -> Outcome:
         """See `Trial.outcome`."""
@@ -139,10 +138,8 @@ class FairRagTrial:
         return (rested_on * useful[found]).sum(axis=1) / fit, rested_on, spent
 
     def _meter(self, id: str) -> ExposureMeter:
-        counted = [dimension for dimension, topics in self.judge.counted.items() if id in topics]
-        targets = tuple(make_target(TARGET, dimension, self.judge.collection, id) for dimension in counted)
-        collection = self.judge.collection
-        return ExposureMeter(collection, id, targets, self.section.k, Uniform(), DIVERGENCES["js"])
+        targets = self.judge.targets(id)
+        return ExposureMeter(self.judge.collection, id, targets, self.section.k, Uniform(), DIVERGENCES["js"])
 
 
 def gap(exposure: Exposure) -> float:

@@ -9,7 +9,7 @@ from typing import Literal
 from fairagent.errors import SettingsError, UsageError
 from fairagent.evaluate.engine.kind import Checking, Measured, Opened, Record, Subject
 from fairagent.evaluate.engine.plan import Plan, SystemPlan
-from fairagent.evaluate.judging import JudgedKind
+from fairagent.evaluate.judged_kind import JudgedKind
 from fairagent.evaluate.kinds.fair_rag.collection_trial import FairRagTrial
 from fairagent.evaluate.kinds.fair_rag.drawn import DrawnKind
 from fairagent.evaluate.kinds.fair_rag.section import CollectionDrawing
@@ -60,7 +60,7 @@ class FairRagKind(DrawnKind, JudgedKind):
 
     def fingerprint(self, plan: Plan, subject: Subject, environ: Mapping[str, str]) -> Record:
         """The section, and which topics count."""
-        return {**super().fingerprint(plan, subject, environ), "per_group": self.per_group}
+        return {**super().fingerprint(plan, subject, environ), "per_group": self.per_group, "target": self.target}
 
     def worst_case(self, row: str, plan: Plan, subject: Subject) -> Iterator[Calls]:
         """An answer for each ranking that can be drawn, and what it is filtered and attributed with."""
@@ -77,4 +77,4 @@ class FairRagKind(DrawnKind, JudgedKind):
 
     def trial(self, opened: Opened) -> FairRagTrial:
         """The trial."""
-        return FairRagTrial.open(opened, self.fair_rag, self.per_group)
+        return FairRagTrial.open(opened, self.fair_rag)

@@ -1,3 +1,3 @@
 """Systems rank documents, and the rankings are judged."""
 
-KINDS = {"ranking": "fairagent.evaluate.kinds.ranking.kind:Ranking"}
+KINDS = {"ranking": "fairagent.evaluate.kinds.ranking.kind:RankingKind"}

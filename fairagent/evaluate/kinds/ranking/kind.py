@@ -3,41 +3,56 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal
+from typing import ClassVar, Literal, Self
 
+import numpy as np
 from pydantic import Field
 
-from fairagent.errors import UsageError
+from fairagent.collection import Collection
+from fairagent.errors import BackendUnavailable, UsageError
 from fairagent.evaluate.engine.kind import Checking, Measured, Opened, Record, Subject
 from fairagent.evaluate.engine.outcome import Outcome
 from fairagent.evaluate.engine.plan import Plan
 from fairagent.evaluate.engine.systems import System, build_systems
-from fairagent.evaluate.judging import Judge, JudgedKind
+from fairagent.evaluate.judged_kind import Judge, JudgedKind
+from fairagent.evaluate.kinds.ranking.against import AgainstBaseline, Scored, read
 from fairagent.measures import Measure, Product, parse_measure
+from fairagent.query import as_query
+from fairagent.retrieve.base import Retriever, checked
+from fairagent.types import Query, Ranking
 
-STANDARD = ("nDCG@20", "AWRF(unknown=ignore)@20", "nDCG@20*AWRF(unknown=ignore)@20")
+OF_GROUPS = ("AWRF(unknown=ignore)@20", "unlabeled@20", "unlabeled(of=type)@20")
+STANDARD = ("nDCG@20", OF_GROUPS[0], f"nDCG@20*{OF_GROUPS[0]}", *OF_GROUPS[1:])
+UNJUDGED = ("changed@20", "kept@20", OF_GROUPS[0], "gap@20", *OF_GROUPS[1:])
+"""The measures of a file that names none, where nothing is judged."""
+LENGTH = 20
+"""How long rankings are where no measure says it."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class RankingTrial:
-    """Lets systems rank documents, and judges the rankings."""
+    """Lets systems rank documents, and judges the rankings; run files are `depth` documents deep."""
 
     judge: Judge
     systems: Mapping[str, System]
+    depth: int
 
     def outcome(self, system: str, id: str) -> Outcome:
         """See `Trial.outcome`."""
         used, judge, topic = self.systems[system], self.judge, self.judge.collection.topics[id]
         found = used.agent.search(topic)
+        ranking = deepened(found.ranking, used.agent.retriever, as_query(topic), self.depth)
+        below = slice(len(found.ranking), None)
         return Outcome.of(
             topic,
             system,
-            judge.values(id, found.ranking),
+            judge.values(id, ranking),
             found.trace.usage,
             search=found,
             hits=judge.hits(id, found.hits),
+            tail=tuple(zip(ranking.ids[below], ranking.scores[below].tolist(), strict=True)),
             exposures=judge.exposures(id, found.ranking),
             oracle=found.trace.oracle and used.sees_groups,
             # What a search takes, and not its judgment.
@@ -45,48 +60,116 @@ class RankingTrial:
         )
 
 
-class Ranking(JudgedKind):
+def deepened(ranking: Ranking, engine: Retriever, query: Query, depth: int) -> Ranking:
+    """`ranking`, and below it, to `depth`, what else the engine finds for the user's own words, in its order."""
+    if depth <= len(ranking):
+        return ranking
+    more = checked(query, engine.search(query, depth))
+    shown = set(ranking.ids)
+    rest = [place for place, id in enumerate(more.ids) if id not in shown][: depth - len(ranking)]
+    # The scores of a re-ranker are on another scale: what stands below is worth no more.
+    lowest = ranking.scores[-1] if len(ranking) else np.inf
+    scores = np.concatenate([ranking.scores, np.minimum(more.scores[rest], lowest)])
+    return Ranking((*ranking.ids, *(more.ids[place] for place in rest)), scores)
+
+
+class RankingKind(JudgedKind):
     """Systems rank a collection's documents, and the rankings are judged."""
 
     kind: Literal["ranking"] = "ranking"
     measures: tuple[str, ...] = Field(STANDARD, min_length=1)
-    """Each in the form that `fairagent.measures.parse_measure` reads."""
+    """What rankings are judged by: ours (nDCG, AWRF, gap, unlabeled, products of two), those of ir-measures (AP, RR,
+    P@5, R@100 ...), and `changed@20` and `kept@20`, which compare with the baseline's ranking. Left out for a
+    collection without judgments: changed, kept, AWRF, gap and unlabeled."""
+    run_depth: int = Field(1000, ge=1)
+    """How many documents run files hold, for measures that look deep. Exposure is measured, and systems are fair, in
+    the first n: the largest cut-off of the measures that look at groups. Below stands what else the system's engine
+    finds for the user's own words."""
+
+    needs_judgments: ClassVar[bool] = False
 
     @cached_property
-    def parsed(self) -> tuple[Measure, ...]:
+    def parsed(self) -> tuple[Measure | AgainstBaseline, ...]:
         """The measures that can be read."""
-        return tuple(measure for text in self.measures if isinstance(measure := _read(text), Measure))
+        return tuple(measure for text in self.measures if not isinstance(measure := _read(text), Exception))
 
     @property
     def n(self) -> int:
-        """The largest cut-off of the measures."""
-        return max((measure.n for measure in self.parsed), default=1)
+        """The largest cut-off of the measures that look at groups; without any, of all that have one."""
+        of_groups = [one.n for one in self.parsed if isinstance(one, Measure) and one.of_groups and one.n]
+        return max(of_groups or [one.n for one in self.parsed if one.n], default=LENGTH)
+
+    @property
+    def overall(self) -> str:  # type: ignore[override]
+        """What tables call that which no dimension has."""
+        return "relevance" if any(map(_of_relevance, self.parsed)) else "ranking"
+
+    def on(self, collection: Collection) -> Self:
+        """With the measures that need no judgments, where there are none and the file names no measures."""
+        kind = super().on(collection)
+        if "measures" not in self.model_fields_set and self.unjudged(collection):
+            return kind.model_copy(update={"measures": UNJUDGED})
+        return kind
 
     def check(self, checking: Checking) -> None:
-        """Add measures that there are not."""
+        """Add measures that there are not, or that need judgments."""
         for error in map(_read, self.measures):
-            if isinstance(error, UsageError):
-                checking.problems.add(UsageError, f"measures: {error}")
+            if isinstance(error, Exception):
+                checking.problems.add(type(error), f"measures: {error}")
+        if checking.collection and self.unjudged(checking.collection):
+            for one in filter(_of_relevance, self.parsed):
+                checking.problems.add(UsageError, f"measures: {one} needs judgments, and the collection has none")
 
     def measured(self, dimensions: Sequence[str]) -> tuple[Measured, ...]:
         """The measures of the file, which define themselves."""
-        return tuple(Measured(str(one), lower_is_better=one.lower_is_better) for one in self.parsed)
+        return tuple(
+            Measured(str(one), one.about, one.lower_is_better, one.neutral)
+            if isinstance(one, Measure)
+            else one.measured
+            for one in self.parsed
+        )
 
     def fingerprint(self, plan: Plan, subject: Subject, environ: Mapping[str, str]) -> Record:
-        """Which topics count."""
-        return {"per_group": self.per_group}
+        """Which topics count, what exposure is judged against, and how deep runs are."""
+        return {"per_group": self.per_group, "target": self.target, "run_depth": self.run_depth}
 
     def trial(self, opened: Opened) -> RankingTrial:
         """Every system as an agent."""
-        judge = Judge.of(opened.plan, opened.collection, self.per_group, opened.plan.measures)
-        return RankingTrial(judge, build_systems(opened))
+        measures = [str(one) for one in self.parsed if isinstance(one, Measure)]
+        judge = Judge.of(opened.plan, opened.collection, measures)
+        return RankingTrial(judge, build_systems(opened), self.run_depth)
+
+    def completed(
+        self, outcomes: Mapping[tuple[str, str], Outcome], topics: Sequence[str], plan: Plan
+    ) -> Mapping[tuple[str, str], Outcome]:
+        """With what each system changes of the baseline's ranking."""
+        against = [one for one in self.parsed if isinstance(one, AgainstBaseline)]
+        if not against:
+            return outcomes
+        found = dict(outcomes)
+        for topic in topics:
+            baseline = _scored(outcomes[topic, plan.baseline])
+            for system in plan.systems:
+                outcome = outcomes[topic, system]
+                values = {str(one): one.value(_scored(outcome), baseline) for one in against}
+                overall = {**outcome.values.get("", {}), **values}
+                found[topic, system] = replace(outcome, values={**outcome.values, "": overall})
+        return found
 
 
-def _read(text: str) -> Measure | UsageError:
+def _scored(outcome: Outcome) -> Scored:
+    return (*((hit.id, hit.score) for hit in outcome.hits), *outcome.tail)
+
+
+def _of_relevance(measure: Measure | AgainstBaseline) -> bool:
+    return isinstance(measure, Product) or (isinstance(measure, Measure) and not measure.of_groups)
+
+
+def _read(text: str) -> Measure | AgainstBaseline | UsageError | BackendUnavailable:
     """The measure of a text, or what is wrong with it."""
     try:
-        measure = parse_measure(text)
-    except UsageError as error:
+        measure = read(text) or parse_measure(text)
+    except (UsageError, BackendUnavailable) as error:
         return error
     if isinstance(measure, Product) and measure.left.n != measure.right.n:
         return UsageError(f"{text!r}: the factors of a product have the same cut-off here")

@@ -23,7 +23,7 @@ from fairagent.evaluate.engine.kind import (
 from fairagent.evaluate.engine.page import LinePlot, Note, PageSection, Part, PlotLine, PlotPoint
 from fairagent.evaluate.engine.plan import Plan, SystemPlan
 from fairagent.evaluate.engine.run import Run
-from fairagent.evaluate.engine.tables import SIGNIFICANT, Column, Table, counted, measure_label
+from fairagent.evaluate.engine.tables import SIGNIFICANT, Column, Table, counted
 from fairagent.evaluate.kinds.utility.passages import check_texts, grades_of, judged_ids, ranked_ids, read_passages
 from fairagent.evaluate.kinds.utility.section import IN_ORDER, NOT_COMPARABLE, OF_JUDGMENTS, Display, Utility
 from fairagent.evaluate.kinds.utility.similarity import check_similarity
@@ -31,6 +31,7 @@ from fairagent.evaluate.kinds.utility.summary import RowSummary, summary, withou
 from fairagent.evaluate.kinds.utility.trial import UtilityTrial
 from fairagent.evaluate.kinds.utility.writing import PROMPT
 from fairagent.filter.pages import LONGEST_TITLE
+from fairagent.measures.parse import label_of
 from fairagent.measures.utility import PairedTest
 from fairagent.prompts import Prompts
 from fairagent.prompts.calls import LETTER, Calls, Case
@@ -175,7 +176,7 @@ class UtilityKind(ExperimentKind):
     def short(self) -> tuple[str, str]:
         """What tables call utility and performance: both say where they are not comparable."""
         of_one = (self.utility.utility(1), self.utility.performance(1))
-        return measure_label(of_one[0]).removesuffix("@1"), measure_label(of_one[1]).removesuffix("@1")
+        return label_of(of_one[0]).removesuffix("@1"), label_of(of_one[1]).removesuffix("@1")
 
     def tables(self, run: Run) -> list[Table]:
         """A line for each row and k."""

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from fairagent.evaluate.kinds.utility.contexts import Order
+from fairagent.measures import NDCG, Log2Plus1
 from fairagent.measures.ndcg import Gain
 from fairagent.settings import Section
 
@@ -97,7 +98,7 @@ class Utility(Section):
 
     def quality(self, k: int) -> str:
         """How good the ranking is."""
-        return f"nDCG(gain={self.gain}, discount=log2-plus1)@{k}"
+        return str(NDCG(k, Log2Plus1(), self.gain))
 
     def _of_answers(self, letter: str, k: int) -> str:
         mark = "" if self.similarity.comparable else f"[{NOT_COMPARABLE}]"

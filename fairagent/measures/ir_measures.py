@@ -1,0 +1,97 @@
+"""The measures of ir-measures (AP, RR, P@5, R@100, ERR@20 ...), each as a `Measure`."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+
+from fairagent.errors import BackendUnavailable, DataError, UsageError
+from fairagent.measures.measure import JudgedRanking, Measure
+
+TOPIC = "1"
+"""The id of the one topic; one of its providers takes numbers only."""
+
+
+def names() -> tuple[str, ...]:
+    """The names of its measures; none where the package is not installed."""
+    if find_spec("ir_measures") is None:
+        return ()
+    import ir_measures
+
+    return tuple(ir_measures.measures.registry)
+
+
+def read(text: str) -> IRMeasure:
+    """The measure of a text in the form of ir-measures, which knows its name.
+
+    Raises UsageError for options that make no sense, BackendUnavailable for a measure that needs a package more.
+    """
+    import ir_measures
+
+    try:
+        measure = IRMeasure(str(ir_measures.parse_measure(text)))
+        if measure.n is not None and measure.n < 1:
+            raise ValueError(f"the cut-off is {measure.n}, expected a rank: 1 or more")
+        # Only now does it say what a measure lacks.
+        ir_measures.evaluator([ir_measures.parse_measure(text)], {TOPIC: {"d": 1}})
+    # It has no error of its own.
+    except (KeyError, AssertionError, ValueError, TypeError, RuntimeError) as error:
+        message = re.sub(r"invalid param (\w+)=<.*>", r"it needs the option \1", " ".join(str(error).split()))
+        fault = BackendUnavailable if "pip install" in message else UsageError
+        raise fault(f"{text!r}: ir-measures does not take it: {message}") from None
+    return measure
+
+
+@dataclass(frozen=True)
+class IRMeasure(Measure):
+    """A measure of ir-measures; `text` is its definition there.
+
+    >>> import numpy as np
+    >>> found = JudgedRanking(np.array([False, True]), 2, grades=np.array([np.nan, 1]), judgments=np.array([1.0, 2, 0]))
+    >>> IRMeasure("AP")(found), IRMeasure("RR")(found)
+    (0.25, 0.5)
+    """
+
+    text: str
+
+    @cached_property
+    def _measure(self) -> Any:
+        import ir_measures
+
+        return ir_measures.parse_measure(self.text)
+
+    @property
+    def n(self) -> int | None:  # type: ignore[override]
+        """Its cut-off, if it has one."""
+        cutoff: int | None = self._measure.params.get("cutoff")
+        return cutoff
+
+    def __str__(self) -> str:
+        return str(self._measure)
+
+    @property
+    def label(self) -> str:
+        """Its definition, which leaves defaults out."""
+        return str(self)
+
+    def __call__(self, judged: JudgedRanking) -> float:
+        """Its value for this topic; DataError where the ranking has no grades, or it is not defined."""
+        import ir_measures
+
+        if judged.grades is None or judged.judgments is None:
+            raise DataError(f"{self} needs grades, and the judged ranking has none")
+        found = {f"found-{place}": grade for place, grade in enumerate(judged.grades.tolist())}
+        known = {id: int(grade) for id, grade in found.items() if not np.isnan(grade)}
+        missed = Counter(judged.judgments.astype(int).tolist()) - Counter(known.values())
+        others = {f"missed-{place}": grade for place, grade in enumerate(missed.elements())}
+        run = {id: float(len(found) - place) for place, id in enumerate(found)}
+        if not run:
+            return float(self._measure.DEFAULT)
+        (metric,) = ir_measures.iter_calc([self._measure], {TOPIC: known | others}, {TOPIC: run})
+        return float(metric.value)
