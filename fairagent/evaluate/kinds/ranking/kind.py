@@ -184,9 +184,9 @@ class RankingKind(JudgedKind):
         return {**unawareness.files(run, *self._unaware()), **query_groups.files(run)}
 
     def page(self, run: Run) -> PageSection | None:
-        """These tables."""
-        found = self.tables(run)
-        return PageSection("Labels and topics", "What the means do not show", tuple(found)) if found else None
+        """These tables, and the groups' exposure."""
+        found = (*self.tables(run), *unawareness.group_tables(run, *self._unaware()))
+        return PageSection("Labels and topics", "What the means do not show", found) if found else None
 
 
 def _scored(outcome: Outcome) -> Scored:

@@ -1,4 +1,4 @@
-"""AWRF where labels are missing or predicted: what it is of the labeled documents, what it can be, and is likely to be.
+"""AWRF and exposure where labels are missing or predicted: those of the labeled documents, and what they can be.
 
 Made from the outcomes' exposures alone; `fairagent.measures.unawareness` has the mathematics.
 """
@@ -6,8 +6,9 @@ Made from the outcomes' exposures alone; `fairagent.measures.unawareness` has th
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass, fields
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass, fields, replace
+from itertools import groupby
 
 import numpy as np
 
@@ -17,10 +18,11 @@ from fairagent.evaluate.engine.outcome import GroupShares
 from fairagent.evaluate.engine.run import Run
 from fairagent.evaluate.engine.statistics import bootstrap_intervals, seeded
 from fairagent.evaluate.engine.tables import Table, counted
-from fairagent.measures import AWRF, Measure, Product, awrf_bounds, jensen_shannon, prevalence
+from fairagent.measures import AWRF, Measure, Product, awrf_bounds, exposure_bounds, jensen_shannon, prevalence
 from fairagent.types import FloatArray
 
 FILE = "unawareness.csv"
+FAIRNESS = "AWRF"
 NEGLIGIBLE = 1e-12
 """An exposure that is no more is rounding."""
 
@@ -30,16 +32,17 @@ Confusion = Mapping[str, FloatArray]
 
 @dataclass(frozen=True, slots=True)
 class Unaware:
-    """One system in one dimension, as means over the topics that count.
+    """One system in one dimension: AWRF, or the exposure of the group `of`, as means over the topics that count.
 
-    `missing` is the share of exposure whose group is not known. `labeled` is AWRF of the rest (None where all labels
-    are predicted), `lowest` and `highest` what AWRF can be. `estimate` is AWRF by predicted labels, `adjusted` (PACC)
-    where the classifier's confusion matrix is known; `low` and `high` are its 95 % bootstrap interval over the topics
-    (None without predicted labels).
+    `missing` is the share of exposure whose group is not known. `labeled` is the value of the rest (None where all
+    labels are predicted), `lowest` and `highest` what it can be. `estimate` is that by predicted labels, `adjusted`
+    (PACC) where the classifier's confusion matrix is known; `low` and `high` are its 95 % bootstrap interval over the
+    topics (None without predicted labels).
     """
 
     system: str
     dimension: str
+    of: str
     topics: int
     missing: float
     labeled: float | None
@@ -54,20 +57,31 @@ class Unaware:
 def unawareness(run: Run, base: float, confusion: Confusion) -> list[Unaware]:
     """Every system in every dimension in which some document shown lacks a label, or labels are predicted.
 
-    `base` is that of AWRF's logarithm.
+    AWRF, then each group's share of exposure. `base` is that of AWRF's logarithm.
     """
     return [row for name in run.dimensions for row in _of_dimension(run, name, base, confusion.get(name))]
 
 
 def tables(run: Run, base: float, confusion: Confusion) -> list[Table]:
-    """A table a dimension."""
-    found = unawareness(run, base, confusion)
-    dimensions = dict.fromkeys(row.dimension for row in found)
-    return [_table(run, [row for row in found if row.dimension == name], base) for name in dimensions]
+    """AWRF in each dimension."""
+    rows = [row for row in unawareness(run, base, confusion) if row.of == FAIRNESS]
+    return [
+        _table(own, ["system"], f"{name}, AWRF@{run.n}", _notes(run, own, base)) for name, own in _by_dimension(rows)
+    ]
+
+
+def group_tables(run: Run, base: float, confusion: Confusion) -> list[Table]:
+    """The exposure of the groups of each dimension, for who asks for it."""
+    rows = [row for row in unawareness(run, base, confusion) if row.of != FAIRNESS]
+    note = "labeled: share of the exposure of labeled documents; lowest, highest: none or all of the missing"
+    return [
+        replace(_table(own, ["system", "of"], f"{name}, exposure", [note]), folded=True)
+        for name, own in _by_dimension(rows)
+    ]
 
 
 def files(run: Run, base: float, confusion: Confusion) -> dict[str, Table]:
-    """One line a system and dimension; no file where there is none."""
+    """One line a system, dimension, and AWRF or group; no file where there is none."""
     lines = [astuple(row) for row in unawareness(run, base, confusion)]
     return {FILE: Table.of([field.name for field in fields(Unaware)], lines)} if lines else {}
 
@@ -89,18 +103,22 @@ def base_of(measures: Sequence[Measure]) -> float:
     return 2.0 if first and first.log == "2" else math.e
 
 
-def _table(run: Run, rows: Sequence[Unaware], base: float) -> Table:
+def _by_dimension(rows: Sequence[Unaware]) -> list[tuple[str, list[Unaware]]]:
+    return [(name, list(own)) for name, own in groupby(rows, lambda row: row.dimension)]
+
+
+def _table(rows: Sequence[Unaware], names: Sequence[str], title: str, notes: Iterable[str]) -> Table:
     predicted = rows[0].estimate is not None
-    columns = ["system", "missing", "labeled", "lowest", "highest", *(["estimate", "95 % interval"] * predicted)]
+    shown = ["missing", "labeled", "lowest", "highest", *(["estimate"] * predicted)]
     lines = [
         (
-            *(one.system, one.missing, one.labeled, one.lowest, one.highest),
-            *((one.estimate, f"[{one.low:.4f}, {one.high:.4f}]") if predicted else ()),
+            *(getattr(one, name) for name in (*names, *shown)),
+            *([f"[{one.low:.4f}, {one.high:.4f}]"] if predicted else []),
         )
         for one in rows
     ]
-    title = f"{rows[0].dimension}, AWRF@{run.n} under missing labels ({counted(rows[0].topics)})"
-    return Table.of(columns, lines, title, _notes(run, rows, base))
+    heads = [*("group" if name == "of" else name for name in names), *shown, *(["95 % interval"] * predicted)]
+    return Table.of(heads, lines, f"{title} under missing labels ({counted(rows[0].topics)})", notes)
 
 
 def _notes(run: Run, rows: Sequence[Unaware], base: float) -> Iterator[str]:
@@ -137,39 +155,54 @@ def _of_dimension(run: Run, dimension: str, base: float, confusion: FloatArray |
     if not predicted and all(_missing(one) <= NEGLIGIBLE for one in exposures):
         return
     matrix = confusion if predicted else None
-    values = np.array([[_fairness(shown[system][topic], base, matrix) for topic in topics] for system in run.systems])
-    low, high = bootstrap_intervals(values, seeded(run.kind.seed, "unawareness", dimension))
+    # (systems, topics, 1 + g): AWRF, then the shares.
+    values = np.array([[_values(shown[name][topic], base, matrix) for topic in topics] for name in run.systems])
+    seen = np.array(
+        [
+            [_seen(shown[name][topic], value, base) for topic, value in zip(topics, of_system, strict=True)]
+            for name, of_system in zip(run.systems, values, strict=True)
+        ]
+    ).mean(axis=1)
+    means, interval = values.mean(axis=1), None
+    if predicted:
+        by_topic = values.transpose(0, 2, 1)
+        ends = bootstrap_intervals(by_topic.reshape(-1, len(topics)), seeded(run.kind.seed, "unawareness", dimension))
+        interval = [end.reshape(means.shape) for end in ends]
     adjusted = matrix is not None and prevalence(np.full(len(matrix), 1 / len(matrix)), matrix).adjusted
-    for system, of_topic, least, most in zip(run.systems, values, low.tolist(), high.tolist(), strict=True):
-        seen = [_seen(shown[system][topic], float(value), base) for topic, value in zip(topics, of_topic, strict=True)]
-        missing, lowest, highest = np.mean(seen, axis=0).tolist()
-        mean, place = float(of_topic.mean()), (system, dimension, len(topics), missing)
-        if predicted:
-            yield Unaware(*place, None, lowest, highest, mean, least, most, adjusted)
-        else:
-            yield Unaware(*place, mean, lowest, highest)
+    for row, system in enumerate(run.systems):
+        for place, of in enumerate((FAIRNESS, *exposures[0].labels)):
+            value, (missing, least, most) = float(means[row, place]), seen[row, :, place].tolist()
+            about = (system, dimension, of, len(topics), missing)
+            if interval:
+                low, high = (float(end[row, place]) for end in interval)
+                yield Unaware(*about, None, least, most, value, low, high, adjusted)
+            else:
+                yield Unaware(*about, value, least, most)
 
 
 def _missing(one: GroupShares) -> float:
     return one.unknown if one.missing is None else one.missing
 
 
-def _seen(one: GroupShares, value: float, base: float) -> tuple[float, float, float]:
-    """What is missing of the exposure of documents that have a group, and the bounds of AWRF; `value` without any.
+def _seen(one: GroupShares, values: FloatArray, base: float) -> FloatArray:
+    """What is missing of the exposure of documents that have a group, and the bounds of `values` (1 + g,); (3, 1 + g).
 
-    Nothing predicted counts as known.
+    Nothing predicted counts as known. Without any such document the bounds are the values.
     """
     known, missing = (1.0 - one.unknown) * np.array(one.shares), _missing(one)
     if one.predicted:
         known, missing = np.zeros_like(known), missing + known.sum()
     total = missing + known.sum()
     if total <= NEGLIGIBLE:
-        return 0.0, value, value
-    return missing / total, *awrf_bounds(np.append(missing, known) / total, np.array(one.target), base)
+        return np.stack([np.zeros_like(values), values, values])
+    exposure = np.append(missing, known) / total
+    lowest, highest = zip(awrf_bounds(exposure, np.array(one.target), base), exposure_bounds(exposure), strict=True)
+    return np.stack([np.full_like(values, missing / total), np.hstack(lowest), np.hstack(highest)])
 
 
-def _fairness(one: GroupShares, base: float, confusion: FloatArray | None) -> float:
-    """AWRF over the known or predicted groups; its lowest value where nothing has a label."""
+def _values(one: GroupShares, base: float, confusion: FloatArray | None) -> FloatArray:
+    """AWRF over the known or predicted groups, and their shares; its lowest value where nothing has a label."""
     if not any(one.shares):
-        return 1.0 - math.log(2.0) / math.log(base)
-    return 1.0 - jensen_shannon(prevalence(np.array(one.shares), confusion).shares, np.array(one.target), base=base)
+        return np.append(1.0 - math.log(2.0) / math.log(base), one.shares)
+    shares = prevalence(np.array(one.shares), confusion).shares
+    return np.append(1.0 - jensen_shannon(shares, np.array(one.target), base=base), shares)
