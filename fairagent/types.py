@@ -118,7 +118,9 @@ class Exposure:
 
     `shares` and `target` (g,) are over the KNOWN `labels` and sum to 1 each (`shares` is all zero where nothing in the
     ranking is labeled); `unknown` is the exposure share of documents without a label; `divergence` is the smoothed
-    divergence of `shares` from `target` (nats). `importance` in [0, 1] is the dimension's weight in the gap.
+    divergence of `shares` from `target` (nats). `importance` in [0, 1] is the dimension's weight in the gap. Where
+    rankings are judged, `missing` is the part of `unknown` that goes to documents of the dimension's type (all of it,
+    where nobody says which are: None), and `predicted` says that labels are a classifier's probabilities.
     """
 
     dimension: str
@@ -128,6 +130,8 @@ class Exposure:
     unknown: float
     divergence: float
     importance: float = 1.0
+    missing: float | None = None
+    predicted: bool = False
 
 
 @dataclass(frozen=True, slots=True)

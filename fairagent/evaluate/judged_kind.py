@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 from pydantic import Field
@@ -17,7 +17,7 @@ from fairagent.evaluate.engine.outcome import HitRecord
 from fairagent.evaluate.engine.plan import Plan
 from fairagent.evaluate.judging import TARGET, judged_topics, judged_value
 from fairagent.exposure import ExposureMeter
-from fairagent.measures import DIVERGENCES, LOG2_MAX2, Measure, Product, parse_measure
+from fairagent.measures import DIVERGENCES, LOG2_MAX2, Discount, Measure, Product, Unlabeled, parse_measure
 from fairagent.types import Exposure, Hit, Ranking
 
 
@@ -63,7 +63,13 @@ class Judge:
         fairness = (part for measure in self.measures.values() for part in _factors(measure) if part.of_groups)
         discount = getattr(next(fairness, None), "discount", LOG2_MAX2)
         meter = ExposureMeter(self.collection, topic, self.targets(topic), self.n, discount, DIVERGENCES["kl"])
-        return meter.measure(ranking)
+        return tuple(self._seen(topic, ranking, one, discount) for one in meter.measure(ranking))
+
+    def _seen(self, topic: str, ranking: Ranking, one: Exposure, discount: Discount) -> Exposure:
+        """With what is to be known of its labels."""
+        of_type, target = Unlabeled(self.n, discount, of="type"), target_of(self.target, one.dimension)
+        missing = judged_value(of_type, self.collection, topic, ranking.ids, one.dimension, target)
+        return replace(one, missing=missing, predicted=one.dimension in self.collection.groups.predicted)
 
     def targets(self, topic: str) -> tuple[Target, ...]:
         """The targets of the dimensions that the topic counts for."""

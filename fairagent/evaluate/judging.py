@@ -60,8 +60,7 @@ def judged_value(
     """
     grades = collection.qrels.get(topic, {})
     relevant = [id for id, grade in grades.items() if grade > 0]
-    of_relevance = not measure.of_groups or isinstance(measure, Product)
-    if of_relevance and not relevant:
+    if measure.of_relevance and not relevant:
         return None
     ids = ids if measure.n is None else ids[: measure.n]
     found = np.array([grades.get(id, np.nan) for id in ids], dtype=np.float64)

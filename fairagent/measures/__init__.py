@@ -26,38 +26,51 @@ from fairagent.measures.expected_exposure import (
 )
 from fairagent.measures.expected_utility import expected_utility, normalized_expected_utility
 from fairagent.measures.exposure import gaps, group_exposure, known_part, most_underexposed
+from fairagent.measures.gfr import GFR, group_fairness, stopping
 from fairagent.measures.measure import JudgedRanking, Measure, Product
 from fairagent.measures.ndcg import NDCG, ndcg
+from fairagent.measures.ordinal import normalized_match_distance, order_aware_divergence
 from fairagent.measures.parse import parse_measure
+from fairagent.measures.quantification import Prevalence, confusion_matrix, prevalence
 from fairagent.measures.scale import min_max
 from fairagent.measures.target import blend
+from fairagent.measures.unawareness import Estimate, Interval, awrf_bounds, awrf_estimate, exposure_bounds
 from fairagent.measures.unlabeled import Unlabeled
 
 __all__ = [
     "AWRF",
     "DIVERGENCES",
+    "GFR",
     "LOG2_MAX2",
     "NDCG",
     "Discount",
     "Divergence",
     "Ends",
+    "Estimate",
     "ExpectedExposure",
     "Geometric",
+    "Interval",
     "JudgedRanking",
     "Log2Max2",
     "Log2Plus1",
     "Measure",
+    "Prevalence",
     "Product",
     "StepDiscount",
     "Uniform",
     "Unlabeled",
     "awrf",
+    "awrf_bounds",
+    "awrf_estimate",
     "blend",
+    "confusion_matrix",
     "expected_exposure",
     "expected_utility",
+    "exposure_bounds",
     "gaps",
     "group_expected_exposure",
     "group_exposure",
+    "group_fairness",
     "item_exposure",
     "jensen_shannon",
     "joint_memberships",
@@ -68,8 +81,12 @@ __all__ = [
     "most_underexposed",
     "ndcg",
     "normalized_expected_utility",
+    "normalized_match_distance",
+    "order_aware_divergence",
     "parse_discount",
     "parse_measure",
+    "prevalence",
+    "stopping",
     "target_exposure",
     "total_variation",
 ]

@@ -81,6 +81,11 @@ class Measure(ABC):
         written = ", ".join(f"{one.name}={getattr(self, one.name)}" for one in options)
         return f"{self.name}{written and f'({written})'}@{self.n}"
 
+    @property
+    def of_relevance(self) -> bool:
+        """Whether it looks at relevance, so that it needs judgments."""
+        return not self.of_groups
+
     @abstractmethod
     def __call__(self, judged: JudgedRanking) -> float:
         """The value; raises DataError where it is not defined."""
@@ -115,6 +120,11 @@ class Product(Measure):
     def of_groups(self) -> bool:  # type: ignore[override]
         """Whether one of both looks at groups."""
         return self.left.of_groups or self.right.of_groups
+
+    @property
+    def of_relevance(self) -> bool:
+        """Whether one of both looks at relevance."""
+        return self.left.of_relevance or self.right.of_relevance
 
     @property
     def needs_labels(self) -> bool:  # type: ignore[override]

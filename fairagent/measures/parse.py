@@ -16,11 +16,12 @@ from fairagent.measures.measure import Measure, Product
 
 GROUP = "fairagent.measures"
 """The entry points of other packages."""
-OWN = ("nDCG", "AWRF", "gap", "unlabeled")
+OWN = ("nDCG", "AWRF", "GFR", "gap", "unlabeled")
 """Ours, for messages; they are found by their files."""
 FORMS = (
     "nDCG(discount=log2-max2, gain=binary|linear|exponential)@20, "
-    "AWRF(discount=log2-max2, log=e|2, unknown=group|ignore)@20, gap(divergence=kl)@20, unlabeled(of=all|type)@20, "
+    "AWRF(discount=log2-max2, log=e|2, unknown=group|ignore)@20, GFR(divergence=jsd|nmd|rnod)@20, "
+    "gap(divergence=kl)@20, unlabeled(of=all|type)@20, "
     "a product of two such as nDCG@20*AWRF@20, or what ir-measures has, such as AP, RR or P@5; options may be left out"
 )
 DOORS = {

@@ -19,7 +19,7 @@ NOTHING = Usage()
 class GroupShares:
     """The exposure of one dimension's known groups in a ranking beside their target; `unknown` is outside of `shares`.
 
-    `shares` are all zero where nothing in the ranking has a label.
+    `shares` are all zero where nothing in the ranking has a label. `missing` and `predicted` are those of `Exposure`.
     """
 
     dimension: str
@@ -27,12 +27,15 @@ class GroupShares:
     shares: tuple[float, ...]
     target: tuple[float, ...]
     unknown: float
+    missing: float | None = None
+    predicted: bool = False
 
     @classmethod
     def of(cls, exposure: Exposure) -> GroupShares:
         """An exposure as plain values."""
         shares, target = tuple(exposure.shares.tolist()), tuple(exposure.target.tolist())
-        return cls(exposure.dimension, exposure.labels, shares, target, exposure.unknown)
+        seen = exposure.unknown, exposure.missing, exposure.predicted
+        return cls(exposure.dimension, exposure.labels, shares, target, *seen)
 
 
 def _gap(value: Any) -> Any:
@@ -144,7 +147,8 @@ class Outcome:
     get them. `seconds` is kept out of every file that must not change from one run to the next. `answer` is there where
     questions are answered: `hits` are the documents that were retrieved then, and there are no `exposures`. `tail` has
     the ids and scores of the documents below the hits, for run files. `record` has what a kind of experiment keeps
-    besides, as plain values.
+    besides, as plain values. `group` is that of the topic, "" where it has none; `cited` is the exposure in what
+    answers rest on.
     """
 
     topic: str
@@ -166,6 +170,8 @@ class Outcome:
     answer: AnswerRecord | None = None
     tail: tuple[tuple[str, float], ...] = ()
     record: Mapping[str, Any] | None = None
+    group: str = ""
+    cited: tuple[GroupShares, ...] = ()
 
     @classmethod
     def of(
@@ -182,6 +188,7 @@ class Outcome:
         answer: AnswerRecord | None = None,
         tail: tuple[tuple[str, float], ...] = (),
         record: Mapping[str, Any] | None = None,
+        cited: Iterable[Exposure] = (),
         seconds: float = 0.0,
     ) -> Outcome:
         """The outcome of a topic, which took `usage`; `search` tells the steps. The runner adds missing `seconds`."""
@@ -202,6 +209,8 @@ class Outcome:
             answer=answer,
             tail=tail,
             record=record,
+            group=topic.group,
+            cited=tuple(map(GroupShares.of, cited)),
         )
 
     @classmethod

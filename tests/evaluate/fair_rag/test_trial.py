@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from fairagent.evaluate.engine.run import Run, load_run
 from fairagent.evaluate.engine.verdicts import verdicts
 from fairagent.evaluate.kinds.fair_rag.analysis import curves, stages
 from fairagent.evaluate.kinds.fair_rag.section import HIGHEST
+from fairagent.measures import jensen_shannon
 
 EXPERIMENT = """\
 kind: fair-rag
@@ -218,3 +220,24 @@ def test_a_topic_that_finds_nothing_exposes_nothing(tmp_path: Path) -> None:
         **{"EAR": 0.0, "EAE-D": 0.0, "normalized EU": 1.0},
     }
     assert own.values["gender"]["gap re-ranked"] == pytest.approx(np.log(2))
+
+
+def test_what_answers_rest_on_is_kept_and_shown_by_group_of_the_query(run: Run, tmp_path: Path) -> None:
+    kept = [(one, outcome.values["gender"]["gap cited"]) for outcome in run.answered for one in outcome.cited[:1]]
+    assert len(kept) > 100
+    for cited, of_gap in kept:
+        assert cited.dimension == "gender"
+        shares, target = np.array(cited.shares), np.array(cited.target)
+        assert of_gap == pytest.approx(jensen_shannon(shares, target) if shares.any() else np.log(2), abs=1e-12)
+    file = words.write(tmp_path, EXPERIMENT)
+    collection = tmp_path / "collection.yaml"
+    collection.write_text(collection.read_text("utf-8").replace("query: title", "query: title, group: of"), "utf-8")
+    topics = [json.loads(line) for line in (tmp_path / "topics.jsonl").read_text("utf-8").splitlines()]
+    grouped = [json.dumps({**topic, "of": f"half {n % 2}"}) + "\n" for n, topic in enumerate(topics)]
+    (tmp_path / "topics.jsonl").write_text("".join(grouped), "utf-8")
+    words.run(file, tmp_path / "run")
+    text = (tmp_path / "run" / "results.txt").read_text(encoding="utf-8")
+    assert "gender, exposure by group of the query" in text
+    assert "gender, what answers rest on by group of the query" in text
+    with (tmp_path / "run" / "query_groups.csv").open(encoding="utf-8", newline="") as rows:
+        assert {row["quantity"] for row in csv.DictReader(rows)} == {"measure", "exposure", "attribution"}

@@ -40,6 +40,26 @@ def test_rows(run: Run) -> None:
     assert [line.name for line in summary(run, run.kind.utility)][:3] == ["Rel k=1", "Rel k=2", "words k=1"]
 
 
+def test_by_group_of_the_query(same_words: None, tmp_path: Path) -> None:
+    """The second group has the fourth question alone, whose answer from no documents is worth nothing: it has no U."""
+    file = library.write(tmp_path)
+    collection = library.COLLECTION.replace("columns: [id, text], query: text", "columns: [id, text, of], query: text")
+    (tmp_path / "collection.yaml").write_text(collection.replace("query: text", "query: text, group: of"), "utf-8")
+    queries = [f"{id}\t{text}\t{'arts' if id == 'q4' else 'law'}\n" for id, text in library.QUERIES.items()]
+    (tmp_path / "queries.tsv").write_text("".join(queries), "utf-8")
+    run = library.run(file, tmp_path / "run")
+    with (tmp_path / "run" / "query_groups.csv").open(encoding="utf-8", newline="") as rows:
+        found = {(row["system"], row["query_group"], row["name"]): row for row in csv.DictReader(rows)}
+    own = next(name for name in run.measures if name.startswith("U") and name.endswith("@1"))
+    assert float(found["Rel", "law", own]["value"]) == pytest.approx((1 / 2 + 3 / 4) / 2)
+    assert found["Rel", "law", own]["topics"] == "2"
+    assert ("Rel", "arts", own) not in found
+    assert ("Rel", "", own) not in found
+    assert ("Rel", "", next(name for name in run.measures if name.endswith("@0"))) in found
+    assert "by group of the query" in (tmp_path / "run" / "results.txt").read_text(encoding="utf-8")
+    assert "by group of the query" in page(run)
+
+
 def test_by_hand(run: Run) -> None:
     found = library.means(run)
     mark = "[not comparable]"

@@ -104,6 +104,7 @@ class FairRagTrial:
             search=found.search,
             hits=self.judge.hits(id, hits_of(ranked, meter, row.system.agent.retriever)),
             exposures=shown,
+            cited=stages["gap cited"],
             oracle=row.draws.oracle or (trace.oracle and row.system.sees_groups),
         )
 

@@ -7,8 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 from fairagent.errors import SettingsError, UsageError
+from fairagent.evaluate import query_groups
 from fairagent.evaluate.engine.kind import Checking, Measured, Opened, Record, Subject
 from fairagent.evaluate.engine.plan import Plan, SystemPlan
+from fairagent.evaluate.engine.run import Run
+from fairagent.evaluate.engine.tables import Table
 from fairagent.evaluate.judged_kind import JudgedKind
 from fairagent.evaluate.kinds.fair_rag.collection_trial import FairRagTrial
 from fairagent.evaluate.kinds.fair_rag.drawn import DrawnKind
@@ -84,3 +87,11 @@ class FairRagKind(DrawnKind, JudgedKind):
     def trial(self, opened: Opened) -> FairRagTrial:
         """The trial."""
         return FairRagTrial.open(opened, self.fair_rag)
+
+    def tables(self, run: Run) -> list[Table]:
+        """Those of drawn rankings, and results by group of the query."""
+        return [*super().tables(run), *query_groups.tables(run)]
+
+    def files(self, run: Run) -> Mapping[str, Table]:
+        """The same in full."""
+        return {**super().files(run), **query_groups.files(run)}

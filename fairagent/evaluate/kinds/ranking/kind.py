@@ -12,16 +12,21 @@ from pydantic import Field
 
 from fairagent.collection import Collection
 from fairagent.errors import BackendUnavailable, UsageError
+from fairagent.evaluate import query_groups
 from fairagent.evaluate.engine.kind import Checking, Measured, Opened, Record, Subject
 from fairagent.evaluate.engine.outcome import Outcome
+from fairagent.evaluate.engine.page import PageSection
 from fairagent.evaluate.engine.plan import Plan
+from fairagent.evaluate.engine.run import Run
 from fairagent.evaluate.engine.systems import System, build_systems
+from fairagent.evaluate.engine.tables import Table
 from fairagent.evaluate.judged_kind import Judge, JudgedKind
+from fairagent.evaluate.kinds.ranking import unawareness
 from fairagent.evaluate.kinds.ranking.against import AgainstBaseline, Scored, read
 from fairagent.measures import Measure, Product, parse_measure
 from fairagent.query import as_query
 from fairagent.retrieve.base import Retriever, checked
-from fairagent.types import Query, Ranking
+from fairagent.types import FloatArray, Query, Ranking
 
 OF_GROUPS = ("AWRF(unknown=ignore)@20", "unlabeled@20", "unlabeled(of=type)@20")
 STANDARD = ("nDCG@20", OF_GROUPS[0], f"nDCG@20*{OF_GROUPS[0]}", *OF_GROUPS[1:])
@@ -86,6 +91,10 @@ class RankingKind(JudgedKind):
     the first n: the largest cut-off of the measures that look at groups. Below stands what else the system's engine
     finds for the user's own words."""
 
+    confusion: dict[str, tuple[tuple[float, ...], ...]] = Field(default={})
+    """Of a classifier that predicted a dimension's labels: dimension -> matrix, a row a label, in the labels' order;
+    its columns are the mean probabilities of validation documents of each group. It adjusts the estimate of AWRF."""
+
     needs_judgments: ClassVar[bool] = False
 
     @cached_property
@@ -119,6 +128,10 @@ class RankingKind(JudgedKind):
         if checking.collection and self.unjudged(checking.collection):
             for one in filter(_of_relevance, self.parsed):
                 checking.problems.add(UsageError, f"measures: {one} needs judgments, and the collection has none")
+        if checking.collection:
+            groups, check = checking.collection.groups, unawareness.check_confusion
+            for dimension, matrix in self.confusion.items():
+                checking.problems.attempt(f"confusion.{dimension}", check, matrix, dimension, groups)
 
     def measured(self, dimensions: Sequence[str]) -> tuple[Measured, ...]:
         """The measures of the file, which define themselves."""
@@ -156,13 +169,32 @@ class RankingKind(JudgedKind):
                 found[topic, system] = replace(outcome, values={**outcome.values, "": overall})
         return found
 
+    # --- what came out -------------------------------------------------------------------------------------------
+
+    def _unaware(self) -> tuple[float, dict[str, FloatArray]]:
+        measures = [one for one in self.parsed if isinstance(one, Measure)]
+        return unawareness.base_of(measures), {name: np.array(rows) for name, rows in self.confusion.items()}
+
+    def tables(self, run: Run) -> list[Table]:
+        """AWRF under missing labels, and results by group of the query."""
+        return [*unawareness.tables(run, *self._unaware()), *query_groups.tables(run)]
+
+    def files(self, run: Run) -> Mapping[str, Table]:
+        """The same in full."""
+        return {**unawareness.files(run, *self._unaware()), **query_groups.files(run)}
+
+    def page(self, run: Run) -> PageSection | None:
+        """These tables, and the groups' exposure."""
+        found = (*self.tables(run), *unawareness.group_tables(run, *self._unaware()))
+        return PageSection("Labels and topics", "What the means do not show", found) if found else None
+
 
 def _scored(outcome: Outcome) -> Scored:
     return (*((hit.id, hit.score) for hit in outcome.hits), *outcome.tail)
 
 
 def _of_relevance(measure: Measure | AgainstBaseline) -> bool:
-    return isinstance(measure, Product) or (isinstance(measure, Measure) and not measure.of_groups)
+    return isinstance(measure, Measure) and measure.of_relevance
 
 
 def _read(text: str) -> Measure | AgainstBaseline | UsageError | BackendUnavailable:

@@ -9,6 +9,7 @@ from typing import ClassVar, Literal
 from fairagent.collection import Collection
 from fairagent.collection.faults import listed
 from fairagent.errors import DataError, FairAgentError, SettingsError
+from fairagent.evaluate import query_groups
 from fairagent.evaluate.engine.kind import (
     Checking,
     Chosen,
@@ -179,7 +180,7 @@ class UtilityKind(ExperimentKind):
         return label_of(of_one[0]).removesuffix("@1"), label_of(of_one[1]).removesuffix("@1")
 
     def tables(self, run: Run) -> list[Table]:
-        """A line for each row and k."""
+        """A line for each row and k; then results by group of the query."""
         found = summary(run, self.utility)
         if not found:
             return []
@@ -203,7 +204,7 @@ class UtilityKind(ExperimentKind):
             for one in found
         ]
         title = f"utility and ranking quality ({counted(found[0].topics)})"
-        return [Table.of(columns, lines, title, self._notes(run))]
+        return [Table.of(columns, lines, title, self._notes(run)), *query_groups.tables(run)]
 
     def _notes(self, run: Run) -> Iterator[str]:
         utility, performance = self.short
@@ -237,7 +238,7 @@ class UtilityKind(ExperimentKind):
             )
             for one in summary(run, self.utility)
         ]
-        return {FILE: Table.of((*header, *tests), lines)}
+        return {FILE: Table.of((*header, *tests), lines), **query_groups.files(run)}
 
     def page(self, run: Run) -> PageSection | None:
         """Utility and its correlation with ranking quality over k, and the numbers."""

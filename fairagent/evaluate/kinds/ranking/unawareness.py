@@ -1,0 +1,208 @@
+"""AWRF and exposure where labels are missing or predicted: those of the labeled documents, and what they can be.
+
+Made from the outcomes' exposures alone; `fairagent.measures.unawareness` has the mathematics.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass, fields, replace
+from itertools import groupby
+
+import numpy as np
+
+from fairagent.collection import Groups
+from fairagent.errors import UsageError
+from fairagent.evaluate.engine.outcome import GroupShares
+from fairagent.evaluate.engine.run import Run
+from fairagent.evaluate.engine.statistics import bootstrap_intervals, seeded
+from fairagent.evaluate.engine.tables import Table, counted
+from fairagent.measures import AWRF, Measure, Product, awrf_bounds, exposure_bounds, jensen_shannon, prevalence
+from fairagent.types import FloatArray
+
+FILE = "unawareness.csv"
+FAIRNESS = "AWRF"
+NEGLIGIBLE = 1e-12
+"""An exposure that is no more is rounding."""
+
+Confusion = Mapping[str, FloatArray]
+"""Dimension -> confusion matrix (g, g) of the classifier that predicted its labels."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unaware:
+    """One system in one dimension: AWRF, or the exposure of the group `of`, as means over the topics that count.
+
+    `missing` is the share of exposure whose group is not known. `labeled` is the value of the rest (None where all
+    labels are predicted), `lowest` and `highest` what it can be. `estimate` is that by predicted labels, `adjusted`
+    (PACC) where the classifier's confusion matrix is known; `low` and `high` are its 95 % bootstrap interval over the
+    topics (None without predicted labels).
+    """
+
+    system: str
+    dimension: str
+    of: str
+    topics: int
+    missing: float
+    labeled: float | None
+    lowest: float
+    highest: float
+    estimate: float | None = None
+    low: float | None = None
+    high: float | None = None
+    adjusted: bool = False
+
+
+def unawareness(run: Run, base: float, confusion: Confusion) -> list[Unaware]:
+    """Every system in every dimension in which some document shown lacks a label, or labels are predicted.
+
+    AWRF, then each group's share of exposure. `base` is that of AWRF's logarithm.
+    """
+    return [row for name in run.dimensions for row in _of_dimension(run, name, base, confusion.get(name))]
+
+
+def tables(run: Run, base: float, confusion: Confusion) -> list[Table]:
+    """AWRF in each dimension."""
+    rows = [row for row in unawareness(run, base, confusion) if row.of == FAIRNESS]
+    return [
+        _table(own, ["system"], f"{name}, AWRF@{run.n}", _notes(run, own, base)) for name, own in _by_dimension(rows)
+    ]
+
+
+def group_tables(run: Run, base: float, confusion: Confusion) -> list[Table]:
+    """The exposure of the groups of each dimension, for who asks for it."""
+    rows = [row for row in unawareness(run, base, confusion) if row.of != FAIRNESS]
+    note = "labeled: share of the exposure of labeled documents; lowest, highest: none or all of the missing"
+    return [
+        replace(_table(own, ["system", "of"], f"{name}, exposure", [note]), folded=True)
+        for name, own in _by_dimension(rows)
+    ]
+
+
+def files(run: Run, base: float, confusion: Confusion) -> dict[str, Table]:
+    """One line a system, dimension, and AWRF or group; no file where there is none."""
+    lines = [astuple(row) for row in unawareness(run, base, confusion)]
+    return {FILE: Table.of([field.name for field in fields(Unaware)], lines)} if lines else {}
+
+
+def check_confusion(rows: Sequence[Sequence[float]], dimension: str, groups: Groups) -> None:
+    """Raise UsageError or DataError where `rows` are no confusion matrix for a predicted dimension."""
+    labels = groups.labels(dimension)
+    if dimension not in groups.predicted:
+        raise UsageError("labels that are not predicted have no confusion matrix")
+    if {len(rows), *map(len, rows)} != {len(labels)}:
+        raise UsageError(f"expected a row and a column for each of {len(labels)} labels: {', '.join(labels)}")
+    prevalence(np.full(len(labels), 1.0 / len(labels)), np.array(rows))
+
+
+def base_of(measures: Sequence[Measure]) -> float:
+    """The base of the logarithm of the first AWRF among the measures; e without one."""
+    factors = (part for one in measures for part in ((one.left, one.right) if isinstance(one, Product) else (one,)))
+    first = next((one for one in factors if isinstance(one, AWRF)), None)
+    return 2.0 if first and first.log == "2" else math.e
+
+
+def _by_dimension(rows: Sequence[Unaware]) -> list[tuple[str, list[Unaware]]]:
+    return [(name, list(own)) for name, own in groupby(rows, lambda row: row.dimension)]
+
+
+def _table(rows: Sequence[Unaware], names: Sequence[str], title: str, notes: Iterable[str]) -> Table:
+    predicted = rows[0].estimate is not None
+    shown = ["missing", "labeled", "lowest", "highest", *(["estimate"] * predicted)]
+    lines = [
+        (
+            *(getattr(one, name) for name in (*names, *shown)),
+            *([f"[{one.low:.4f}, {one.high:.4f}]"] if predicted else []),
+        )
+        for one in rows
+    ]
+    heads = [*("group" if name == "of" else name for name in names), *shown, *(["95 % interval"] * predicted)]
+    return Table.of(heads, lines, f"{title} under missing labels ({counted(rows[0].topics)})", notes)
+
+
+def _notes(run: Run, rows: Sequence[Unaware], base: float) -> Iterator[str]:
+    row, logarithm = rows[0], "base 2" if base == 2.0 else "natural logarithm"
+    yield f"missing: share of exposure in the first {run.n}, of documents that have a group, whose group is not known"
+    yield (
+        f"labeled: AWRF of the others ({logarithm}), its lowest value where nobody else is shown; lowest, highest: if "
+        "the missing are given to groups in any way"
+    )
+    if above := [one.system for one in rows if one.lowest > row.highest]:
+        yield f"above {run.baseline}, whatever the missing are: {', '.join(above)}"
+    if below := [one.system for one in rows if one.highest < row.lowest]:
+        yield f"below {run.baseline}, whatever the missing are: {', '.join(below)}"
+    if row.estimate is not None:
+        how = "adjusted by its confusion matrix (PACC)" if row.adjusted else "taken as they are (PCC)"
+        yield f"estimate: AWRF by a classifier's probabilities, {how}; the interval is over the topics"
+        yield "a predicted label may be wrong: none of them counts as known"
+
+
+def _of_dimension(run: Run, dimension: str, base: float, confusion: FloatArray | None) -> Iterator[Unaware]:
+    shown = {
+        system: {
+            outcome.topic: exposure
+            for outcome in run.answered
+            if outcome.system == system and outcome.failed is None
+            for exposure in outcome.exposures
+            if exposure.dimension == dimension
+        }
+        for system in run.systems
+    }
+    topics = [topic for topic in shown[run.baseline] if all(topic in of_topic for of_topic in shown.values())]
+    exposures = [shown[system][topic] for system in run.systems for topic in topics]
+    predicted = any(one.predicted for one in exposures)
+    if not predicted and all(_missing(one) <= NEGLIGIBLE for one in exposures):
+        return
+    matrix = confusion if predicted else None
+    # (systems, topics, 1 + g): AWRF, then the shares.
+    values = np.array([[_values(shown[name][topic], base, matrix) for topic in topics] for name in run.systems])
+    seen = np.array(
+        [
+            [_seen(shown[name][topic], value, base) for topic, value in zip(topics, of_system, strict=True)]
+            for name, of_system in zip(run.systems, values, strict=True)
+        ]
+    ).mean(axis=1)
+    means, interval = values.mean(axis=1), None
+    if predicted:
+        by_topic = values.transpose(0, 2, 1)
+        ends = bootstrap_intervals(by_topic.reshape(-1, len(topics)), seeded(run.kind.seed, "unawareness", dimension))
+        interval = [end.reshape(means.shape) for end in ends]
+    adjusted = matrix is not None and prevalence(np.full(len(matrix), 1 / len(matrix)), matrix).adjusted
+    for row, system in enumerate(run.systems):
+        for place, of in enumerate((FAIRNESS, *exposures[0].labels)):
+            value, (missing, least, most) = float(means[row, place]), seen[row, :, place].tolist()
+            about = (system, dimension, of, len(topics), missing)
+            if interval:
+                low, high = (float(end[row, place]) for end in interval)
+                yield Unaware(*about, None, least, most, value, low, high, adjusted)
+            else:
+                yield Unaware(*about, value, least, most)
+
+
+def _missing(one: GroupShares) -> float:
+    return one.unknown if one.missing is None else one.missing
+
+
+def _seen(one: GroupShares, values: FloatArray, base: float) -> FloatArray:
+    """What is missing of the exposure of documents that have a group, and the bounds of `values` (1 + g,); (3, 1 + g).
+
+    Nothing predicted counts as known. Without any such document the bounds are the values.
+    """
+    known, missing = (1.0 - one.unknown) * np.array(one.shares), _missing(one)
+    if one.predicted:
+        known, missing = np.zeros_like(known), missing + known.sum()
+    total = missing + known.sum()
+    if total <= NEGLIGIBLE:
+        return np.stack([np.zeros_like(values), values, values])
+    exposure = np.append(missing, known) / total
+    lowest, highest = zip(awrf_bounds(exposure, np.array(one.target), base), exposure_bounds(exposure), strict=True)
+    return np.stack([np.full_like(values, missing / total), np.hstack(lowest), np.hstack(highest)])
+
+
+def _values(one: GroupShares, base: float, confusion: FloatArray | None) -> FloatArray:
+    """AWRF over the known or predicted groups, and their shares; its lowest value where nothing has a label."""
+    if not any(one.shares):
+        return np.append(1.0 - math.log(2.0) / math.log(base), one.shares)
+    shares = prevalence(np.array(one.shares), confusion).shares
+    return np.append(1.0 - jensen_shannon(shares, np.array(one.target), base=base), shares)

@@ -1,0 +1,184 @@
+"""Fairness under unawareness: what AWRF and exposure can be, and are likely to be, where labels are missing.
+
+Bounds assume nothing: the unlabeled documents' exposure is given to the groups in any way. An estimate takes a
+classifier's probabilities for these documents, and comes with a bootstrap interval. Everything is over the known
+groups, as AWRF(unknown=ignore). References: Jaenich et al., JAIR 2026 (arXiv 2506.04140), who estimate rankings'
+fairness by quantification; Manski 2003 for bounds under missing data.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from fairagent.errors import DataError
+from fairagent.measures.checks import as_distribution, as_memberships, check_cutoff, check_nonnegative
+from fairagent.measures.discounts import LOG2_MAX2, Discount
+from fairagent.measures.divergence import jensen_shannon
+from fairagent.measures.quantification import as_posteriors, prevalence
+from fairagent.types import FloatArray
+
+RESAMPLES = 1000
+LEVEL = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A value and the ends of its interval."""
+
+    value: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """AWRF and each group's exposure as estimated, with bootstrap intervals; `adjusted` as in `Prevalence`."""
+
+    awrf: Interval
+    exposure: tuple[Interval, ...]
+    adjusted: bool
+
+
+def exposure_bounds(exposure: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """The least and the largest share of all exposure that each known group can have, (g,) each; both are reached.
+
+    `exposure` (1 + g,) adds up to 1, with column 0 `UNKNOWN`, as `group_exposure` gives it: the least is a group's
+    share as it is, where no unlabeled document is of the group, the largest is with all of them.
+    Raises DataError for shares that are no distribution.
+
+    >>> import numpy as np
+    >>> [ends.round(6).tolist() for ends in exposure_bounds(np.array([0.3, 0.1, 0.6]))]
+    [[0.1, 0.6], [0.4, 0.9]]
+    """
+    shares = _exposure(exposure)
+    return shares[1:], shares[1:] + shares[0]
+
+
+def awrf_bounds(exposure: FloatArray, target: FloatArray, base: float = math.e) -> tuple[float, float]:
+    """The least and the largest AWRF over the known groups that the unlabeled documents' exposure allows.
+
+    `exposure` (1 + g,) is as in `exposure_bounds`, `target` (g,) is over the known groups and taken as given. With u
+    the unknown share, the exposure is known + u s for some distribution s. AWRF is concave in s, so that it is least
+    where all unknowns are of one group. It is largest where the unlabeled exposure fills up the groups that have least
+    for their target: e_g = max(known_g, r t_g), with r such that the sum is 1. Both ends are exact for exposure that
+    can be shared out freely. No labels of the documents lead outside; some lead to the lower end, while the upper one
+    takes documents whose weights can be shared out so. AWRF(unknown=ignore) lies in between (s as the known exposure).
+    The mean over topics lies between the means of both ends. `base` is the logarithm's.
+
+    Raises DataError for shares that are no distribution, and shapes that differ.
+
+    >>> import numpy as np
+    >>> low, high = awrf_bounds(np.array([0.5, 0.5, 0.0]), np.array([0.5, 0.5]))
+    >>> round(low, 6), high
+    (0.784238, 1.0)
+    """
+    shares, due = _exposure(exposure), as_distribution(target, "target")
+    if due.size != shares.size - 1:
+        raise DataError(f"exposure has {shares.size - 1} known groups and target {due.size}, expected the same")
+    corners = shares[1:] + shares[0] * np.eye(due.size)
+    high = 1.0 - jensen_shannon(_filled(shares, due), due, base=base)
+    low = 1.0 - max(jensen_shannon(corner, due, base=base) for corner in corners)
+    return min(low, high), high  # where nothing is unknown, both are one value, but for rounding
+
+
+def _filled(exposure: FloatArray, target: FloatArray) -> FloatArray:
+    """The distribution max(known, r target), which is closest to the target of those at or above the known exposure.
+
+    The derivative of the divergence in e_g is ln(2 e_g / (e_g + t_g)) / 2, which rises with e_g / t_g: where the
+    unlabeled exposure goes, that ratio is the same r, and elsewhere it is r or more.
+    """
+    unknown, known = exposure[0], exposure[1:]
+    due = np.flatnonzero(target > 0.0)
+    order = due[np.argsort(known[due] / target[due], kind="stable")]
+    # r if the first k groups of that order are filled up; it is right for the last k at which it takes none of them.
+    levels = (unknown + np.cumsum(known[order])) / np.cumsum(target[order])
+    level = levels[np.flatnonzero(levels >= known[order] / target[order])[-1]]
+    filled = np.maximum(known, level * target)
+    closest: FloatArray = filled / filled.sum()
+    return closest
+
+
+def awrf_estimate(
+    memberships: FloatArray,
+    predicted: FloatArray,
+    target: FloatArray,
+    n: int,
+    rng: np.random.Generator,
+    confusion: FloatArray | None = None,
+    discount: Discount = LOG2_MAX2,
+    base: float = math.e,
+    resamples: int = RESAMPLES,
+) -> Estimate:
+    """AWRF and group exposure of the first `n` ranks, the unlabeled documents' groups estimated by a classifier.
+
+    `memberships` (m, 1 + g) has what is known, column 0 `UNKNOWN`; `predicted` (m, g) the classifier's calibrated
+    probabilities, used as far as a document is unknown (rows of known documents are not looked at); `target` (g,) is
+    over the known groups. The unlabeled exposure goes to the groups by `prevalence` of the mean probabilities, weighted
+    by attention; `confusion` adjusts it (PACC). Intervals (95 %, percentile) are from `resamples` draws, with
+    replacement, of documents with their weights: how much hangs on which documents are shown. They say nothing of
+    errors in the probabilities or the confusion matrix. AWRF's can lie below a value close to 1: nearly all draws are
+    further from the target.
+
+    Raises DataError for rows of unlabeled documents that do not add up to 1, shapes that do not fit, and a ranking
+    without any mass.
+
+    >>> import numpy as np
+    >>> labels, scores = np.array([[0, 1, 0], [1, 0, 0], [1, 0, 0]]), np.array([[0.5, 0.5], [0.2, 0.8], [0.4, 0.6]])
+    >>> found = awrf_estimate(labels, scores, np.array([0.5, 0.5]), 20, np.random.default_rng(0))
+    >>> round(found.awrf.value, 6), [round(one.value, 6) for one in found.exposure]
+    (0.998642, [0.552038, 0.447962])
+    """
+    check_cutoff(n)
+    rows, due = as_memberships(memberships)[:n], as_distribution(target, "target")
+    scores = as_memberships(predicted)[:n]
+    check_nonnegative(rows, "memberships")
+    if rows.shape[1] != due.size + 1 or scores.shape != (len(rows), due.size):
+        raise DataError(
+            f"memberships have shape {rows.shape}, predicted {scores.shape} and target {due.shape}, "
+            "expected (m, 1 + g), (m, g) and (g,)"
+        )
+    unknown = rows[:, 0] > 0.0
+    spread = np.zeros_like(scores)
+    spread[unknown] = as_posteriors(scores[unknown], "predicted labels") if unknown.any() else 0.0
+    parts = np.hstack([rows[:, 1:], rows[:, :1] * spread])
+    weights = discount(len(rows))
+    shares, adjusted = _completed(weights.dot(parts), confusion)
+    if not shares.any():
+        raise DataError("the ranking has no mass on any group, so there is nothing to estimate")
+    counts = rng.multinomial(len(rows), np.full(len(rows), 1.0 / len(rows)), size=resamples)
+    drawn = [found for mass in (counts * weights).dot(parts) if (found := _completed(mass, confusion)[0]).any()]
+
+    def fairness(of: FloatArray) -> float:
+        return 1.0 - jensen_shannon(of, due, base=base)
+
+    return Estimate(
+        _interval(fairness(shares), np.array([fairness(one) for one in drawn])),
+        tuple(
+            _interval(float(share), np.array(of)) for share, of in zip(shares, zip(*drawn, strict=True), strict=True)
+        ),
+        adjusted,
+    )
+
+
+def _completed(mass: FloatArray, confusion: FloatArray | None) -> tuple[FloatArray, bool]:
+    """The exposure (g,) from known mass and mass by probabilities, (2 g,), and whether the latter was adjusted."""
+    known, guessed = np.split(mass, 2)
+    unlabeled, adjusted = float(guessed.sum()), False
+    if unlabeled > 0.0:
+        found = prevalence(guessed / unlabeled, confusion)
+        known, adjusted = known + unlabeled * found.shares, found.adjusted
+    total = float(known.sum())
+    return (known / total if total > 0.0 else known), adjusted
+
+
+def _interval(value: float, drawn: FloatArray) -> Interval:
+    low, high = np.quantile(drawn, [(1.0 - LEVEL) / 2.0, (1.0 + LEVEL) / 2.0]).tolist()
+    return Interval(value, low, high)
+
+
+def _exposure(values: FloatArray) -> FloatArray:
+    shares = as_distribution(values, "exposure")
+    if shares.size < 2:
+        raise DataError("exposure has no known group")
+    return shares

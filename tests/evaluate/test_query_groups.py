@@ -1,0 +1,105 @@
+"""Results by group of the query."""
+
+from __future__ import annotations
+
+import csv
+import io
+from dataclasses import replace
+
+import pytest
+
+from fairagent.evaluate.engine.outcome import Outcome, from_line, to_line
+from fairagent.evaluate.query_groups import by_query_group, differences, file, files, tables
+
+from .made_runs import outcome, run_of, shares
+
+
+def values(quality: float, fairness: float | None = None) -> dict[str, dict[str, float]]:
+    return {"": {"nDCG@20": quality}} | ({} if fairness is None else {"gender": {"AWRF@20": fairness}})
+
+
+@pytest.fixture
+def outcomes() -> list[Outcome]:
+    """Three topics about law and two about art; one of no group, and one that only the baseline has answered."""
+    return [
+        outcome("T1", "a", values(0.2, 0.8), [shares(1.0, 0.5)], "law", [shares(0.5, 0.0)]),
+        outcome("T2", "a", values(0.4), [], "law"),
+        outcome("T3", "a", values(0.6, 0.6), [shares(0.0, 0.1)], "law", [shares(1.0, 0.0)]),
+        outcome("T4", "a", values(0.9, 1.0), [shares(0.25, 0.0)], "art", [shares(0.25, 0.0)]),
+        outcome("T5", "a", values(0.7, 0.5), [shares(0.75, 0.2)], "art", [shares(0.25, 0.0)]),
+        outcome("T6", "a", values(0.0, 0.0), [shares(0.5, 0.0)]),
+        outcome("T7", "a", values(0.0, 0.0), [shares(0.5, 0.0)], "art"),
+        *(outcome(f"T{n}", "b", values(0.5, 0.5), [shares(0.5, 0.0)], "law" if n < 4 else "art") for n in range(1, 6)),
+        outcome("T6", "b", values(0.0, 0.0), [shares(0.5, 0.0)]),
+    ]
+
+
+def test_means_of_each_group_over_finished_topics(outcomes: list[Outcome]) -> None:
+    rows = {(row.system, row.group): row for row in by_query_group(run_of(outcomes))}
+    assert list(rows) == [("a", "art"), ("a", "law"), ("b", "art"), ("b", "law")]
+    law = rows["a", "law"]
+    assert law.means["measure", "", "nDCG@20"] == pytest.approx(0.4)
+    assert law.means["measure", "gender", "AWRF@20"] == pytest.approx(0.7)
+    assert (law.topics["measure", "", "nDCG@20"], law.topics["measure", "gender", "AWRF@20"]) == (3, 2)
+    assert law.means["exposure", "gender", "female"] == pytest.approx(0.5)
+    assert law.means["exposure", "gender", "no label"] == pytest.approx(0.3)
+    assert law.means["attribution", "gender", "female"] == pytest.approx(0.75)
+    assert rows["a", "art"].means["exposure", "gender", "male"] == pytest.approx(0.5)
+    assert not any(place[0] == "attribution" for place in rows["b", "law"].means)
+
+
+def test_the_largest_difference(outcomes: list[Outcome]) -> None:
+    found = differences(by_query_group(run_of(outcomes)))
+    assert found["a"]["measure", "", "nDCG@20"] == pytest.approx(0.4)
+    assert found["a"]["attribution", "gender", "female"] == pytest.approx(0.5)
+    assert set(found["b"].values()) == {0.0}
+
+
+def test_tables(outcomes: list[Outcome]) -> None:
+    measures, exposure, attribution = tables(run_of(outcomes))
+    assert measures.text().splitlines()[:6] == [
+        "by group of the query",
+        "                                    relevance   gender",
+        "system         query group  topics    nDCG@20  AWRF@20",
+        "a                      art       2     0.8000   0.7500",
+        "a                      law       3     0.4000   0.7000",
+        "a       largest difference             0.4000   0.0500",
+    ]
+    assert "fewer than 10 topics, so that chance decides: art (2), law (3)" in measures.notes
+    assert "1 topic without a group" in measures.notes
+    assert exposure.title == "gender, exposure by group of the query"
+    assert [column.name for column in exposure.columns] == [
+        *("system", "query group", "topics"),
+        *("female", "male", "no label"),
+    ]
+    assert attribution.title == "gender, what answers rest on by group of the query"
+    # Nobody has said what the answers of b rest on.
+    assert [row[3] for row in attribution.rows if row[0] == "b"] == [None, None]
+
+
+def test_the_file(outcomes: list[Outcome]) -> None:
+    rows = list(csv.DictReader(io.StringIO(file(run_of(outcomes)).csv())))
+    of_law = [row for row in rows if (row["system"], row["query_group"], row["quantity"]) == ("a", "law", "measure")]
+    assert [(row["dimension"], row["name"], row["topics"]) for row in of_law] == [
+        ("", "nDCG@20", "3"),
+        ("gender", "AWRF@20", "2"),
+    ]
+    apart = next(row for row in rows if not row["query_group"])
+    assert (apart["system"], apart["name"], apart["topics"]) == ("a", "nDCG@20", "")
+    assert float(apart["value"]) == pytest.approx(0.4)
+
+
+def test_nothing_without_groups_of_topics(outcomes: list[Outcome]) -> None:
+    run = run_of([replace(one, group="") for one in outcomes])
+    assert tables(run) == []
+    assert files(run) == {}
+
+
+def test_one_group_has_no_difference(outcomes: list[Outcome]) -> None:
+    run = run_of([one for one in outcomes if one.group == "law"])
+    assert "largest difference" not in [row[1] for row in tables(run)[0].rows]
+
+
+def test_outcomes_keep_the_group(outcomes: list[Outcome]) -> None:
+    assert from_line(to_line(outcomes[0])) == outcomes[0]
+    assert outcomes[0].group == "law"

@@ -1,0 +1,314 @@
+"""AWRF under missing labels, as tables of a run."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fairagent.collection import load_collection
+from fairagent.errors import FairAgentError
+from fairagent.evaluate.engine.run import Run
+from fairagent.evaluate.kinds.ranking.unawareness import (
+    Confusion,
+    Unaware,
+    base_of,
+    files,
+    group_tables,
+    tables,
+    unawareness,
+)
+from fairagent.measures import group_fairness, parse_measure, stopping
+from fairagent.report.page import page
+
+from . import words
+from .made_runs import outcome, run_of, shares
+
+ALL_IN_ONE = 1 - (math.log(4 / 3) / 2 + math.log(2 / 3) / 4 + math.log(2) / 4)
+"""AWRF of (1, 0) for a target of (1/2, 1/2)."""
+NOTHING = 1 - math.log(2)
+
+
+def awrf(first: float) -> float:
+    """That of (first, 1 - first)."""
+    terms = [(share * math.log(2 * share / (share + 0.5)), math.log(1 / (share + 0.5))) for share in (first, 1 - first)]
+    return 1 - sum(a / 2 + b / 4 for a, b in terms)
+
+
+def of_awrf(run: Run, base: float, confusion: Confusion) -> list[Unaware]:
+    """The rows of AWRF alone."""
+    return [row for row in unawareness(run, base, confusion) if row.of == "AWRF"]
+
+
+def test_means_over_topics_by_hand() -> None:
+    """T1 shows (1, 0) and as much again without a label: it can become anything from all in one to even.
+
+    Of T2's exposure a half has no label, and half of that is rivers: known are 1/4 and 1/4, missing is 1/4, thus a
+    third of what has a group. It is even as it stands, and at worst 2/3 to 1/3.
+    """
+    run = run_of(
+        [
+            outcome("T1", "a", {}, [shares(1.0, unknown=0.5)]),
+            outcome("T2", "a", {}, [shares(0.5, unknown=0.5, missing=0.25)]),
+        ]
+    )
+    (row,) = of_awrf(run, math.e, {})
+    assert (row.system, row.dimension, row.topics) == ("a", "gender", 2)
+    assert row.missing == pytest.approx((1 / 2 + 1 / 3) / 2)
+    assert row.labeled == pytest.approx((ALL_IN_ONE + 1) / 2)
+    assert row.lowest == pytest.approx((ALL_IN_ONE + awrf(2 / 3)) / 2)
+    assert row.highest == pytest.approx(1.0)
+    assert row.estimate is None
+
+
+def test_the_exposure_of_groups_by_hand() -> None:
+    """Women: all of the labeled in T1, where they have 1/2 to all; a half in T2, where they have 1/3 to 2/3."""
+    run = run_of(
+        [
+            outcome("T1", "a", {}, [shares(1.0, unknown=0.5)]),
+            outcome("T2", "a", {}, [shares(0.5, unknown=0.5, missing=0.25)]),
+        ]
+    )
+    _, women, men = unawareness(run, math.e, {})
+    assert (women.of, men.of, women.topics) == ("female", "male", 2)
+    assert women.missing == pytest.approx(5 / 12)
+    assert (women.labeled, women.lowest, women.highest) == pytest.approx((3 / 4, 5 / 12, 5 / 6))
+    assert (men.labeled, men.lowest, men.highest) == pytest.approx((1 / 4, 1 / 6, 7 / 12))
+    (table,) = group_tables(run, math.e, {})
+    assert table.folded
+    assert table.text().splitlines()[:3] == [
+        "gender, exposure under missing labels (2 topics)",
+        "system   group  missing  labeled  lowest  highest",
+        "a       female   0.4167   0.7500  0.4167   0.8333",
+    ]
+    predicted = run_of([outcome("T1", "a", {}, [shares(0.7, unknown=0.0, predicted=True)])])
+    _, women, _ = unawareness(predicted, math.e, {"gender": np.array([[0.8, 0.2], [0.2, 0.8]])})
+    assert (women.labeled, women.lowest, women.highest) == (None, 0.0, 1.0)
+    assert (women.estimate, women.low, women.high) == pytest.approx((5 / 6, 5 / 6, 5 / 6))
+
+
+def test_a_ranking_without_a_label() -> None:
+    """It counts as the lowest value, and can be anything from all in one to even; rivers alone can be nothing."""
+    people = run_of([outcome("T1", "a", {}, [shares(None, unknown=1.0)])])
+    (row,) = of_awrf(people, math.e, {})
+    found = (row.missing, row.labeled, row.lowest, row.highest)
+    assert found == pytest.approx((1.0, NOTHING, ALL_IN_ONE, 1.0))
+    rivers = run_of([outcome("T1", "a", {}, [shares(None, 1.0, 0.0)]), outcome("T2", "a", {}, [shares(0.5, 0.5)])])
+    (row,) = of_awrf(rivers, math.e, {})
+    assert row.missing == pytest.approx(0.25)
+    assert row.lowest == pytest.approx((NOTHING + awrf(0.75)) / 2)
+    assert row.highest == pytest.approx((NOTHING + 1.0) / 2)
+
+
+def test_predicted_labels_are_an_estimate_and_nothing_else_is_known() -> None:
+    run = run_of([outcome("T1", "a", {}, [shares(0.7, unknown=0.0, predicted=True)])])
+    (row,) = of_awrf(run, math.e, {})
+    assert (row.missing, row.labeled, row.adjusted) == (1.0, None, False)
+    assert (row.lowest, row.highest) == pytest.approx((ALL_IN_ONE, 1.0))
+    assert (row.estimate, row.low, row.high) == pytest.approx((awrf(0.7),) * 3)
+
+
+def test_a_confusion_matrix_adjusts_the_estimate() -> None:
+    """.8 p + .2 (1 - p) = .7 has the solution p = 5/6."""
+    run = run_of([outcome("T1", "a", {}, [shares(0.7, unknown=0.0, predicted=True)])])
+    (row,) = of_awrf(run, math.e, {"gender": np.array([[0.8, 0.2], [0.2, 0.8]])})
+    assert row.estimate == pytest.approx(awrf(5 / 6))
+    assert row.adjusted
+    (row,) = of_awrf(run, math.e, {"gender": np.full((2, 2), 0.5)})
+    assert row.estimate == pytest.approx(awrf(0.7))
+    assert not row.adjusted
+
+
+def test_the_interval_is_over_topics_and_systems_share_the_resamples() -> None:
+    outcomes = [
+        outcome(f"T{n}", system, {}, [shares(n / 20, 0.0, predicted=True)]) for n in range(20) for system in ("a", "b")
+    ]
+    first, second = of_awrf(run_of(outcomes), math.e, {})
+    assert first.low is not None
+    assert first.high is not None
+    assert first.low < first.estimate < first.high  # type: ignore[operator]
+    assert (first.low, first.high) == (second.low, second.high)
+    assert of_awrf(run_of(outcomes), math.e, {}) == [first, second]
+
+
+def test_no_table_where_everything_is_known() -> None:
+    run = run_of([outcome("T1", "a", {}, [shares(0.7, unknown=0.0)]), outcome("T2", "a", {}, [shares(0.7, 0.4, 0.0)])])
+    assert of_awrf(run, math.e, {}) == []
+    assert tables(run, math.e, {}) == []
+    assert files(run, math.e, {}) == {}
+
+
+def test_only_topics_of_all_systems_count() -> None:
+    run = run_of(
+        [
+            outcome("T1", "a", {}, [shares(1.0, 0.5)]),
+            outcome("T1", "b", {}, [shares(0.5, 0.0)]),
+            outcome("T2", "a", {}, [shares(0.5, 0.5)]),
+        ]
+    )
+    first, second = of_awrf(run, math.e, {})
+    assert (first.topics, first.labeled) == (1, pytest.approx(ALL_IN_ONE))
+    assert (second.missing, second.lowest, second.labeled, second.highest) == pytest.approx((0.0, 1.0, 1.0, 1.0))
+
+
+def test_the_text_and_the_file() -> None:
+    run = run_of([outcome("T1", "a", {}, [shares(1.0, unknown=0.5)])])
+    (table,) = tables(run, math.e, {})
+    lines = table.text().splitlines()
+    assert lines[:3] == [
+        "gender, AWRF@20 under missing labels (1 topic)",
+        "system  missing  labeled  lowest  highest",
+        "a        0.5000   0.7842  0.7842   1.0000",
+    ]
+    assert files(run, math.e, {})["unawareness.csv"].csv().splitlines()[0] == (
+        "system,dimension,of,topics,missing,labeled,lowest,highest,estimate,low,high,adjusted"
+    )
+    predicted = run_of([outcome("T1", "a", {}, [shares(0.7, 0.0, predicted=True)])])
+    (table,) = tables(predicted, math.e, {})
+    row = next(line for line in table.text().splitlines() if line.startswith("a "))
+    assert row.split() == ["a", "1.0000", "-", "0.7842", "1.0000", "0.9790", "[0.9790,", "0.9790]"]
+
+
+def test_what_holds_whatever_the_missing_are() -> None:
+    """A quarter of the middle's exposure is missing: it is between 3/8 and 5/8, the others are even and far off."""
+    shown = {"middle": shares(0.5, 0.25), "even": shares(0.5, 0.0), "far": shares(0.9, 0.0), "near": shares(0.45, 0.0)}
+    (table,) = tables(run_of([outcome("T1", name, {}, [one]) for name, one in shown.items()]), math.e, {})
+    assert not any("whatever" in note for note in table.notes[:2])
+    assert table.notes[2:] == ("below middle, whatever the missing are: far",)
+    turned = {"far": shares(0.9, 0.0), "middle": shares(0.5, 0.25)}
+    (table,) = tables(run_of([outcome("T1", name, {}, [one]) for name, one in turned.items()]), math.e, {})
+    assert table.notes[2:] == ("above far, whatever the missing are: middle",)
+
+
+def test_the_base_of_the_logarithm_is_that_of_the_first_awrf() -> None:
+    assert base_of([parse_measure("nDCG@20"), parse_measure("nDCG@20*AWRF(log=2)@20")]) == 2.0
+    assert base_of([parse_measure("nDCG@20"), parse_measure("AWRF@20")]) == math.e
+    assert base_of([]) == math.e
+    run = run_of([outcome("T1", "a", {}, [shares(None, unknown=1.0)])])
+    assert of_awrf(run, 2.0, {})[0].labeled == 0.0
+
+
+# --- experiments --------------------------------------------------------------------------------------------------
+
+MEASURES = "measures: ['AWRF(unknown=ignore)@10', 'unlabeled@10', 'unlabeled(of=type)@10']\n"
+PREDICTED = words.COLLECTION.replace(
+    "groups.tsv\n  dimensions: {gender: {labels: [female, male]}, era: {}}",
+    "groups.jsonl\n  dimensions: {gender: {labels: [female, male], predicted: true}}",
+)
+
+
+def write(folder: Path, collection: str, more: str = "") -> Path:
+    """The collection of words: every second document without a gender is of a person, topics are of law or of art."""
+    file = words.write(folder, words.EXPERIMENT + MEASURES + more)
+    (folder / "collection.yaml").write_text(collection.replace("query: title", "query: title, group: of"), "utf-8")
+    rows = [line.split("\t") for line in (folder / "groups.tsv").read_text("utf-8").splitlines()[1:]]
+    table = ["id\tgender\tera\tabout"]
+    table += ["\t".join([*row, "person" if row[1] or n % 10 == 4 else ""]) for n, row in enumerate(rows)]
+    (folder / "groups.tsv").write_text("\n".join(table) + "\n", "utf-8")
+    scores = {"female": {"female": 0.9, "male": 0.1}, "male": {"female": 0.3, "male": 0.7}, "": None}
+    lines = [json.dumps({"id": row[0], "gender": scores[row[1]], "era": row[2]}) + "\n" for row in rows]
+    (folder / "groups.jsonl").write_text("".join(lines), "utf-8")
+    topics = [json.loads(line) for line in (folder / "topics.jsonl").read_text("utf-8").splitlines()]
+    grouped = [{**topic, "of": "law" if n < 12 else "art"} for n, topic in enumerate(topics)]
+    (folder / "topics.jsonl").write_text("".join(json.dumps(topic) + "\n" for topic in grouped), "utf-8")
+    return file
+
+
+def test_an_experiment_with_missing_labels(tmp_path: Path) -> None:
+    """The table says of the labeled documents what the measure says, and what is missing is of people alone."""
+    collection = words.COLLECTION.replace("labels: [female, male]", "labels: [female, male], of: {column: about}")
+    folder = tmp_path / "run"
+    run = words.run(write(tmp_path, collection), folder)
+    with (folder / "unawareness.csv").open(encoding="utf-8", newline="") as file:
+        rows = {(row["system"], row["dimension"]): row for row in csv.DictReader(file) if row["of"] == "AWRF"}
+    assert list(rows) == [(system, "gender") for system in run.systems]
+    for (system, _), row in rows.items():
+        of_gender = [one for one in run.comparisons if (one.system, one.dimension) == (system, "gender")]
+        (measured,) = (one for one in of_gender if one.measure.startswith("AWRF"))
+        assert float(row["labeled"]) == pytest.approx(measured.mean, abs=1e-12)
+        assert float(row["lowest"]) < float(row["labeled"]) < float(row["highest"])
+        of_topics = [one.values["gender"] for one in run.answered if one.system == system]
+        names = [f"unlabeled(discount=log2-max2, of={of})@10" for of in ("type", "all")]
+        unlabeled = [[values[name] for name in names] for values in of_topics]
+        missing = [of_type / (1 - of_all + of_type) for of_type, of_all in unlabeled]
+        assert float(row["missing"]) == pytest.approx(float(np.mean(missing)), abs=1e-12)
+        assert float(row["missing"]) > 0
+    text = (folder / "results.txt").read_text(encoding="utf-8")
+    assert "gender, AWRF@10 under missing labels (19 topics)" in text
+    assert "era, AWRF@10" not in text
+    assert "by group of the query" in text
+    assert "gender, exposure by group of the query" in text
+    page_of = page(run)
+    assert "AWRF@10 under missing labels" in page_of
+    assert "What the means do not show" in page_of
+    assert r"law &" in (folder / "details.tex").read_text(encoding="utf-8")
+    with (folder / "query_groups.csv").open(encoding="utf-8", newline="") as file:
+        assert {row["query_group"] for row in csv.DictReader(file)} == {"law", "art", ""}
+
+
+def test_an_experiment_with_predicted_labels(tmp_path: Path) -> None:
+    """Nine of ten women are taken for women and three of ten men: PACC finds what PCC does not.
+
+    The target is the population: that of the relevant documents would be made from the predicted labels.
+    """
+    confusion = "confusion: {gender: [[0.9, 0.3], [0.1, 0.7]]}\n"
+    target = "target: population\ndimensions: [gender]\n"
+    truth = words.run(write(tmp_path / "truth", words.COLLECTION, target), tmp_path / "truth" / "run")
+    known = {row.system: row.labeled for row in of_awrf(truth, math.e, {})}
+    for name, more, adjusted in (("pcc", target, False), ("pacc", target + confusion, True)):
+        file = write(tmp_path / name, PREDICTED, more)
+        run = words.run(file, tmp_path / name / "run")
+        with (tmp_path / name / "run" / "unawareness.csv").open(encoding="utf-8", newline="") as lines:
+            rows = {row["system"]: row for row in csv.DictReader(lines) if row["of"] == "AWRF"}
+        assert [row["adjusted"] for row in rows.values()] == [str(adjusted)] * len(run.systems)
+        # Only this system's ranking does not depend on the labels.
+        close = float(rows["plain"]["estimate"]) == pytest.approx(known["plain"], abs=1e-9)
+        assert close == adjusted
+        assert rows["plain"]["labeled"] == ""
+        assert float(rows["plain"]["low"]) < float(rows["plain"]["estimate"]) < float(rows["plain"]["high"])
+        text = (tmp_path / name / "run" / "results.txt").read_text(encoding="utf-8")
+        assert ("adjusted by its confusion matrix (PACC)" in text) == adjusted
+
+
+def test_gfr_in_an_experiment(tmp_path: Path) -> None:
+    """A measure of groups and of relevance: the value is that of the function, from the ranking that was served."""
+    texts = ["GFR(divergence=nmd)@10", "GFR(divergence=rnod, relevance=none, unknown=uniform)@10"]
+    measures = f"measures: {json.dumps([*texts, 'nDCG@10*GFR@10'])}\n"
+    run = words.run(words.write(tmp_path, words.EXPERIMENT + measures), tmp_path / "run")
+    collection = load_collection(tmp_path / "collection.yaml")
+    compared = 0
+    for shown in run.answered:
+        ids, grades = [hit.id for hit in shown.hits], collection.qrels[shown.topic]
+        for dimension in shown.values.keys() - {""}:
+            rows = collection.groups.memberships(dimension, ids, shown.topic)
+            (shares,) = (one for one in shown.exposures if one.dimension == dimension)
+            stop = stopping([float(grades.get(id, 0) > 0) for id in ids])
+            fairness = group_fairness(rows, np.array([0.0, *shares.target]), stop, "rnod", "uniform")
+            values = shown.values[dimension]
+            assert values["GFR(divergence=rnod, relevance=none, unknown=uniform)@10"] == pytest.approx(fairness)
+            assert 0 < values["GFR(divergence=nmd, relevance=err, unknown=ignore)@10"] < 1
+            compared += 1
+    assert compared > 50
+
+
+@pytest.mark.parametrize(
+    ("confusion", "message"),
+    [
+        ("{era: [[1, 0], [0, 1]]}", r"confusion\.era: labels that are not predicted"),
+        (
+            "{gender: [[0.9, 0.3]]}",
+            r"confusion\.gender: expected a row and a column for each of 2 labels: female, male",
+        ),
+        ("{gender: [[0.9, 0.1], [0.3, 0.7]]}", r"confusion\.gender: the confusion matrix: column 0 adds up to 1\.2"),
+        ("{height: [[1]]}", r"confusion\.height: .*'height'"),
+    ],
+)
+def test_a_matrix_that_is_none(tmp_path: Path, confusion: str, message: str) -> None:
+    collection = PREDICTED.replace("predicted: true}}", "predicted: true}, era: {column: era}}")
+    file = write(tmp_path, collection, f"confusion: {confusion}\n")
+    with pytest.raises(FairAgentError, match=message):
+        words.run(file, tmp_path / "run")

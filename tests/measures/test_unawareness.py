@@ -1,0 +1,241 @@
+"""What AWRF and exposure can be where labels are missing, and what a classifier's probabilities make of it."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+
+from fairagent.errors import DataError
+from fairagent.measures import (
+    LOG2_MAX2,
+    Uniform,
+    awrf,
+    awrf_bounds,
+    awrf_estimate,
+    exposure_bounds,
+    group_exposure,
+    jensen_shannon,
+    known_part,
+)
+from fairagent.types import FloatArray
+
+from .laws import law, rankings
+
+
+def divergence(p: list[float], q: list[float]) -> float:
+    """JSD written out."""
+    return sum(
+        (a * math.log(2 * a / (a + b)) if a else 0.0) / 2 + (b * math.log(2 * b / (a + b)) if b else 0.0) / 2
+        for a, b in zip(p, q, strict=True)
+    )
+
+
+def test_all_unknowns_to_one_group_and_none_of_them() -> None:
+    low, high = exposure_bounds(np.array([0.25, 0.5, 0.25]))
+    assert (low.tolist(), high.tolist()) == ([0.5, 0.25], [0.75, 0.5])
+
+
+def test_the_bounds_of_awrf_by_hand() -> None:
+    """Known .3, .1, 0 and .6 unknown, target .2, .3, .5.
+
+    Filled up to r = (.6 + .1 + 0) / (.3 + .5) = 7/8 of the target: .3, 21/80, 7/16 (the first has 3/2 already).
+    Farthest is all in the first group, .9, .1, 0.
+    """
+    low, high = awrf_bounds(np.array([0.6, 0.3, 0.1, 0.0]), np.array([0.2, 0.3, 0.5]))
+    assert high == pytest.approx(1 - divergence([0.3, 21 / 80, 7 / 16], [0.2, 0.3, 0.5]), abs=1e-12)
+    assert low == pytest.approx(1 - divergence([0.9, 0.1, 0.0], [0.2, 0.3, 0.5]), abs=1e-12)
+    in_bits = awrf_bounds(np.array([0.6, 0.3, 0.1, 0.0]), np.array([0.2, 0.3, 0.5]), base=2)
+    assert 1 - in_bits[0] == pytest.approx((1 - low) / math.log(2))
+
+
+def test_enough_unknowns_reach_the_target_and_a_group_without_one_gets_nothing() -> None:
+    assert awrf_bounds(np.array([0.5, 0.1, 0.4, 0.0]), np.array([0.3, 0.7, 0.0]))[1] == pytest.approx(1.0, abs=1e-15)
+    assert awrf_bounds(np.array([1.0, 0.0, 0.0]), np.array([0.25, 0.75])) == (
+        pytest.approx(1 - divergence([1.0, 0.0], [0.25, 0.75])),
+        1.0,
+    )
+
+
+def exposed(ranking: tuple[FloatArray, FloatArray]) -> tuple[FloatArray, FloatArray] | None:
+    """Exposure and target over the known groups; None where the target has none."""
+    rows, target = ranking
+    due = known_part(target)
+    return (group_exposure(rows, LOG2_MAX2(len(rows))), due) if due.any() else None
+
+
+@law
+@given(rankings(), st.integers(0, 2**32 - 1))
+def test_no_completion_of_the_labels_lies_outside(ranking: tuple[FloatArray, FloatArray], seed: int) -> None:
+    if (found := exposed(ranking)) is None:
+        return
+    exposure, target = found
+    low, high = awrf_bounds(exposure, target)
+    least, most = exposure_bounds(exposure)
+    rows, rng = ranking[0], np.random.default_rng(seed)
+    whole = np.concatenate(([0.0], target))
+    one_group = [np.tile(corner, (len(rows), 1)) for corner in np.eye(target.size)]
+    hard = np.eye(target.size)[rng.integers(target.size, size=len(rows))]
+    soft = rng.dirichlet(np.full(target.size, 0.3), size=len(rows))
+    reached = []
+    for spread in (*one_group, hard, soft):
+        labeled = np.hstack([np.zeros((len(rows), 1)), rows[:, 1:] + rows[:, :1] * spread])
+        value = awrf(labeled, whole, len(rows), unknown="ignore")
+        shares = group_exposure(labeled, LOG2_MAX2(len(rows)))[1:]
+        assert low - 1e-12 <= value <= high + 1e-12
+        assert (least - 1e-12 <= shares).all()
+        assert (shares <= most + 1e-12).all()
+        reached.append((value, shares))
+    assert min(value for value, _ in reached) == pytest.approx(low, abs=1e-12)
+    assert np.max([shares for _, shares in reached], axis=0) == pytest.approx(most, abs=1e-12)
+    if exposure[1:].any():
+        ignored = awrf(rows, np.concatenate(([0.0], target)), len(rows), unknown="ignore")
+        assert low - 1e-12 <= ignored <= high + 1e-12
+
+
+@law
+@given(rankings())
+def test_the_upper_end_is_what_an_optimizer_finds(ranking: tuple[FloatArray, FloatArray]) -> None:
+    if (found := exposed(ranking)) is None:
+        return
+    exposure, target = found
+    g = target.size
+    best = minimize(
+        lambda spread: jensen_shannon(known_part(np.append(0.0, exposure[1:] + exposure[0] * np.abs(spread))), target),
+        np.full(g, 1.0 / g),
+        bounds=[(0.0, 1.0)] * g,
+        constraints={"type": "eq", "fun": lambda spread: spread.sum() - 1.0},
+        method="SLSQP",
+        options={"ftol": 1e-14, "maxiter": 500},
+    )
+    high = awrf_bounds(exposure, target)[1]
+    assert high >= 1.0 - best.fun - 1e-9
+    assert high == pytest.approx(1.0 - best.fun, abs=2e-4)
+
+
+@law
+@given(rankings())
+def test_both_ends_meet_where_everything_is_labeled(ranking: tuple[FloatArray, FloatArray]) -> None:
+    rows, target = ranking
+    rows = np.hstack([np.zeros((len(rows), 1)), rows])
+    low, high = awrf_bounds(group_exposure(rows, LOG2_MAX2(len(rows))), target)
+    value = awrf(rows, np.concatenate(([0.0], target)), len(rows), unknown="ignore")
+    assert low == pytest.approx(value, abs=1e-12)
+    assert high == pytest.approx(value, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("exposure", "target", "match"),
+    [
+        ([0.5, 0.6], [1.0], "exposure adds up to 1.1"),
+        ([1.0], [1.0], "exposure has no known group"),
+        ([0.5, 0.5], [0.5, 0.5], "exposure has 1 known groups and target 2"),
+        ([0.5, 0.25, 0.25], [0.5, 0.4], "target adds up to 0.9"),
+        ([0.5, float("nan"), 0.5], [0.5, 0.5], r"exposure\[1\] is nan"),
+    ],
+)
+def test_bad_shares(exposure: list[float], target: list[float], match: str) -> None:
+    with pytest.raises(DataError, match=match):
+        awrf_bounds(np.array(exposure), np.array(target))
+
+
+# --- the estimate -------------------------------------------------------------------------------------------------
+
+LABELS = np.array([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]])
+SCORES = np.array([[9.0, 9.0], [0.25, 0.75], [np.inf, 0.0], [0.5, 0.5]])  # only rows 1 and 3 are looked at
+EVEN = np.array([0.5, 0.5])
+
+
+def rng() -> np.random.Generator:
+    return np.random.default_rng(7)
+
+
+def test_probabilities_stand_in_for_labels() -> None:
+    """Four ranks alike: (1 + .25 + 0 + .5) / 4 = 7/16 for the first group."""
+    scores = np.where(np.isfinite(SCORES), SCORES, 9.0)
+    found = awrf_estimate(LABELS, scores, EVEN, 20, rng(), discount=Uniform())
+    assert [one.value for one in found.exposure] == pytest.approx([7 / 16, 9 / 16])
+    assert found.awrf.value == pytest.approx(1 - divergence([7 / 16, 9 / 16], [0.5, 0.5]))
+    assert not found.adjusted
+
+
+def test_the_adjustment_is_of_the_unlabeled_alone() -> None:
+    """Unlabeled mean .375, .625; with the matrix .75 .25 / .25 .75: p = (.375 - .25) / .5 = .25."""
+    scores = np.where(np.isfinite(SCORES), SCORES, 9.0)
+    confusion = np.array([[0.75, 0.25], [0.25, 0.75]])
+    found = awrf_estimate(LABELS, scores, EVEN, 20, rng(), confusion, Uniform())
+    assert [one.value for one in found.exposure] == pytest.approx([(1 + 2 * 0.25) / 4, (1 + 2 * 0.75) / 4])
+    assert found.adjusted
+
+
+def test_a_singular_matrix_leaves_the_probabilities_as_they_are() -> None:
+    found = awrf_estimate(LABELS, LABELS[:, 1:] + 0.5 * LABELS[:, :1], EVEN, 20, rng(), np.full((2, 2), 0.5))
+    plain = awrf_estimate(LABELS, LABELS[:, 1:] + 0.5 * LABELS[:, :1], EVEN, 20, rng())
+    assert found == plain
+    assert not found.adjusted
+
+
+@law
+@given(rankings(), st.integers(0, 2**32 - 1), st.booleans())
+def test_a_perfect_classifier_gives_the_truth(ranking: tuple[FloatArray, FloatArray], seed: int, adjust: bool) -> None:
+    """And the truth lies within the bounds of what is left when labels are hidden."""
+    truth, target = ranking
+    generator = np.random.default_rng(seed)
+    hidden = generator.random(len(truth)) < 0.5
+    rows = np.hstack([np.zeros((len(truth), 1)), truth])
+    rows[hidden] = np.eye(1, rows.shape[1])
+    scores = np.where(hidden[:, None], truth, np.nan_to_num(np.inf))
+    confusion = np.eye(target.size) if adjust else None
+    found = awrf_estimate(rows, scores, target, len(rows), generator, confusion, resamples=5)
+    whole = np.hstack([np.zeros((len(truth), 1)), truth])
+    exposure = group_exposure(whole, LOG2_MAX2(len(whole)))[1:]
+    assert [one.value for one in found.exposure] == pytest.approx(exposure.tolist(), abs=1e-9)
+    expected = awrf(whole, np.concatenate(([0.0], target)), len(whole), unknown="ignore")
+    assert found.awrf.value == pytest.approx(expected, abs=1e-9)
+    low, high = awrf_bounds(group_exposure(rows, LOG2_MAX2(len(rows))), target)
+    assert low - 1e-9 <= found.awrf.value <= high + 1e-9
+
+
+def test_the_interval_comes_from_the_seed_and_narrows_with_documents() -> None:
+    def width(n: int) -> float:
+        rows = np.tile(np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]), (n // 2, 1))
+        found = awrf_estimate(rows, rows[:, 1:], EVEN, n, rng(), discount=Uniform())
+        first = found.exposure[0]
+        assert first.low <= first.value <= first.high
+        assert found.exposure[1].low == pytest.approx(1 - first.high)
+        assert found == awrf_estimate(rows, rows[:, 1:], EVEN, n, rng(), discount=Uniform())
+        return first.high - first.low
+
+    # A share of 1/2 among n draws: 2 * 1.96 * sqrt(1 / (4 n)).
+    assert width(100) == pytest.approx(2 * 1.96 * 0.5 / 10, abs=0.03)
+    assert width(400) == pytest.approx(2 * 1.96 * 0.5 / 20, abs=0.015)
+
+
+def test_a_ranking_of_one_document_has_no_spread() -> None:
+    found = awrf_estimate(LABELS[1:2], np.array([[0.25, 0.75]]), EVEN, 20, rng())
+    assert (found.exposure[0].low, found.exposure[0].value, found.exposure[0].high) == (0.25, 0.25, 0.25)
+
+
+@pytest.mark.parametrize(
+    ("predicted", "match"),
+    [
+        (np.array([[0.5, 0.5], [0.5, 0.6], [0.0, 0.0], [0.5, 0.5]]), r"predicted labels: row 0 adds up to 1\.1"),
+        (np.array([[0.5, 0.5], [1.5, -0.5], [0.0, 0.0], [0.5, 0.5]]), r"predicted labels\[0, 1\] is -0\.5"),
+        (np.full((4, 3), 1 / 3), r"predicted \(4, 3\)"),
+        (np.full((3, 2), 0.5), r"predicted \(3, 2\)"),
+    ],
+)
+def test_bad_predictions(predicted: FloatArray, match: str) -> None:
+    with pytest.raises(DataError, match=match):
+        awrf_estimate(LABELS, predicted, EVEN, 20, rng())
+
+
+def test_nothing_to_estimate_from() -> None:
+    with pytest.raises(DataError, match="no mass on any group"):
+        awrf_estimate(np.zeros((0, 3)), np.zeros((0, 2)), EVEN, 20, rng())
+    with pytest.raises(DataError, match="the cut-off is 0"):
+        awrf_estimate(LABELS, LABELS[:, 1:], EVEN, 0, rng())
