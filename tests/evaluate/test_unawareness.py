@@ -160,7 +160,7 @@ def test_the_text_and_the_file() -> None:
     (table,) = tables(run, math.e, {})
     lines = table.text().splitlines()
     assert lines[:3] == [
-        "gender, AWRF@20 under missing labels (1 topic)",
+        "gender, AWRF(unknown=ignore)@20 under missing labels (1 topic)",
         "system  missing  labeled  lowest  highest",
         "a        0.5000   0.7842  0.7842   1.0000",
     ]
@@ -238,12 +238,12 @@ def test_an_experiment_with_missing_labels(tmp_path: Path) -> None:
         assert float(row["missing"]) == pytest.approx(float(np.mean(missing)), abs=1e-12)
         assert float(row["missing"]) > 0
     text = (folder / "results.txt").read_text(encoding="utf-8")
-    assert "gender, AWRF@10 under missing labels (19 topics)" in text
+    assert "gender, AWRF(unknown=ignore)@10 under missing labels (19 topics)" in text
     assert "era, AWRF@10" not in text
     assert "by group of the query" in text
     assert "gender, exposure by group of the query" in text
     page_of = page(run)
-    assert "AWRF@10 under missing labels" in page_of
+    assert "AWRF(unknown=ignore)@10 under missing labels" in page_of
     assert "What the means do not show" in page_of
     assert r"law &" in (folder / "details.tex").read_text(encoding="utf-8")
     with (folder / "query_groups.csv").open(encoding="utf-8", newline="") as file:

@@ -66,7 +66,8 @@ def tables(run: Run, base: float, confusion: Confusion) -> list[Table]:
     """AWRF in each dimension."""
     rows = [row for row in unawareness(run, base, confusion) if row.of == FAIRNESS]
     return [
-        _table(own, ["system"], f"{name}, AWRF@{run.n}", _notes(run, own, base)) for name, own in _by_dimension(rows)
+        _table(own, ["system"], f"{name}, AWRF(unknown=ignore)@{run.n}", _notes(run, own, base))
+        for name, own in _by_dimension(rows)
     ]
 
 
