@@ -1,4 +1,4 @@
-"""Writes the tables of runs into a README: each indented block below `### NAME` becomes the means of that experiment's run.
+"""Writes tables of runs into a README: each indented block below `### NAME` becomes the means of its run.
 
     python evaluations/tables.py evaluations/fair_qr/README.md runs/fair-qr_demo runs/fair-qr_wikilead ...
 
