@@ -120,9 +120,9 @@ FAULTS = [
     ("101\t12\n101\tnan\n", ":2: the page 'nan' is no whole number"),
     ("101\t12\n101\n", ":2: expected 2 columns"),
     (RUN2, "is this a run of Task 2"),
-    ("101 Q0 12 1 3.5 mine\n", "is this a TREC run file"),
     ("101 Q0 12 1 nan\n", ":1: expected 2 columns"),
-    ("101\t12\n101\t1\t12\t3.5\tmine\tx\ty\n", ":2: expected 2 columns (topic, page) separated by tabs, found 7"),
+    ("101 Q0 12 1 nan mine\n", ":1: the score 'nan' is no finite number"),
+    ("101\t12\n101\t1\t12\t3.5\tmine\tx\ty\n", ":2: expected 2 columns (topic, page) as above, found 7"),
     ("", "there are no lines"),
 ]
 
