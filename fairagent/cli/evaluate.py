@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import asdict
 from pathlib import Path
@@ -109,14 +110,12 @@ def evaluate(
 
 def show(run: Run, folder: Path, as_json: bool, paid: Usage | None = None) -> None:
     """Print the results of a run, and what was paid for them now."""
-    from fairagent.evaluate.engine.results import PAGE, results_text
-    from fairagent.report.record import to_json
+    from fairagent.evaluate.engine.results import PAGE
 
+    now = {} if paid is None else {"paid": _spent(paid), "saved": _spent(paid.saved)}
+    print_results(run, as_json, {"folder": str(folder)}, now)
     if as_json:
-        now = {} if paid is None else {"paid": _spent(paid), "saved": _spent(paid.saved)}
-        typer.echo(to_json({"folder": str(folder), "partial": run.partial, **_record(run), **now}))
         return
-    typer.echo(results_text(run))
     if paid and (said := account(paid)):
         console().print(said, soft_wrap=True)
     console().print(f"tables, TREC runs and values by topic: {folder}\npage: {folder / PAGE}", soft_wrap=True)
@@ -131,6 +130,14 @@ def _reached(run: Run, as_json: bool) -> bool:
     elif run.thresholds and not as_json:
         console().print(summary(run))
     return not missed
+
+
+def print_results(run: Run, as_json: bool, before: Mapping[str, Any] = {}, after: Mapping[str, Any] = {}) -> None:
+    """Print the tables of a run, or one JSON object that has more keys around its own."""
+    from fairagent.evaluate.engine.results import results_text
+    from fairagent.report.record import to_json
+
+    typer.echo(to_json({**before, "partial": run.partial, **_record(run), **after}) if as_json else results_text(run))
 
 
 def account(paid: Usage) -> str:

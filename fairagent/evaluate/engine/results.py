@@ -27,6 +27,7 @@ from fairagent.evaluate.engine.tables import (
 from fairagent.evaluate.engine.verdicts import summary, thresholds_table
 from fairagent.files import file_name, write_whole
 from fairagent.measures.parse import labels_of
+from fairagent.measures.trec_fair import LONGEST
 
 PAGE = "report.html"
 TOPICS_NAMED = 50
@@ -79,9 +80,14 @@ def _labels(run: Run) -> dict[str, str]:
 
 
 def write_results(run: Run, folder: Path) -> None:
-    """Write all tables and a TREC run a system (but for the page, which is the report's)."""
+    """Write all tables and a TREC run a system (but for the page, which is the report's).
+
+    On a collection of the TREC Fair Ranking track, also what a system would submit to it.
+    """
     for system in run.systems:
         write_whole(folder / "runs" / f"{file_name(system)}.txt", trec_run(run, system))
+        if run.track:
+            write_whole(folder / "runs" / f"{file_name(system)}.tsv", track_run(run, system, LONGEST[run.track]))
     answered = {"answers.csv": answers_table(run)} if run.kind.classes else {}
     tables = {
         "topics.csv": topics_table(run),
@@ -99,7 +105,8 @@ def write_results(run: Run, folder: Path) -> None:
 
 def made_files(folder: Path) -> list[Path]:
     """The journal and all that is made from it, where it is there."""
-    made = [path for pattern in ("*.csv", "results.t*", "details.tex", "runs/*.txt") for path in folder.glob(pattern)]
+    patterns = ("*.csv", "results.t*", "details.tex", "runs/*.txt", "runs/*.tsv")
+    made = [path for pattern in patterns for path in folder.glob(pattern)]
     return [path for path in (folder / JOURNAL, folder / PAGE, *made) if path.exists()]
 
 
@@ -145,6 +152,12 @@ def trec_run(run: Run, system: str) -> str:
             for rank, ((id, _), score) in enumerate(pairs, start=1):
                 lines.append(f"{outcome.topic} Q0 {id} {rank} {score} {file_name(system)}\n")
     return "".join(lines)
+
+
+def track_run(run: Run, system: str, longest: int) -> str:
+    """The rankings of the judged topics as Task 1 of the TREC Fair Ranking track takes them: topic, tab, page."""
+    own = (outcome for outcome in run.answered if outcome.system == system)
+    return "".join(f"{outcome.topic}\t{hit.id}\n" for outcome in own for hit in outcome.hits[:longest])
 
 
 def falling(scores: Sequence[float]) -> Iterator[str]:

@@ -99,8 +99,7 @@ class TrackEvaluator:
     ) -> None:
         if year not in LONGEST or task not in (1, 2):
             raise UsageError(f"year {year!r}, task {task!r}: there are the years 2021 and 2022, and tasks 1 and 2")
-        if n is not None and (task != 1 or n < 1):
-            raise UsageError(f"n is {n} in Task {task}; Task 1 has a cut-off of 1 or more, Task 2 has none")
+        _check_cut_off(task, n)
         if year == 2021 and not all(dimension.averaged for dimension in pages.dimensions):
             raise UsageError("2021 has dimensions with a background only: DIMENSIONS_2021")
         self.year, self.task, self.n = year, task, n
@@ -190,8 +189,9 @@ class TrackEvaluator:
 def check_length(run: Run, year: Year, task: Task, n: int | None = None) -> None:
     """Raise DataError where Task 1 does not take a run's rankings: several of a topic or, unless cut at `n`, long ones.
 
-    Task 2 takes rankings of any number and length, as the track's code does.
+    Task 2 takes rankings of any number and length, as the track's code does, and cuts none: UsageError.
     """
+    _check_cut_off(task, n)
     if task == 2:
         return
     if run.topic.size > len(run.topics):
@@ -203,3 +203,8 @@ def check_length(run: Run, year: Year, task: Task, n: int | None = None) -> None
             f"run {run.name!r}, topic {run.topics[run.topic[place]]}: {run.lengths[place]} pages; Task 1 of {year} "
             f"takes at most {longest}; to cut the rankings, name a length (--n {longest})"
         )
+
+
+def _check_cut_off(task: Task, n: int | None) -> None:
+    if n is not None and (task != 1 or n < 1):
+        raise UsageError(f"n is {n} in Task {task}; Task 1 has a cut-off of 1 or more, Task 2 has none")
