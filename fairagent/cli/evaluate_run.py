@@ -55,7 +55,9 @@ def evaluate_run(
     track: Annotated[
         Track | None, typer.Option("--track", help="trec-fair-2022 or trec-fair-2021. (default: trec-fair-2022)")
     ] = None,
-    split: Annotated[Split | None, typer.Option("--split", help="The topics to evaluate: train or eval. (default: eval)")] = None,
+    split: Annotated[
+        Split | None, typer.Option("--split", help="The topics to evaluate: train or eval. (default: eval)")
+    ] = None,
     subset: Annotated[
         str | None,
         typer.Option("--subset", metavar="NAME", help="A subset: 2021, internal, demographic, or all."),
@@ -63,7 +65,8 @@ def evaluate_run(
     repeated: Annotated[
         OfRepeated | None,
         typer.Option(
-            "--repeated", help="A page listed twice: error, or count both lines as the track's code does. (default: error)"
+            "--repeated",
+            help="A page listed twice: error, or count both as the track's code does. (default: error)",
         ),
     ] = None,
     per_topic: Annotated[bool, typer.Option("--per-topic", help="Also print every topic.")] = False,

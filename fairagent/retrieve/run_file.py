@@ -20,14 +20,13 @@ from fairagent.site import Site
 from fairagent.types import FloatArray, Query, Ranking
 
 
-def read_run(path: Path, topics: Collection[str], tag: str = "", scores_for: str = "") -> dict[str, Ranking]:
+def read_run(path: Path, topics: Collection[str], tag: str = "") -> dict[str, Ranking]:
     """Topic -> ranking, of those of `topics` that the file has; `tag` takes the lines of one run out of several.
 
     The forms are those of `fairagent.collection.run_lines`: TREC's six columns, ordered by falling score, those of
     equal scores by rank and then as in the file; or topic and document, ordered as in the file, where 1 / rank stands
-    in the place of scores, unless these are needed: `scores_for` says what for. Lines of other topics are read and left
-    out. Raises DataError with every fault: a line of another form, a document that a topic has twice, ranks that
-    contradict the scores, no scores or tags where they are needed, no line for any of `topics`.
+    in the place of scores. Lines of other topics are read and left out. Raises DataError with every fault: a line of
+    another form, a document that a topic has twice, ranks that contradict the scores, no line for any of `topics`.
     """
     faults = Faults()
     tags: dict[str, None] = {}
@@ -37,9 +36,9 @@ def read_run(path: Path, topics: Collection[str], tag: str = "", scores_for: str
     for number, cells in run_lines(path, (TREC, PLAIN), faults, topics):
         if scored is None:
             scored = len(cells) == len(TREC)
-            for what, needed in (("scores", scores_for), ("tags", tag and f"tag: {tag}")):
-                if needed and not scored:
-                    faults.add(path, number, f"there are no {what}, and `{needed}` needs them: {' '.join(TREC)}")
+            if tag and not scored:
+                faults.add(path, number, f"there are no tags to find {tag!r} by: {' '.join(TREC)}")
+                break
         try:
             one = placed(number, cells)
             tags[one.tag] = None
@@ -60,6 +59,15 @@ def read_run(path: Path, topics: Collection[str], tag: str = "", scores_for: str
         faults.add(path, None, f"ranks documents for none of the {len(topics)} topics{there}")
     faults.check("run file")
     return {topic: _ranking(of_topic, bool(scored)) for topic, of_topic in ordered.items()}
+
+
+def check_scored(path: Path, needing: str) -> None:
+    """Raise DataError where a run file has no scores; `needing` says what needs them."""
+    faults = Faults()
+    number, cells = next(run_lines(path, (TREC, PLAIN), faults), (0, TREC))
+    if len(cells) == len(PLAIN):
+        faults.add(path, number, f"there are no scores, and `{needing}` needs them: {' '.join(TREC)}")
+    faults.check("run file")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -112,7 +120,10 @@ class RunFileConfig(Part):
 
     def build(self, site: Site) -> Retriever:
         """The engine, which knows the collection's topics alone, with the texts of the index where there is one."""
-        return with_texts(site, RunFile(read_run(Path(self.path), site.collection.topics, self.tag, _needing(site))))
+        path = Path(self.path)
+        if needing := _needing(site):
+            check_scored(path, needing)
+        return with_texts(site, RunFile(read_run(path, site.collection.topics, self.tag)))
 
 
 def _needing(site: Site) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fairagent.errors import DataError
-from fairagent.retrieve.run_file import RunFile, read_run
+from fairagent.retrieve.run_file import RunFile, check_scored, read_run
 from fairagent.types import Query
 
 TOPICS = ("1", "2")
@@ -81,10 +81,12 @@ def test_a_topic_that_is_called_like_a_header(tmp_path: Path) -> None:
 def test_scores_where_they_are_needed(tmp_path: Path) -> None:
     path = written(tmp_path, "id page\n1 b\n1 a\n")
     with pytest.raises(DataError, match=r"run\.txt:2: there are no scores, and `rerank: mmr` needs them: topic Q0"):
-        read_run(path, TOPICS, scores_for="rerank: mmr")
-    with pytest.raises(DataError, match=r"run\.txt:2: there are no tags, and `tag: mine` needs them"):
+        check_scored(path, "rerank: mmr")
+    with pytest.raises(DataError, match=r"run\.txt:2: there are no tags to find 'mine' by"):
         read_run(path, TOPICS, "mine")
-    assert read_run(written(tmp_path, SIX), TOPICS, scores_for="rerank: mmr")
+    check_scored(written(tmp_path, SIX), "rerank: mmr")
+    with pytest.raises(DataError, match="no such file"):
+        check_scored(tmp_path / "none", "rerank: mmr")
 
 
 def test_one_of_several_runs(tmp_path: Path) -> None:
