@@ -26,7 +26,7 @@ def compare_runs(
     from fairagent.evaluate.engine.crew import threads
     from fairagent.evaluate.engine.experiment import run_experiment
     from fairagent.evaluate.engine.results import PAGE
-    from fairagent.evaluate.of_runs import check_runs
+    from fairagent.evaluate.kinds.ranking.of_runs import check_runs
 
     checked = check_runs(runs, collection, dimensions, measures, n, baseline)
     with tempfile.TemporaryDirectory() as passing, threads(WORKERS) as crew, progress_bar() as bar:

@@ -120,7 +120,7 @@ def results_text(run: Run) -> str:
         summary(run) if run.partial else thresholds_table(run).text() if run.thresholds else "",
     ]
     blocks += [table.text() for table in measure_tables(run)]
-    blocks += ["\n".join(run.kind.remarks(run)), *(table.text() for table in own)] if own else []
+    blocks += ["\n".join(run.kind.remarks(run)), *(table.text() for table in own)]
     blocks += [cost.text() if cost else "no system asked a language model", "\n".join(_notes(run))]
     return "\n\n".join(block for block in blocks if block) + "\n"
 
@@ -147,8 +147,7 @@ def trec_run(run: Run, system: str) -> str:
     lines = []
     for outcome in run.answered:
         if outcome.system == system:
-            listed = [*((hit.id, hit.score) for hit in outcome.hits), *outcome.tail]
-            pairs = zip(listed, falling([score for _, score in listed]), strict=True)
+            pairs = zip(outcome.scored, falling([score for _, score in outcome.scored]), strict=True)
             for rank, ((id, _), score) in enumerate(pairs, start=1):
                 lines.append(f"{outcome.topic} Q0 {id} {rank} {score} {file_name(system)}\n")
     return "".join(lines)
@@ -157,7 +156,7 @@ def trec_run(run: Run, system: str) -> str:
 def track_run(run: Run, system: str, longest: int) -> str:
     """The rankings of the judged topics as Task 1 of the TREC Fair Ranking track takes them: topic, tab, page."""
     own = (outcome for outcome in run.answered if outcome.system == system)
-    return "".join(f"{outcome.topic}\t{hit.id}\n" for outcome in own for hit in outcome.hits[:longest])
+    return "".join(f"{outcome.topic}\t{id}\n" for outcome in own for id, _ in outcome.scored[:longest])
 
 
 def falling(scores: Sequence[float]) -> Iterator[str]:

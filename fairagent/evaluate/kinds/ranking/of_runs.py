@@ -6,13 +6,17 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from fairagent.errors import UsageError
+from fairagent.collection.config import CollectionFile
+from fairagent.errors import DataError, UsageError
 from fairagent.evaluate.engine.check import Checked, check_values
-from fairagent.evaluate.judging import standard_measures
+from fairagent.evaluate.kinds.ranking.kind import LENGTH, STANDARD, UNJUDGED
+from fairagent.retrieve.run_file import check_scored
+from fairagent.settings import read_yaml, validate
 
-CUT_OFF = 20
 SUFFIXES = (".txt", ".tsv", ".csv", ".run", ".trec", ".res")
 """Ends of files' names that are no part of a run's name."""
+WHOLE = 10**9
+"""A run is judged as deep as it is."""
 
 
 def check_runs(
@@ -26,8 +30,9 @@ def check_runs(
 ) -> Checked:
     """An experiment that compares `runs` on a collection, checked as one of a file is.
 
-    Judged are `dimensions` (none: all of the collection) by `measures`, or by the standard ones at `n` (20). Raises
-    UsageError where two files have one name, or measures are named beside `n`, and what `check_experiment` raises.
+    Judged are `dimensions` (none: all of the collection) by `measures`, or by the standard ones at `n` (20), which cuts
+    the runs; on a collection without judgments, by those that need none. Raises UsageError where two files have one
+    name, or measures are named beside `n`, and what `check_experiment` raises.
     """
     if n is not None and measures:
         raise UsageError("measures have their own cut-offs, e.g. nDCG@10: leave out n")
@@ -38,15 +43,33 @@ def check_runs(
     values = {
         "name": "runs",
         "collection": str(collection.absolute()),
-        "measures": list(measures) or [str(measure) for measure in standard_measures(n or CUT_OFF)],
+        "measures": list(measures) or _standard(collection, named.get(baseline, runs[0]), n or LENGTH),
         "dimensions": list(dimensions),
         "baseline": baseline,
+        "run_depth": n or WHOLE,
         "systems": {
             name: {"profile": "engine", "engine": {"kind": "run-file", "path": str(run.absolute())}}
             for name, run in named.items()
         },
     }
     return check_values(values, f"of {len(runs)} run{'s' * (len(runs) != 1)}", Path.cwd(), environ=environ)
+
+
+def _standard(collection: Path, baseline: Path, n: int) -> list[str]:
+    """The standard measures at cut-off `n`; without judgments those that need none, nor scores that are not there."""
+    file = validate(CollectionFile, read_yaml(collection), str(collection))
+    measures: tuple[str, ...] = STANDARD if file.track or file.qrels else UNJUDGED
+    if measures is UNJUDGED and not _scored(baseline):
+        measures = tuple(measure for measure in measures if not measure.startswith("kept"))
+    return [measure.replace(f"@{LENGTH}", f"@{n}") for measure in measures]
+
+
+def _scored(run: Path) -> bool:
+    try:
+        check_scored(run, "")
+    except DataError:
+        return False
+    return True
 
 
 def run_name(path: Path) -> str:

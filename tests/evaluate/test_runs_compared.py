@@ -11,9 +11,11 @@ from fairagent.errors import DataError, FairAgentError, SettingsError, UsageErro
 from fairagent.evaluate.engine.check import Checked
 from fairagent.evaluate.engine.results import results_text
 from fairagent.evaluate.engine.run import Run
-from fairagent.evaluate.of_runs import check_runs
+from fairagent.evaluate.kinds.ranking.of_runs import check_runs
+from fairagent.report.page import page
 
 from . import words
+from .test_parity import MEASURES
 
 
 @pytest.fixture
@@ -39,7 +41,7 @@ def test_runs_are_judged_as_the_systems_that_wrote_them(folder: Path) -> None:
     assert again.baseline == "plain"
     theirs = means(whole)
     assert means(again) == theirs
-    assert len(theirs) == 3 * 5
+    assert len(theirs) == 3 * 7
     # All but what is drawn at random, with the seed of the experiment: intervals and the randomization test.
     tests = [
         [(row.difference, row.t_p, row.t_holm, row.wins, row.ties, row.losses) for row in run.comparisons]
@@ -79,8 +81,46 @@ def test_measures_dimensions_cut_off_and_baseline(folder: Path) -> None:
 def test_a_topic_that_a_run_lacks_counts_0_and_is_named(folder: Path) -> None:
     """19 topics count; the run has the best document of two of them, of three that are relevant."""
     (folder / "a.tsv").write_text("T00\td00\nT01\td04\n", encoding="utf-8")
-    run = words.run_checked(checked(folder, folder / "a.tsv", measures=["nDCG@1"]), folder / "run")
-    assert means(run) == {("a", "", "nDCG(discount=log2-max2)@1"): pytest.approx(2 / 19)}
+    (folder / "b.tsv").write_text("".join(f"T{n:02d}\td00\n" for n in range(19)), encoding="utf-8")
+    run = words.run_checked(checked(folder, folder / "a.tsv", folder / "b.tsv", measures=["nDCG@1"]), folder / "run")
+    assert means(run)["a", "", "nDCG(discount=log2-max2)@1"] == pytest.approx(2 / 19)
+    (remark,) = run.kind.remarks(run)
+    assert remark.startswith("a has an empty ranking for 17 topics, which count with the lowest values: T02, T03, T04")
+    assert remark in results_text(run)
+    assert remark in page(run)
+    assert run.kind.page(words.run_checked(checked(folder, folder / "b.tsv"), folder / "whole")) is None
+
+
+def test_runs_are_judged_by_any_measure_as_deep_as_they_are(folder: Path) -> None:
+    """Every measure of the parity test, of systems and of the run files that they write."""
+    (folder / "experiment.yaml").write_text(f"{words.EXPERIMENT}measures: {MEASURES}\n", encoding="utf-8")
+    whole = words.run(folder / "experiment.yaml", folder / "run")
+    files = [folder / "run" / "runs" / f"{name}.txt" for name in whole.systems]
+    again = words.run_checked(checked(folder, *files, measures=MEASURES), folder / "again")
+    assert means(again) == pytest.approx(means(whole), rel=1e-12, abs=1e-12)
+    deep = "".join(f"T00 Q0 x{rank} {rank} {5000 - rank} me\n" for rank in range(4000)) + "T00 Q0 d00 4000 1 me\n"
+    (folder / "deep.txt").write_text(deep, encoding="utf-8")
+    run = words.run_checked(checked(folder, folder / "deep.txt", measures=["RR"]), folder / "deep")
+    assert means(run)["deep", "", "RR"] == pytest.approx(1 / 4001 / 19)
+
+
+def test_runs_on_a_collection_without_judgments(folder: Path) -> None:
+    file = folder / "collection.yaml"
+    file.write_text(file.read_text(encoding="utf-8").replace("qrels: {path: qrels.tsv}\n", ""), encoding="utf-8")
+    (folder / "six.txt").write_text("T00 Q0 d00 1 2 me\nT00 Q0 d01 2 1 me\n", encoding="utf-8")
+    (folder / "two.tsv").write_text("T00\td01\nT00\td03\n", encoding="utf-8")
+    six, two = folder / "six.txt", folder / "two.tsv"
+    run = words.run_checked(checked(folder, six, two, n=2), folder / "run")
+    assert {"changed@2", "kept@2"} <= {row.measure for row in run.comparisons}
+    assert not any("nDCG" in row.measure for row in run.comparisons)
+    # The one document of two that the baseline does not show, in one of 20 topics; the others are empty in both.
+    assert means(run)["two", "", "changed@2"] == pytest.approx(0.5 / 20)
+    # Without scores in the baseline nothing can be said of how many are kept: that is left out, or refused.
+    plan = checked(folder, two, six).plan
+    assert not any("kept" in measure for measure in plan.measures)
+    with pytest.raises(DataError, match=r"two\.tsv:1: there are no scores, and `kept@5` needs them"):
+        checked(folder, two, six, measures=["kept@5"])
+    assert checked(folder, two, six, measures=["kept@5"], baseline="six").plan.measures == ("kept@5",)
 
 
 def test_a_changed_run_is_another_run(folder: Path) -> None:
