@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 from track_files import write_track
 
-from fairagent.collection.trec_fair import read_run
+from fairagent.collection.trec_fair import read_metadata, read_relevant_pages, read_run
 from fairagent.errors import UsageError
+from fairagent.measures.trec_fair import TrackEvaluator
 
 from . import words
 
@@ -32,6 +33,11 @@ def test_an_experiment_on_the_track(tmp_path: Path) -> None:
     assert submitted.read_text(encoding="utf-8") == "".join(f"{topic}\t{page}\n" for topic, page in shown)
     first, second = (read_run(path, 2022, 1) for path in (submitted, written))
     assert (first.topics, first.pages.tolist()) == (second.topics, second.pages.tolist())
+    # The track's own measures say of both what the experiment says.
+    pages = read_metadata(track / "trec_2022_articles_discrete_assessed.json.gz", 2022).pages
+    qrels = read_relevant_pages(track / "trec_2022_eval_reldocs.jsonl").qrels
+    (mean,) = (row.mean for row in run.comparisons if (row.system, row.dimension) == ("plain", ""))
+    assert TrackEvaluator(2022, 1, ["gender"], pages, qrels, 20).evaluate(first).mean("ndcg") == pytest.approx(mean)
     words.run(file, tmp_path / "run", new=True)
     assert submitted.is_file()
 
