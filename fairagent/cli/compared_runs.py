@@ -23,18 +23,18 @@ def compare_runs(
     as_json: bool,
 ) -> None:
     """Print the tables of the runs, and keep them with all else in `folder` if there is one; see the command."""
-    from fairagent.evaluate.engine.crew import threads
     from fairagent.evaluate.engine.experiment import run_experiment
     from fairagent.evaluate.engine.results import PAGE
+    from fairagent.evaluate.engine.workers import threads
     from fairagent.evaluate.kinds.ranking.of_runs import check_runs
 
     checked = check_runs(runs, collection, dimensions, measures, n, baseline)
-    with tempfile.TemporaryDirectory() as passing, threads(WORKERS) as crew, progress_bar() as bar:
+    with tempfile.TemporaryDirectory() as passing, threads(WORKERS) as workers, progress_bar() as bar:
         task = bar.add_task("judging runs", total=None)
         finished = run_experiment(
             checked,
             folder or Path(passing),
-            crew,
+            workers,
             progress=lambda done, all: bar.update(task, completed=done, total=all),
         )
     if folder is None:

@@ -69,8 +69,8 @@ def evaluate(
     where it was and comes to the same results, and no call of a language model that was answered is paid for again.
     A budget that is used up ends it too (exit code 6): what is done is kept. The folder gets the tables (text, CSV,
     LaTeX), the rankings as TREC runs (on the Fair Ranking track also as submissions to it), every value by topic, and
-    a page to look at (report.html). Where the numbers of a finished run miss what the file asserts (`assert`), a table of
-    these is printed last, and the exit code is 8.
+    a page to look at (report.html). Where the numbers of a finished run miss what the file asserts (`assert`), a table
+    of these is printed last, and the exit code is 8.
     """
     from fairagent.evaluate.engine.check import check_experiment
     from fairagent.evaluate.engine.experiment import build_indexes, run_experiment

@@ -33,7 +33,7 @@ _SPACE = re.compile(r"\s")
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class RunLine:
     """Where one line puts a document; where it has no score, by its place in the file."""
 
     topic: str
@@ -74,11 +74,11 @@ def run_lines(
         faults.add(path, None, "there are no lines")
 
 
-def placed(number: int, cells: Sequence[str]) -> Placed:
+def run_line(number: int, cells: Sequence[str]) -> RunLine:
     """What the cells of one ranking a topic say; ValueError for a rank or a score that is none."""
     if len(cells) == len(PLAIN):
         topic, document = cells
-        return Placed(topic, document, number, 0.0, "", number)
+        return RunLine(topic, document, number, 0.0, "", number)
     topic, _, document, rank, score, tag = cells
     if not _RANK.fullmatch(rank):
         raise ValueError(f"the rank {shown(rank)} is no whole number")
@@ -88,10 +88,10 @@ def placed(number: int, cells: Sequence[str]) -> Placed:
         value = math.nan
     if not math.isfinite(value):
         raise ValueError(f"the score {shown(score)} is no finite number")
-    return Placed(topic, document, int(rank), value, tag, number)
+    return RunLine(topic, document, int(rank), value, tag, number)
 
 
-def by_score(path: Path, of_topic: Iterable[Placed], faults: Faults) -> list[Placed]:
+def by_score(path: Path, of_topic: Iterable[RunLine], faults: Faults) -> list[RunLine]:
     """A topic's documents by falling score; those of equal scores by rank, and then as in the file.
 
     Programs for evaluation (trec_eval) look at scores alone, so ranks may be all alike. A rank that contradicts the

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from fairagent.collection.faults import Faults, listed, shown
 from fairagent.collection.records import checked_id
-from fairagent.collection.run_lines import PLAIN, TREC, Placed, by_score, placed, run_lines
+from fairagent.collection.run_lines import PLAIN, TREC, RunLine, by_score, run_line, run_lines
 from fairagent.retrieve.base import Retriever
 from fairagent.retrieve.bm25 import with_texts
 from fairagent.settings.parts import Part
@@ -30,7 +30,7 @@ def read_run(path: Path, topics: Collection[str], tag: str = "") -> dict[str, Ra
     """
     faults = Faults()
     tags: dict[str, None] = {}
-    found: dict[str, list[Placed]] = {}
+    found: dict[str, list[RunLine]] = {}
     seen: dict[tuple[str, str], int] = {}
     scored: bool | None = None
     for number, cells in run_lines(path, (TREC, PLAIN), faults, topics):
@@ -40,7 +40,7 @@ def read_run(path: Path, topics: Collection[str], tag: str = "") -> dict[str, Ra
                 faults.add(path, number, f"there are no tags to find {tag!r} by: {' '.join(TREC)}")
                 break
         try:
-            one = placed(number, cells)
+            one = run_line(number, cells)
             tags[one.tag] = None
             if tag and one.tag != tag:
                 continue
@@ -91,9 +91,9 @@ class RunFile:
         return self.rankings.get(query.id, Ranking((), np.zeros(0)))
 
 
-def _ranking(placed: Sequence[Placed], scored: bool) -> Ranking:
-    scores = np.array([one.score for one in placed]) if scored else 1.0 / np.arange(1.0, len(placed) + 1.0)
-    return Ranking(tuple(one.document for one in placed), scores)
+def _ranking(lines: Sequence[RunLine], scored: bool) -> Ranking:
+    scores = np.array([one.score for one in lines]) if scored else 1.0 / np.arange(1.0, len(lines) + 1.0)
+    return Ranking(tuple(one.document for one in lines), scores)
 
 
 class RunFileConfig(Part):
@@ -101,9 +101,9 @@ class RunFileConfig(Part):
 
     kind: Literal["run-file"] = "run-file"
     path: str = Field(min_length=1)
-    """The file, gzipped or not; in a settings or experiment file relative to that."""
+    """The run file, gzipped or not; a relative path starts at the folder of the settings or experiment file."""
     tag: str = ""
-    """The tag of the run that is meant where the file holds several."""
+    """The tag (last column) of the run that is read where the file holds several; empty: all lines."""
 
     @property
     def files(self) -> Mapping[str, Path]:

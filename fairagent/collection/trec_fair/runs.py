@@ -21,7 +21,7 @@ import numpy as np
 
 from fairagent.collection.faults import Faults, shown
 from fairagent.collection.records import GZIP_MAGIC
-from fairagent.collection.run_lines import HEADERS, TREC, Form, Placed, by_score, placed, run_lines
+from fairagent.collection.run_lines import HEADERS, TREC, Form, RunLine, by_score, run_line, run_lines
 from fairagent.errors import UsageError
 from fairagent.measures.trec_fair import LARGEST_ID, LONGEST, IntArray, Repeated, Run, Task, Year
 
@@ -103,7 +103,7 @@ def _at_once(path: Path, columns: int) -> _Table | None:
 def _line_by_line(path: Path, task: Task, faults: Faults) -> _Table:
     rows: list[list[int]] = []
     numbers: list[int] = []
-    scored: dict[int, list[Placed]] = {}
+    scored: dict[int, list[RunLine]] = {}
     for number, cells in run_lines(path, FORMS[task], faults):
         trec = len(cells) == len(TREC)
         ids = [cells[0], cells[2]] if trec else cells
@@ -114,7 +114,7 @@ def _line_by_line(path: Path, task: Task, faults: Faults) -> _Table:
             continue
         if trec:
             try:
-                scored.setdefault(int(cells[0]), []).append(placed(number, cells))
+                scored.setdefault(int(cells[0]), []).append(run_line(number, cells))
             except ValueError as error:
                 faults.add(path, number, str(error))
         else:

@@ -204,9 +204,9 @@ class RankingKind(JudgedKind):
 
     def page(self, run: Run) -> PageSection | None:
         """These tables, and the groups' exposure; before them, which rankings are empty."""
-        tables = (*self.tables(run), *unawareness.group_tables(run, *self._unaware()))
-        found = (*map(Note, self.remarks(run)), *tables)
-        return PageSection("Labels and topics", "What the means do not show", found) if found else None
+        parts: list[Note | Table] = [Note(remark) for remark in self.remarks(run)]
+        parts += [*self.tables(run), *unawareness.group_tables(run, *self._unaware())]
+        return PageSection("Labels and topics", "What the means do not show", tuple(parts)) if parts else None
 
 
 def _of_relevance(measure: Measure | AgainstBaseline) -> bool:
