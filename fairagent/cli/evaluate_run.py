@@ -39,7 +39,7 @@ class OfRepeated(StrEnum):
 
 def evaluate_run(
     runs: Annotated[
-        list[Path], typer.Argument(metavar="RUN...", help="The run files, gzipped or not.", show_default=False)
+        list[Path], typer.Argument(metavar="RUN", help="The run files, gzipped or not.", show_default=False)
     ],
     collection: Annotated[
         Path | None,
