@@ -193,6 +193,20 @@ def test_a_run_file_is_served(opened: Callable[..., Any], tmp_path: Path) -> Non
     assert set(fair.search(fair.collection.topics["T00"]).ranking.ids) == {"d03", "d00"}
 
 
+def test_a_run_without_scores_is_served_as_it_is(opened: Callable[..., Any], tmp_path: Path) -> None:
+    (tmp_path / "run.tsv").write_text("T00\td03\nT00\td00\n", encoding="utf-8")
+    file = {"kind": "run-file", "path": str(tmp_path / "run.tsv")}
+    agent = opened(profile="engine", engine=file)
+    assert agent.search(agent.collection.topics["T00"]).ranking.ids == ("d03", "d00")
+    for others, what in (
+        ({"rerank": "mmr"}, "rerank: mmr"),
+        ({"loop": "controller"}, "loop: controller"),
+        ({"sampling": {"alpha": 2}}, "sampling.alpha"),
+    ):
+        with pytest.raises(DataError, match=rf"run\.tsv:1: there are no scores, and `{what}` needs them"):
+            opened(profile="engine", engine=file, **others)
+
+
 def test_okapi_is_of_questions_alone(opened: Callable[..., Any]) -> None:
     with pytest.raises(UsageError, match="a collection is searched with bm25"):
         opened(profile="engine", engine="okapi")

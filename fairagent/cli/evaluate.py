@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import asdict
 from pathlib import Path
@@ -67,8 +68,9 @@ def evaluate(
     Everything is checked before anything runs. Whatever ends a run, even kill -9: repeat the command, and it goes on
     where it was and comes to the same results, and no call of a language model that was answered is paid for again.
     A budget that is used up ends it too (exit code 6): what is done is kept. The folder gets the tables (text, CSV,
-    LaTeX), the rankings as TREC runs, every value by topic, and a page to look at (report.html). Where the numbers of a
-    finished run miss what the file asserts (`assert`), a table of these is printed last, and the exit code is 8.
+    LaTeX), the rankings as TREC runs (on the Fair Ranking track also as submissions to it), every value by topic, and
+    a page to look at (report.html). Where the numbers of a finished run miss what the file asserts (`assert`), a table
+    of these is printed last, and the exit code is 8.
     """
     from fairagent.evaluate.engine.check import check_experiment
     from fairagent.evaluate.engine.experiment import build_indexes, run_experiment
@@ -109,14 +111,12 @@ def evaluate(
 
 def show(run: Run, folder: Path, as_json: bool, paid: Usage | None = None) -> None:
     """Print the results of a run, and what was paid for them now."""
-    from fairagent.evaluate.engine.results import PAGE, results_text
-    from fairagent.report.record import to_json
+    from fairagent.evaluate.engine.results import PAGE
 
+    now = {} if paid is None else {"paid": _spent(paid), "saved": _spent(paid.saved)}
+    print_results(run, as_json, {"folder": str(folder)}, now)
     if as_json:
-        now = {} if paid is None else {"paid": _spent(paid), "saved": _spent(paid.saved)}
-        typer.echo(to_json({"folder": str(folder), "partial": run.partial, **_record(run), **now}))
         return
-    typer.echo(results_text(run))
     if paid and (said := account(paid)):
         console().print(said, soft_wrap=True)
     console().print(f"tables, TREC runs and values by topic: {folder}\npage: {folder / PAGE}", soft_wrap=True)
@@ -131,6 +131,14 @@ def _reached(run: Run, as_json: bool) -> bool:
     elif run.thresholds and not as_json:
         console().print(summary(run))
     return not missed
+
+
+def print_results(run: Run, as_json: bool, before: Mapping[str, Any] = {}, after: Mapping[str, Any] = {}) -> None:
+    """Print the tables of a run, or one JSON object that has more keys around its own."""
+    from fairagent.evaluate.engine.results import results_text
+    from fairagent.report.record import to_json
+
+    typer.echo(to_json({**before, "partial": run.partial, **_record(run), **after}) if as_json else results_text(run))
 
 
 def account(paid: Usage) -> str:

@@ -1,12 +1,9 @@
-"""Rankings from a run file in TREC's format, in the place of a search engine."""
+"""Rankings from a run file in the place of a search engine: any system's, judged and re-ranked like any other."""
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 from typing import Literal, Self
 
@@ -14,64 +11,63 @@ import numpy as np
 from pydantic import Field
 
 from fairagent.collection.faults import Faults, listed, shown
-from fairagent.collection.records import checked_id, lines
+from fairagent.collection.records import checked_id
+from fairagent.collection.run_lines import PLAIN, TREC, RunLine, by_score, run_line, run_lines
 from fairagent.retrieve.base import Retriever
 from fairagent.retrieve.bm25 import with_texts
 from fairagent.settings.parts import Part
 from fairagent.site import Site
 from fairagent.types import FloatArray, Query, Ranking
 
-COLUMNS = ("topic", "Q0", "document", "rank", "score", "tag")
-_RANK = re.compile(r"[0-9]{1,9}")
-
-
-@dataclass(frozen=True, slots=True)
-class RunLine:
-    """One line: where a document stands."""
-
-    rank: int
-    score: float
-    document: str
-    line: int
-
 
 def read_run(path: Path, topics: Collection[str], tag: str = "") -> dict[str, Ranking]:
     """Topic -> ranking, of those of `topics` that the file has; `tag` takes the lines of one run out of several.
 
-    Documents stand by their rank. Several of one topic may share a rank where they share the score as well; these stand
-    in the order of the file. Lines of other topics are read and left out. Raises DataError with every fault: a line of
-    another form, a document that a topic has twice, a shared rank with different scores, a score that rises with the
-    rank, no line for any of `topics`.
+    The forms are those of `fairagent.collection.run_lines`: TREC's six columns, ordered by falling score, those of
+    equal scores by rank and then as in the file; or topic and document, ordered as in the file, where 1 / rank stands
+    in the place of scores. Lines of other topics are read and left out. Raises DataError with every fault: a line of
+    another form, a document that a topic has twice, ranks that contradict the scores, no line for any of `topics`.
     """
     faults = Faults()
     tags: dict[str, None] = {}
-    placed: dict[str, list[RunLine]] = {}
+    found: dict[str, list[RunLine]] = {}
     seen: dict[tuple[str, str], int] = {}
-    for number, line in lines(path, faults):
+    scored: bool | None = None
+    for number, cells in run_lines(path, (TREC, PLAIN), faults, topics):
+        if scored is None:
+            scored = len(cells) == len(TREC)
+            if tag and not scored:
+                faults.add(path, number, f"there are no tags to find {tag!r} by: {' '.join(TREC)}")
+                break
         try:
-            topic, one, of = _line(number, line)
-            tags[of] = None
-            if tag and of != tag:
+            one = run_line(number, cells)
+            tags[one.tag] = None
+            if tag and one.tag != tag:
                 continue
-            if (before := seen.setdefault((topic, one.document), number)) != number:
-                of_tag = "" if tag else "; if the file holds several runs, choose one by its tag"
-                raise ValueError(f"topic {topic} has document {shown(one.document)} in line {before} already{of_tag}")
+            key = checked_id(one.topic, "topic"), checked_id(one.document, "document")
+            if (before := seen.setdefault(key, number)) != number:
+                of_tag = "" if tag or not scored else "; if the file holds several runs, choose one by its tag"
+                raise ValueError(f"topic {key[0]} has document {shown(key[1])} in line {before} already{of_tag}")
         except ValueError as error:
             faults.add(path, number, str(error))
             continue
-        if topic in topics:
-            placed.setdefault(topic, []).append(one)
-    for topic, of_topic in placed.items():
-        of_topic.sort(key=lambda one: one.rank)
-        for above, below in pairwise(of_topic):
-            if below.score > above.score or (below.rank == above.rank and below.score != above.score):
-                where = f"rank {below.rank} of topic {topic} has the score {below.score:g}"
-                faults.add(path, below.line, f"{where}, and rank {above.rank} (line {above.line}) {above.score:g}")
-    if not placed and not faults:
+        if one.topic in topics:
+            found.setdefault(one.topic, []).append(one)
+    ordered = {topic: by_score(path, of_topic, faults) for topic, of_topic in found.items()}
+    if not found and not faults:
         there = f"; the tags are: {listed(tags)}" if tag else ""
         faults.add(path, None, f"ranks documents for none of the {len(topics)} topics{there}")
     faults.check("run file")
-    return {topic: _ranking(of_topic) for topic, of_topic in placed.items()}
+    return {topic: _ranking(of_topic, bool(scored)) for topic, of_topic in ordered.items()}
+
+
+def check_scored(path: Path, needing: str) -> None:
+    """Raise DataError where a run file has no scores; `needing` says what needs them."""
+    faults = Faults()
+    number, cells = next(run_lines(path, (TREC, PLAIN), faults), (0, TREC))
+    if len(cells) == len(PLAIN):
+        faults.add(path, number, f"there are no scores, and `{needing}` needs them: {' '.join(TREC)}")
+    faults.check("run file")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,34 +91,17 @@ class RunFile:
         return self.rankings.get(query.id, Ranking((), np.zeros(0)))
 
 
-def _line(number: int, line: str) -> tuple[str, RunLine, str]:
-    cells = line.split()
-    if len(cells) != len(COLUMNS):
-        hint = "; are these qrels?" if len(cells) == 4 else ""
-        expected = f"expected 6 columns ({' '.join(COLUMNS)})"
-        raise ValueError(f"{expected}, found {len(cells)}: {shown(line)}{hint}")
-    topic, _, document, rank, score, tag = cells
-    if not _RANK.fullmatch(rank):
-        raise ValueError(f"the rank {shown(rank)} is no whole number")
-    try:
-        value = float(score)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        raise ValueError(f"the score {shown(score)} is no finite number")
-    return checked_id(topic, "topic"), RunLine(int(rank), value, checked_id(document, "document"), number), tag
-
-
-def _ranking(placed: Sequence[RunLine]) -> Ranking:
-    return Ranking(tuple(one.document for one in placed), np.array([one.score for one in placed]))
+def _ranking(lines: Sequence[RunLine], scored: bool) -> Ranking:
+    scores = np.array([one.score for one in lines]) if scored else 1.0 / np.arange(1.0, len(lines) + 1.0)
+    return Ranking(tuple(one.document for one in lines), scores)
 
 
 class RunFileConfig(Part):
-    """The rankings of a file in TREC's format."""
+    """The rankings of a run file: TREC's six columns, or topic and document alone, best first."""
 
     kind: Literal["run-file"] = "run-file"
     path: str = Field(min_length=1)
-    """The run file; a relative path starts at the folder of the settings or experiment file."""
+    """The run file, gzipped or not; a relative path starts at the folder of the settings or experiment file."""
     tag: str = ""
     """The tag (last column) of the run that is read where the file holds several; empty: all lines."""
 
@@ -141,4 +120,17 @@ class RunFileConfig(Part):
 
     def build(self, site: Site) -> Retriever:
         """The engine, which knows the collection's topics alone, with the texts of the index where there is one."""
-        return with_texts(site, RunFile(read_run(Path(self.path), site.collection.topics, self.tag)))
+        path = Path(self.path)
+        if needing := _needing(site):
+            check_scored(path, needing)
+        return with_texts(site, RunFile(read_run(path, site.collection.topics, self.tag)))
+
+
+def _needing(site: Site) -> str:
+    """What looks at the scores of the engine's ranking; "" where it is served as it is."""
+    settings = site.settings
+    if settings.rerank.kind != "none":
+        return f"rerank: {settings.rerank}"
+    if settings.loops:
+        return f"loop: {settings.loop}"
+    return "" if settings.sampling.alpha is None else "sampling.alpha"

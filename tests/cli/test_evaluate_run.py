@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from track_files import FILES_2021, PAGES, TOPICS, write_track
 
-from .conftest import Call
+from .conftest import Call, Small
 
 RUN = "id\tpage_id\n101\t12\n101\t7\n102\t7\n"
 RUN2 = "id\trep_number\tpage_id\n101\t1\t12\n101\t1\t7\n101\t2\t70000001\n102\t1\t7\n"
@@ -106,6 +106,56 @@ def test_other_forms_of_a_run_file(call: Call, data: str, run: Path) -> None:
         assert call("evaluate-run", str(run), "--data", data, "--task", "1").stdout == plain
 
 
+def test_trec_runs_and_other_separators(call: Call, data: str, run: Path) -> None:
+    arguments = ("evaluate-run", str(run), "--data", data, "--task", "1")
+    plain = call(*arguments).stdout
+    six = "102 Q0 7 1 2 me\n101 Q0 7 2 0.5 me\n101 Q0 12 1 1e1 me\n"
+    for text in (RUN.replace("\t", ","), RUN.replace("\t", " "), RUN.replace("id\tpage_id", "topic\tpage"), six):
+        run.write_text(text, encoding="utf-8")
+        assert call(*arguments).stdout == plain
+
+
+def test_a_deep_run_is_refused_without_n_and_cut_with_it(call: Call, tmp_path: Path, run: Path) -> None:
+    data = write_track(tmp_path / "track")
+    run.write_text("101\t12\n101\t70000001\n" + "".join(f"101\t{page}\n" for page in range(100, 1100)), "utf-8")
+    arguments = ("evaluate-run", str(run), "--data", str(data), "--task", "1", "--subset", "2021")
+    (data / "trec_2022_articles_discrete_assessed.json.gz").rename(tmp_path / "away")
+    (data / "trec_2022_articles_discrete_assessed.json").write_text("{")  # it is refused before metadata is read
+    refused = call(*arguments)
+    assert refused.exit_code == 4
+    assert "run 'mine.tsv', topic 101: 1002 pages; Task 1 of 2022 takes at most 500" in refused.stderr
+    assert "(--n 500)" in refused.stderr
+    (data / "trec_2022_articles_discrete_assessed.json").unlink()
+    (tmp_path / "away").rename(data / "trec_2022_articles_discrete_assessed.json.gz")
+    # Three relevant pages, two of them first.
+    ndcg = 2 / (2 + 0.6309297535714575)
+    for n, expected in (("2", 1.0), ("500", ndcg), ("1000000000000", ndcg), ("1" + "0" * 30, ndcg)):
+        cut = call(*arguments, "--n", n)
+        assert cut.exit_code == 0, cut.stderr
+        assert cut.stdout.splitlines()[3].split()[1] == f"{expected:.4f}"
+    run.write_text("101\t1\t12\n", encoding="utf-8")
+    other = call("evaluate-run", str(run), "--data", str(data), "--task", "2", "--n", "20")
+    assert other.exit_code == 2
+    assert "Task 2 has none" in other.stderr
+
+
+def test_repeated_pages_count_on_demand(call: Call, data: str, run: Path) -> None:
+    run.write_text("101\t12\n101\t7\n101\t12\n", encoding="utf-8")
+    arguments = ("evaluate-run", str(run), "--data", data, "--task", "1", "--dimension", "gender")
+    refused = call(*arguments)
+    assert refused.exit_code == 4
+    assert f"{run}:3: page 12 is in line 1 of the same ranking already; the track's own code would count both" in (
+        refused.stderr
+    )
+    counted = call(*arguments, "--repeated", "count")
+    third = 0.6309297535714575
+    assert counted.stdout.splitlines()[3].split()[1] == f"{(1 + third) / (2 + third):.4f}"
+    run.write_text("101\t12\n" * 4, encoding="utf-8")
+    above = call(*arguments, "--repeated", "count")
+    assert above.exit_code == 4
+    assert "topic 101: relevant pages that are listed repeatedly bring nDCG to 1.1900" in above.stderr
+
+
 def test_the_year_2021(call: Call, tmp_path: Path, run: Path) -> None:
     data = str(write_track(tmp_path / "track", FILES_2021))
     run.write_text("101\t12\n101\t7\n", encoding="utf-8")
@@ -120,9 +170,9 @@ FAULTS = [
     ("101\t12\n101\tnan\n", ":2: the page 'nan' is no whole number"),
     ("101\t12\n101\n", ":2: expected 2 columns"),
     (RUN2, "is this a run of Task 2"),
-    ("101 Q0 12 1 3.5 mine\n", "is this a TREC run file"),
     ("101 Q0 12 1 nan\n", ":1: expected 2 columns"),
-    ("101\t12\n101\t1\t12\t3.5\tmine\tx\ty\n", ":2: expected 2 columns (topic, page) separated by tabs, found 7"),
+    ("101 Q0 12 1 nan mine\n", ":1: the score 'nan' is no finite number"),
+    ("101\t12\n101\t1\t12\t3.5\tmine\tx\ty\n", ":2: expected 2 columns (topic, page) as above, found 7"),
     ("", "there are no lines"),
 ]
 
@@ -144,6 +194,11 @@ USAGE = [
     (["--subset", "2021", "--dimension", "gender"], "exclude each other"),
     (["--task", "3"], "--task"),
     (["--track", "trec-fair-2020"], "trec-fair-2020"),
+    (["--measure", "AP"], "--measure does not go with --data"),
+    (["--baseline", "a"], "--baseline does not go with --data"),
+    (["--run", "out"], "--run does not go with --data"),
+    (["--collection", "c.yaml"], "--data does not go with --collection"),
+    (["another.tsv"], "the track's report is of one run, not 2"),
 ]
 
 
@@ -203,3 +258,34 @@ def test_the_values_of_the_organizers_code(call: Call, golden: Path, tmp_path: P
                     assert values[measure] == pytest.approx(float(row[column]), rel=1e-9), (row["config"], column)
                     checked += 1
     assert checked == 12 * 3 * 4
+
+
+def test_runs_on_a_collection(call: Call, small: Small, tmp_path: Path) -> None:
+    first, second = tmp_path / "first.txt", tmp_path / "second.tsv"
+    first.write_text("T1 Q0 d00 1 2 me\nT1 Q0 d16 2 1 me\nT2 Q0 d24 1 1 me\n", encoding="utf-8")
+    second.write_text("T1\td16\nT1\td00\n", encoding="utf-8")
+    arguments = ("evaluate-run", str(first), str(second), "-c", str(small.file))
+    shown = call(*arguments)
+    assert shown.exit_code == 0, shown.stderr
+    lines = shown.stdout.splitlines()
+    assert lines[1].endswith("rankings of 20; baseline: first")
+    assert [line.split()[0] for line in lines[5:7]] == ["first", "second"]
+    assert "page:" not in shown.stdout
+    kept = call(*arguments, "--run", "out", "--baseline", "second", "--n", "1", "--dimension", "gender")
+    assert kept.exit_code == 0, kept.stderr
+    assert "rankings of 1; baseline: second" in kept.stdout
+    for name in ("report.html", "topics.csv", "results.csv", "runs/first.txt"):
+        assert (Path("out") / name).is_file()
+    record = json.loads(call(*arguments, "--measure", "nDCG@1", "--measure", "nDCG@2", "--json").stdout)
+    assert [row["measure"][-2:] for row in record["comparisons"]] == ["@1", "@1", "@2", "@2"]
+
+
+def test_what_to_judge_by_has_to_be_named(call: Call, run: Path) -> None:
+    for options in ((), ("--data", "x"), ("--task", "1")):
+        result = call("evaluate-run", str(run), *options)
+        assert result.exit_code == 2
+        assert "name what to judge by" in result.stderr
+    for options in (("--task", "1"), ("--subset", "all"), ("--per-topic",), ("--repeated", "count")):
+        result = call("evaluate-run", str(run), "-c", "c.yaml", *options)
+        assert result.exit_code == 2
+        assert f"{options[0]} does not go with --collection" in result.stderr

@@ -118,9 +118,11 @@ def test_32_one_group_zeros_and_equal_distributions(tmp_path: Path) -> None:
 RUN_LINES = {
     "as the track has it": ("1\t7\n1\t8\n", None),
     "header, CRLF and BOM": ("\ufeffid\tpage\r\n1\t7\r\n", None),
-    "spaces": ("1 7\n", r"run.*:1: .*separated by spaces"),
+    "spaces": ("1 7\n", None),
+    "commas": ("id,page\n1,7\n", None),
     "three columns": ("1\t7\n1\t1\t8\n", r"run.*:2: expected 2 columns"),
-    "six columns": ("1 Q0 7 1 2.0 me\n", r"run.*:1: .*is this a TREC run file"),
+    "six columns": ("1 Q0 7 1 2.0 me\n", None),
+    "six columns, ranks against scores": ("1 Q0 7 1 2.0 me\n1 Q0 8 2 3.0 me\n", r"run.*:2: rank 2 of topic 1 has the"),
     "a page that is no number": ("1\tseven\n", r"run.*:1: the page 'seven'"),
     "an id with a space": ("1\t7 8\n", r"run.*:1: the page '7 8'"),
     "a page twice": ("1\t7\n1\t7\n", r"run.*:2: "),

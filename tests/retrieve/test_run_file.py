@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from fairagent.errors import DataError
-from fairagent.retrieve.run_file import RunFile, read_run
+from fairagent.retrieve.run_file import RunFile, check_scored, read_run
 from fairagent.types import Query
 
 TOPICS = ("1", "2")
@@ -20,16 +21,72 @@ def written(folder: Path, text: str) -> Path:
     return path
 
 
-def test_documents_stand_by_rank(tmp_path: Path) -> None:
+def test_documents_stand_by_score(tmp_path: Path) -> None:
     run = read_run(written(tmp_path, "1 Q0 b 2 3.5 t\n1 Q0 a 1 7 t\n9 Q0 x 1 1 t\n"), TOPICS)
     assert run.keys() == {"1"}
     assert run["1"].ids == ("a", "b")
     assert run["1"].scores.tolist() == [7, 3.5]
+    alike = read_run(written(tmp_path, "1 Q0 b 0 3.5 t\n1 Q0 a 0 7 t\n"), TOPICS)
+    assert alike["1"].ids == ("a", "b")
 
 
-def test_ranks_begin_anywhere_and_may_be_shared_by_equal_scores(tmp_path: Path) -> None:
-    run = read_run(written(tmp_path, "1 Q0 a 0 7 t\n1 Q0 c 5 3 t\n1 Q0 b 5 3 t\n"), TOPICS)
-    assert run["1"].ids == ("a", "c", "b")
+def test_ranks_begin_anywhere_and_order_what_scores_alike(tmp_path: Path) -> None:
+    run = read_run(written(tmp_path, "1 Q0 a 0 7 t\n1 Q0 d 9 3 t\n1 Q0 c 5 3 t\n1 Q0 b 5 3 t\n"), TOPICS)
+    assert run["1"].ids == ("a", "c", "b", "d")
+
+
+SIX = "1 Q0 a,1 1 7 t\n1 Q0 b 2 3.5 t\n"
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        SIX.encode(),
+        gzip.compress(SIX.encode(), mtime=0),
+        b"\xef\xbb\xbf" + SIX.replace("\n", "\r\n").encode(),
+        SIX.replace(" ", "\t").encode(),
+        SIX.replace(" ", "  ").encode(),
+        SIX.replace(" Q0 ", "\tQ0\t").encode(),
+        b"topic Q0 docno rank score run\n\n" + SIX.encode(),
+        b"qid\tQ0\tdocno\trank\tscore\trun name\n" + SIX.replace(" ", "\t").replace("t\n", "my run\n").encode(),
+    ],
+)
+def test_forms(tmp_path: Path, raw: bytes) -> None:
+    path = tmp_path / "run"
+    path.write_bytes(raw)
+    run = read_run(path, TOPICS)
+    assert (run["1"].ids, run["1"].scores.tolist()) == (("a,1", "b"), [7, 3.5])
+
+
+def test_commas_separate_too(tmp_path: Path) -> None:
+    run = read_run(written(tmp_path, "qid,Q0,docno,rank,score,run\n1, Q0, a, 1, 7, t\n1,Q0,b,2,3.5,t\n"), TOPICS)
+    assert run["1"].ids == ("a", "b")
+
+
+@pytest.mark.parametrize("separator", ["\t", " ", ",", ", "])
+def test_topic_and_document_alone_stand_as_in_the_file(tmp_path: Path, separator: str) -> None:
+    text = "query_id docid\n1 b\n2 b\n1 a\n1 c\n"
+    run = read_run(written(tmp_path, text.replace(" ", separator)), TOPICS)
+    assert (run["1"].ids, run["2"].ids) == (("b", "a", "c"), ("b",))
+    np.testing.assert_array_equal(run["1"].scores, [1, 1 / 2, 1 / 3])
+
+
+def test_a_topic_that_is_called_like_a_header(tmp_path: Path) -> None:
+    path = written(tmp_path, "query a\nquery b\n")
+    assert read_run(path, ("query",))["query"].ids == ("a", "b")
+    with pytest.raises(DataError, match="none of the 2 topics"):
+        read_run(path, TOPICS)
+
+
+def test_scores_where_they_are_needed(tmp_path: Path) -> None:
+    path = written(tmp_path, "id page\n1 b\n1 a\n")
+    with pytest.raises(DataError, match=r"run\.txt:2: there are no scores, and `rerank: mmr` needs them: topic Q0"):
+        check_scored(path, "rerank: mmr")
+    with pytest.raises(DataError, match=r"run\.txt:2: there are no tags to find 'mine' by"):
+        read_run(path, TOPICS, "mine")
+    check_scored(written(tmp_path, SIX), "rerank: mmr")
+    with pytest.raises(DataError, match="no such file"):
+        check_scored(tmp_path / "none", "rerank: mmr")
 
 
 def test_one_of_several_runs(tmp_path: Path) -> None:
@@ -46,15 +103,28 @@ def test_one_of_several_runs(tmp_path: Path) -> None:
     ("text", "line", "fault"),
     [
         ("1 0 a 2\n", 1, "are these qrels?"),
-        ("1 Q0 a 1 7\n", 1, "expected 6 columns (topic Q0 document rank score tag), found 5"),
+        ("1 1 a\n", 1, "is this a run of Task 2"),
+        (
+            "1 Q0 a 1 7\n",
+            1,
+            "expected 6 columns (topic, Q0, document, rank, score, tag) or 2 columns (topic, document)",
+        ),
+        (
+            "1 Q0 a 1 7 t\n1 Q0 b 2 6\n",
+            2,
+            "expected 6 columns (topic, Q0, document, rank, score, tag) as above, found 5",
+        ),
         ("1 Q0 a one 7 t\n", 1, "the rank 'one' is no whole number"),
         ("1 Q0 a 1 nan t\n", 1, "the score 'nan' is no finite number"),
         ("1 Q0 a 1 high t\n", 1, "the score 'high' is no finite number"),
-        ("1 Q0 a 1 7 t\n1 Q0 a 2 6 t\n", 2, "topic 1 has document 'a' in line 1 already"),
-        ("1 Q0 a 1 7 t\n1 Q0 b 1 6 t\n", 2, "rank 1 of topic 1 has the score 6, and rank 1 (line 1) 7"),
-        ("1 Q0 a 1 7 t\n1 Q0 b 2 8 t\n", 2, "rank 2 of topic 1 has the score 8, and rank 1 (line 1) 7"),
+        ("1 Q0 a 1 7 t\n1 Q0 a 2 6 t\n", 2, "topic 1 has document 'a' in line 1 already; if the file holds"),
+        ("1,a\n1,a\n", 2, "topic 1 has document 'a' in line 1 already"),
+        ("1\ta\n1\t\n", 2, "the document id is empty"),
+        ("1\ta\n1\ta b\n", 2, "the document id 'a b' holds white space"),
+        ("1 Q0 a 1 7 t\n1 Q0 b 2 8 t\n", 2, "rank 2 of topic 1 has the score 8, and rank 1 (line 1) the lower one 7"),
         ("9 Q0 a 1 7 t\n", None, "ranks documents for none of the 2 topics"),
-        ("", None, "ranks documents for none of the 2 topics"),
+        ("", None, "there are no lines"),
+        ("id\tpage\n\n", None, "there are no lines"),
     ],
 )
 def test_faults(tmp_path: Path, text: str, line: int | None, fault: str) -> None:

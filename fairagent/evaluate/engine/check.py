@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from fairagent.collection import Collection, load_collection
 from fairagent.collection.faults import listed
@@ -14,12 +15,12 @@ from fairagent.errors import SettingsError
 from fairagent.evaluate.engine.kind import Checking, ExperimentKind, Subject, Systems
 from fairagent.evaluate.engine.plan import Plan
 from fairagent.evaluate.engine.problems import Problems
-from fairagent.evaluate.engine.reading import read_experiment
+from fairagent.evaluate.engine.reading import read_values
 from fairagent.evaluate.engine.systems import check_systems, read_systems
 from fairagent.evaluate.engine.thresholds import Names, Threshold, read_thresholds
 from fairagent.llm.models import Models
 from fairagent.measures.parse import label_of
-from fairagent.settings import Settings, load_settings
+from fairagent.settings import Settings, load_settings, read_yaml
 from fairagent.types import Document
 
 Expected = dict[str, dict[str, dict[str, float]]]
@@ -74,9 +75,23 @@ def check_experiment(
     Unless it is to be `labeled`, the utility labels that it needs may still be missing. What the file sets beats the
     environment. One error, of the first problem's kind, lists every problem.
     """
+    return check_values(read_yaml(file), file, file.parent, limit, environ, labeled)
+
+
+def check_values(
+    values: Mapping[str, Any],
+    file: Path | str,
+    folder: Path,
+    limit: int | None = None,
+    environ: Mapping[str, str] = os.environ,
+    labeled: bool = True,
+) -> Checked:
+    """The experiment of which a file would have these `values`; see `check_experiment`.
+
+    `file` is what errors call it, `folder` what paths are relative to.
+    """
     problems = Problems()
-    described = read_experiment(file, problems)
-    kind = described.beside(file.parent)
+    kind = read_values(values, file, problems).beside(folder)
     missing = not kind.collection and kind.needs_collection
     collection = None if missing else problems.attempt("", open_collection, kind)
     kind = kind.on(collection) if collection else kind
@@ -84,7 +99,7 @@ def check_experiment(
     common = _common(kind, problems, environ)
     checking = Checking(problems, environ, labeled, collection, subject)
     checking.dimensions = kind.fair_in(checking)
-    checking.systems = read_systems(kind, file.parent, checking)
+    checking.systems = read_systems(kind, folder, checking)
     searching = kind.searches and any(system.searches for system in checking.systems.values())
     if missing or (searching and not kind.collection):
         problems.add(SettingsError, "collection: is missing: name the collection's settings file")

@@ -57,6 +57,7 @@ def provenance(checked: Checked, environ: Mapping[str, str] = os.environ) -> Rec
             "file": kind.collection,
             "name": kind.subject_name(collection),
             "notes": list(collection.notes),
+            "track": _track(kind.collection),
         },
         "seed": kind.seed,
         "python": platform.python_version(),
@@ -144,9 +145,19 @@ def _server(model: ModelSettings, environ: Mapping[str, str]) -> str:
     return Endpoint.find(model.base_url, environ).host
 
 
+def _described(path: Path) -> CollectionFile:
+    return validate(CollectionFile, read_yaml(path), str(path))
+
+
+def _track(collection: str) -> int | None:
+    """The year of the TREC Fair Ranking track that a collection's settings file names, if it does."""
+    track = _described(Path(collection)).track if collection else None
+    return track.year if track else None
+
+
 def _judgments(path: Path) -> Record:
     """Hashes of what is judged by: the collection's settings, and each of its files but for the documents."""
-    settings = validate(CollectionFile, read_yaml(path), str(path))
+    settings = _described(path)
     root = path.parent / settings.root if settings.root else path.parent
     described = json.dumps(_said(settings.model_dump(mode="json", exclude={"root", "documents"})), sort_keys=True)
     return {

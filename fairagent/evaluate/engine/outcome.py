@@ -173,6 +173,11 @@ class Outcome:
     group: str = ""
     cited: tuple[GroupShares, ...] = ()
 
+    @property
+    def scored(self) -> tuple[tuple[str, float], ...]:
+        """Every document of the ranking, best first, with its score."""
+        return (*((hit.id, hit.score) for hit in self.hits), *self.tail)
+
     @classmethod
     def of(
         cls,

@@ -31,13 +31,13 @@ class Problems:
         if message not in map(str, self.found):
             self.found.append(kind(message))
 
-    def error(self, file: Path) -> FairAgentError:
-        """One error, of the first problem's kind, with all of them."""
+    def error(self, file: Path | str) -> FairAgentError:
+        """One error, of the first problem's kind, with all of them; `file` is the experiment's, or what it is of."""
         count = f"{len(self.found)} problem{'s' * (len(self.found) != 1)}"
         listed = ["- " + str(error).replace("\n", "\n  ") for error in self.found]
         return type(self.found[0])("\n".join([f"experiment {file}: {count}, nothing was run", *listed]))
 
-    def check(self, file: Path) -> None:
+    def check(self, file: Path | str) -> None:
         """Raise that error; nothing where there is no problem."""
         if self.found:
             raise self.error(file)

@@ -1,4 +1,4 @@
-"""Reading an experiment file: which kind it is of, and what is wrong with its keys."""
+"""Reading an experiment: which kind it is of, and what is wrong with its keys."""
 
 from __future__ import annotations
 
@@ -71,7 +71,12 @@ def read_experiment(file: Path, problems: Problems) -> ExperimentKind:
 
     Raises SettingsError, with the problems so far, where too little of the file is right to go on.
     """
-    raw = {"kind": DEFAULT, **read_yaml(file)}
+    return read_values(read_yaml(file), file, problems)
+
+
+def read_values(values: Mapping[str, Any], file: Path | str, problems: Problems) -> ExperimentKind:
+    """The experiment of which a file would have these keys, as `read_experiment`; `file` is what errors call it."""
+    raw = {"kind": DEFAULT, **values}
     cls = problems.attempt("", kind_class, raw["kind"])
     if cls is None:
         raise problems.error(file)

@@ -27,6 +27,7 @@ from fairagent.evaluate.engine.tables import (
 from fairagent.evaluate.engine.verdicts import summary, thresholds_table
 from fairagent.files import file_name, write_whole
 from fairagent.measures.parse import labels_of
+from fairagent.measures.trec_fair import LONGEST
 
 PAGE = "report.html"
 TOPICS_NAMED = 50
@@ -79,9 +80,14 @@ def _labels(run: Run) -> dict[str, str]:
 
 
 def write_results(run: Run, folder: Path) -> None:
-    """Write all tables and a TREC run a system (but for the page, which is the report's)."""
+    """Write all tables and a TREC run a system (but for the page, which is the report's).
+
+    On a collection of the TREC Fair Ranking track, also what a system would submit to it.
+    """
     for system in run.systems:
         write_whole(folder / "runs" / f"{file_name(system)}.txt", trec_run(run, system))
+        if run.track:
+            write_whole(folder / "runs" / f"{file_name(system)}.tsv", track_run(run, system, LONGEST[run.track]))
     answered = {"answers.csv": answers_table(run)} if run.kind.classes else {}
     tables = {
         "topics.csv": topics_table(run),
@@ -99,7 +105,8 @@ def write_results(run: Run, folder: Path) -> None:
 
 def made_files(folder: Path) -> list[Path]:
     """The journal and all that is made from it, where it is there."""
-    made = [path for pattern in ("*.csv", "results.t*", "details.tex", "runs/*.txt") for path in folder.glob(pattern)]
+    patterns = ("*.csv", "results.t*", "details.tex", "runs/*.txt", "runs/*.tsv")
+    made = [path for pattern in patterns for path in folder.glob(pattern)]
     return [path for path in (folder / JOURNAL, folder / PAGE, *made) if path.exists()]
 
 
@@ -113,7 +120,7 @@ def results_text(run: Run) -> str:
         summary(run) if run.partial else thresholds_table(run).text() if run.thresholds else "",
     ]
     blocks += [table.text() for table in measure_tables(run)]
-    blocks += ["\n".join(run.kind.remarks(run)), *(table.text() for table in own)] if own else []
+    blocks += ["\n".join(run.kind.remarks(run)), *(table.text() for table in own)]
     blocks += [cost.text() if cost else "no system asked a language model", "\n".join(_notes(run))]
     return "\n\n".join(block for block in blocks if block) + "\n"
 
@@ -140,11 +147,16 @@ def trec_run(run: Run, system: str) -> str:
     lines = []
     for outcome in run.answered:
         if outcome.system == system:
-            listed = [*((hit.id, hit.score) for hit in outcome.hits), *outcome.tail]
-            pairs = zip(listed, falling([score for _, score in listed]), strict=True)
+            pairs = zip(outcome.scored, falling([score for _, score in outcome.scored]), strict=True)
             for rank, ((id, _), score) in enumerate(pairs, start=1):
                 lines.append(f"{outcome.topic} Q0 {id} {rank} {score} {file_name(system)}\n")
     return "".join(lines)
+
+
+def track_run(run: Run, system: str, longest: int) -> str:
+    """The rankings of the judged topics as Task 1 of the TREC Fair Ranking track takes them: topic, tab, page."""
+    own = (outcome for outcome in run.answered if outcome.system == system)
+    return "".join(f"{outcome.topic}\t{id}\n" for outcome in own for id, _ in outcome.scored[:longest])
 
 
 def falling(scores: Sequence[float]) -> Iterator[str]:

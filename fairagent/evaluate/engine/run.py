@@ -18,6 +18,7 @@ from fairagent.evaluate.engine.kind import ExperimentKind
 from fairagent.evaluate.engine.outcome import Outcome
 from fairagent.evaluate.engine.plan import Plan
 from fairagent.evaluate.engine.thresholds import Threshold
+from fairagent.measures.trec_fair import Year
 
 HEAD = "run.json"
 JOURNAL = "journal.jsonl"
@@ -54,6 +55,12 @@ class Run:
     kind: ExperimentKind
     rows: Mapping[str, Mapping[str, Any]]
     thresholds: tuple[Threshold, ...] = ()
+
+    @property
+    def track(self) -> Year | None:
+        """The year of the TREC Fair Ranking track, where its collection is one of the track's."""
+        source = self.provenance.get("collection")
+        return source.get("track") if isinstance(source, Mapping) else None
 
     @property
     def compared_in(self) -> tuple[str, ...]:

@@ -25,6 +25,8 @@ TopicRow = Task1Row | Task2Row
 
 LONGEST: dict[Year, int] = {2021: 1000, 2022: 500}
 """Task 1: how many pages a ranking may have, by year."""
+ROUNDING = 1e-9
+"""So much above 1 is no value of nDCG, but how it was rounded."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,8 +61,9 @@ class TrackEvaluator:
     without a background. `over` gives the same evaluation over other dimensions and shares the work.
 
     `qrels` map topic ids to the ids of their relevant pages; a repeated id counts once, an unlisted page is not
-    relevant. `n` (Task 1) cuts rankings to their first n pages and takes n as the length of the best one; without
-    it that is 500 (2021: 1000), and a longer ranking is a DataError.
+    relevant. `n` (Task 1) cuts rankings to their first n pages and takes n as the length of the best one, of which more
+    than the relevant pages make no difference; without it that is 500 (2021: 1000), and a longer ranking is a DataError
+    (`check_length`).
 
     What stops or spoils the track's own code is defined here:
 
@@ -70,8 +73,9 @@ class TrackEvaluator:
     * A topic with a single relevant page is like any other; the dimensions may have any sizes, in any order.
     * A ranking without any page that has metadata: AWRF is 1 - ln 2, its lowest value (2021: as the track has it,
       all cells alike); Task 2: no exposure, EE-D = EE-R = 0.
-    * A page that a ranking lists twice is a DataError wherever a `Run` is made, and so is a topic that is not in
-      `qrels`, here. Values are 64-bit floats: a perfect ranking has nDCG 1 and not a little more.
+    * A page that a ranking lists twice is a DataError wherever a `Run` is made, unless that is told to count each of
+      its lines, as the track's code does; where they bring nDCG above 1, that code stops, and here it is a DataError.
+      So is a topic that is not in `qrels`. Values are 64-bit floats: a perfect ranking has nDCG 1 and no more.
 
     >>> from fairagent.measures.trec_fair import DIMENSIONS_2022, Pages, Run
     >>> genders = {1: "male", 2: "male", 3: "female", 4: "@UNKNOWN", 9: "@UNKNOWN"}
@@ -95,8 +99,7 @@ class TrackEvaluator:
     ) -> None:
         if year not in LONGEST or task not in (1, 2):
             raise UsageError(f"year {year!r}, task {task!r}: there are the years 2021 and 2022, and tasks 1 and 2")
-        if n is not None and (task != 1 or n < 1):
-            raise UsageError(f"n is {n} in Task {task}; Task 1 has a cut-off of 1 or more, Task 2 has none")
+        _check_cut_off(task, n)
         if year == 2021 and not all(dimension.averaged for dimension in pages.dimensions):
             raise UsageError("2021 has dimensions with a background only: DIMENSIONS_2021")
         self.year, self.task, self.n = year, task, n
@@ -133,12 +136,11 @@ class TrackEvaluator:
     def evaluate(self, run: Run) -> Evaluation:
         """The rows of one run; DataError for topics that are not judged and for rankings that are too long."""
         topics = self.judgments.topics
-        if self.task == 1:
-            self._check_task1(run)
+        check_length(run, self.year, self.task, self.n)
         rankings = np.zeros(len(topics), np.int64)
         rankings[self.judgments.numbers(run)] = np.bincount(run.topic, minlength=len(run.topics))
         shown = self.judgments.shown_by(run, self.n)
-        rows = self._task1(shown) if self.task == 1 else self._task2(shown, rankings)
+        rows = self._task1(run.name, shown) if self.task == 1 else self._task2(shown, rankings)
         judged = [number for number, topic in enumerate(topics) if topic not in self.left_out]
         return Evaluation(
             run.name,
@@ -148,13 +150,18 @@ class TrackEvaluator:
             self.left_out,
         )
 
-    def _task1(self, shown: ShownPages) -> Sequence[TopicRow]:
+    def _task1(self, run: str, shown: ShownPages) -> Sequence[TopicRow]:
         """A row for every topic number, also where the run has none."""
         exposure = self._amounts(shown, only_relevant=False)
         if self.year == 2021:
             space = self.targets.space
             exposure = y2021.or_uniform(y2021.without_unknown(exposure, space), space, len(self.judgments.topics))
         relevance = ndcg(self.judgments, shown, self.n or LONGEST[self.year])
+        if above := np.flatnonzero(relevance > 1.0 + ROUNDING).tolist():
+            raise DataError(
+                f"run {run!r}, topic {self.judgments.topics[above[0]]}: relevant pages that are listed repeatedly "
+                f"bring nDCG to {relevance[above[0]]:.4f}; above 1 the track's own code stops as well"
+            )
         fairness = awrf(exposure, self.targets)
         columns = (values.tolist() for values in (relevance, fairness, relevance * fairness, self._unknown(shown)))
         return [Task1Row(*values) for values in zip(self.judgments.topics, *columns, strict=True)]
@@ -178,13 +185,26 @@ class TrackEvaluator:
         counts = totals(shown.topic[absent], shown.lines[absent].astype(np.float64), len(self.judgments.topics))
         return counts.astype(np.int64)
 
-    def _check_task1(self, run: Run) -> None:
-        if run.topic.size > len(run.topics):
-            raise DataError(f"run {run.name!r} has several rankings of a topic; is it a run of Task 2?")
-        longest = LONGEST[self.year]
-        if self.n is None and run.lengths.max(initial=0) > longest:
-            place = int(run.lengths.argmax())
-            raise DataError(
-                f"run {run.name!r}, topic {run.topics[run.topic[place]]}: {run.lengths[place]} pages; "
-                f"Task 1 of {self.year} takes at most {longest} (or cut the rankings: n={longest})"
-            )
+
+def check_length(run: Run, year: Year, task: Task, n: int | None = None) -> None:
+    """Raise DataError where Task 1 does not take a run's rankings: several of a topic or, unless cut at `n`, long ones.
+
+    Task 2 takes rankings of any number and length, as the track's code does, and cuts none: UsageError.
+    """
+    _check_cut_off(task, n)
+    if task == 2:
+        return
+    if run.topic.size > len(run.topics):
+        raise DataError(f"run {run.name!r} has several rankings of a topic; is it a run of Task 2?")
+    longest = LONGEST[year]
+    if n is None and run.lengths.max(initial=0) > longest:
+        place = int(run.lengths.argmax())
+        raise DataError(
+            f"run {run.name!r}, topic {run.topics[run.topic[place]]}: {run.lengths[place]} pages; Task 1 of {year} "
+            f"takes at most {longest}; to cut the rankings, name a length (--n {longest})"
+        )
+
+
+def _check_cut_off(task: Task, n: int | None) -> None:
+    if n is not None and (task != 1 or n < 1):
+        raise UsageError(f"n is {n} in Task {task}; Task 1 has a cut-off of 1 or more, Task 2 has none")

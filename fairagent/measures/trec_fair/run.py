@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -13,14 +14,17 @@ from fairagent.measures.trec_fair.lookup import IntArray
 from fairagent.measures.trec_fair.pages import LARGEST_ID
 from fairagent.types import FloatArray
 
+Repeated = Literal["error", "count"]
+"""What becomes of a page that a ranking lists twice: a fault, or each of its lines counts, as in the track's code."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Run:
     """The rankings of a run: one a topic in Task 1, a sequence of them in Task 2.
 
     `topics` are the distinct topic ids. Ranking r belongs to topic number `topic[r]` and lists
-    `pages[bounds[r] : bounds[r + 1]]`, best first, no page twice. Build it by `Run.of` or by
-    `fairagent.collection.trec_fair.read_run`.
+    `pages[bounds[r] : bounds[r + 1]]`, best first; a page that it lists twice counts twice. Build it by `Run.of` or by
+    `fairagent.collection.trec_fair.read_run`, which refuse such pages unless they are asked to count them.
     """
 
     name: str
@@ -30,10 +34,11 @@ class Run:
     pages: IntArray
 
     @classmethod
-    def of(cls, name: str, rankings: Mapping[str, Sequence[Sequence[int]]]) -> Run:
+    def of(cls, name: str, rankings: Mapping[str, Sequence[Sequence[int]]], repeated: Repeated = "error") -> Run:
         """The run with these rankings: topic -> rankings (in Task 1 a single one) -> page ids, best first.
 
-        Raises DataError where a ranking lists a page twice or an id is no number from 0 to 2^31 - 1.
+        Raises DataError where an id is no number from 0 to 2^31 - 1 and, unless `repeated` is "count", where a ranking
+        lists a page twice.
 
         >>> run = Run.of("mine", {"12": [[7, 9]], "3": [[9, 7, 8]]})
         >>> run.ranks().tolist()
@@ -44,7 +49,7 @@ class Run:
         pages = np.array([page for ranking in flat for page in ranking])
         if pages.size and (pages.dtype.kind not in "iu" or not 0 <= pages.min() <= pages.max() <= LARGEST_ID):
             raise DataError(f"run {name!r}: page ids are whole numbers from 0 to {LARGEST_ID}")
-        for topic, of_topic in rankings.items():
+        for topic, of_topic in rankings.items() if repeated == "error" else ():
             for ranking in of_topic:
                 if len(set(ranking)) < len(ranking):
                     page = next(page for place, page in enumerate(ranking) if page in ranking[:place])

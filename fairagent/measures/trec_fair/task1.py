@@ -43,8 +43,9 @@ def ndcg(judgments: Judgments, shown: ShownPages, n: int) -> FloatArray:
     """
     topics = len(judgments.topics)
     gains = totals(shown.topic, shown.attention * shown.relevant, topics)
-    best = np.concatenate(([np.nan], LOG2_MAX2(n).cumsum()))
-    return gains / best[np.minimum(n, judgments.relevant)]
+    longest = min(n, int(judgments.relevant.max()))  # no ranking is better than one of all relevant pages
+    best = np.concatenate(([np.nan], LOG2_MAX2(longest).cumsum()))
+    return gains / best[np.minimum(longest, judgments.relevant)]
 
 
 def awrf(exposure: Amounts, targets: Targets) -> FloatArray:

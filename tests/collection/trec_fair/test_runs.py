@@ -73,26 +73,28 @@ def test_lines_of_a_ranking_need_not_stand_together(path: Path) -> None:
     assert rankings(read_run(path, 2022, 2)) == {"99": [[7]], "101": [[7], [5, 4]]}
 
 
+ONE_OR_TREC = (
+    "2 columns (topic, page) or 6 columns (topic, Q0, page, rank, score, tag), separated by tabs, commas or spaces"
+)
 FAULTS: list[tuple[Task, str, list[str]]] = [
     (1, "", [": there are no lines"]),
     (1, "id\tpage_id\n", [": there are no lines"]),
-    (1, "101\t7\n101\n101\t8\t9\t3\n", [":2: expected 2 columns (topic, page) separated by tabs, found 1: '101'",
-                                       ":3: expected 2 columns (topic, page) separated by tabs, found 4"]),
-    (1, "101\t7\tx\ty\tz\n", [":1: expected 2 columns (topic, page) separated by tabs, found 5"]),
-    (1, TASK2, [":2: expected 2 columns (topic, page) separated by tabs, found 3: '101\\t1\\t7'; "
-                "is this a run of Task 2 (topic, ranking, page)?"]),
-    (2, TASK1, [":2: expected 3 columns (topic, ranking, page) separated by tabs, found 2: '101\\t7'; "
-                "is this a run of Task 1 (topic, page)?"]),
-    (1, "101 7\n101 9\n", [":1: expected 2 columns (topic, page) separated by tabs, found 1: '101 7'; "
-                           "its columns are separated by spaces"]),
-    (1, "101 Q0 7 1 0.5 mine\n101 Q0 9 2 nan mine\n", [":1: expected 2 columns (topic, page) separated by tabs, found "
-     "1: '101 Q0 7 1 0.5 mine'; is this a TREC run file (topic Q0 page rank score name)? The track's own have no "
-     "scores"]),
-    (1, "101\tQ0\t7\t1\t0.5\tmine\n", ["; is this a TREC run file"]),
-    (1, "101\tQ0\t7\t1\t0.5\tmine\tx\n", [":1: expected 2 columns (topic, page) separated by tabs, found 7: "
-     "'101\\tQ0\\t7\\t1\\t0.5\\tmine\\tx'; is this a TREC run file"]),
-    (2, "101 Q0 7 1 0.5\n", [":1: expected 3 columns (topic, ranking, page) separated by tabs, found 1: "
-                             "'101 Q0 7 1 0.5'; is this a TREC run file"]),
+    (1, "101\t7\n101\n101\t8\t9\t3\n", [":2: expected 2 columns (topic, page) as above, found 1: '101'",
+                                       ":3: expected 2 columns (topic, page) as above, found 4"]),
+    (1, "101\t7\tx\ty\tz\n", [f":1: expected {ONE_OR_TREC}, found 5: '101\\t7\\tx\\ty\\tz'"]),
+    (1, TASK2, [f":2: expected {ONE_OR_TREC}, found 3: '101\\t1\\t7'; is this a run of Task 2 (topic, ranking, doc"]),
+    (2, TASK1, [":2: expected 3 columns (topic, ranking, page), separated by tabs, commas or spaces, found 2: "
+                "'101\\t7'; is this a run of Task 1 (topic, document)?"]),
+    (1, "101\tQ0\t7\t1\t0.5\tmine\tx\n", [f":1: expected {ONE_OR_TREC}, found 7"]),
+    (2, "101 Q0 7 1 0.5 me\n", [":1: expected 3 columns (topic, ranking, page), separated by tabs, commas or spaces, "
+                               "found 6: '101 Q0 7 1 0.5 me'; is this a run of a single ranking of a topic"]),
+    (1, "101 0 7 1\n", [f":1: expected {ONE_OR_TREC}, found 4: '101 0 7 1'; are these qrels?"]),
+    (1, "101 Q0 7 1 0.5 me\n101 Q0 x 2 0.4 me\n101 Q0 8 3rd 0.4 me\n101 Q0 9 4 nan me\n101 Q0 10 5 high me\n", [
+        ":2: the page 'x' is no whole number", ":3: the rank '3rd' is no whole number",
+        ":4: the score 'nan' is no finite number", ":5: the score 'high' is no finite number"]),
+    (1, "101 Q0 7 1 0.5 me\n101 Q0 9 2 0.6 me\n101 Q0 8 3 0.4 me\n", [
+        ":2: rank 2 of topic 101 has the score 0.6, and rank 1 (line 1) the lower one 0.5"]),
+    (1, "101 Q0 7 1 0.5 me\n101 Q0 7 2 0.4 me\n", [":2: page 7 is in line 1 of the same ranking already"]),
     (1, "101\t7.0\n101\tnan\n101\t-7\n101\t\nx\t7\n101\t٣\n101\t2147483648\n", [
         f":{line}: the {name} {cell} is no whole number from 0 to 2147483647"
         for line, name, cell in [(1, "page", "'7.0'"), (2, "page", "'nan'"), (3, "page", "'-7'"), (4, "page", "''"),
@@ -118,18 +120,67 @@ def test_every_fault_is_named_with_its_line(path: Path, task: Task, text: str, f
     assert f"(TREC Fair 2022, Task {task}): {len(faults)} fault" in str(caught.value)
 
 
-def test_a_ranking_that_is_too_long_is_named_at_the_first_page_beyond(path: Path) -> None:
-    lines = [f"{topic}\t{page}" for topic, count in ((101, 500), (102, 501), (103, 502)) for page in range(count)]
-    path.write_text("id\tpage_id\n" + "\n".join(lines))
-    with pytest.raises(DataError) as caught:
-        read_run(path, 2022, 1)
-    assert [(fault.line, fault.message) for fault in caught.value.faults] == [
-        (1 + 500 + 501, "topic 102 has 501 pages; Task 1 of 2022 takes at most 500, and this is the first beyond"),
-        (1 + 1001 + 501, "topic 103 has 502 pages; Task 1 of 2022 takes at most 500, and this is the first beyond"),
-    ]
-    assert read_run(path, 2021, 1).lengths.tolist() == [500, 501, 502]
-    path.write_text("\n".join(f"101\t1\t{page}" for page in range(600)))
-    assert read_run(path, 2022, 2).lengths.tolist() == [600]  # the track does not check Task 2's lengths
+def test_length_is_the_evaluators_to_judge(path: Path) -> None:
+    path.write_text("".join(f"101\t{page}\n" for page in range(1001)))
+    assert read_run(path, 2022, 1).lengths.tolist() == [1001]
+
+
+SIX = """101 Q0 9 2 1.5 me
+102 Q0 70000000 9 -3e-2 me
+101 Q0 7 1 2.5 me
+102 Q0 9 9 4 me
+"""
+
+
+@pytest.mark.parametrize("separator", [" ", "\t", ",", "   ", ", ", " \t "])
+@pytest.mark.parametrize("header", ["", "topic,Q0,page,rank,score,tag\n", "QID Q0 docno rank score run\n"])
+def test_six_columns_are_ordered_by_score(path: Path, separator: str, header: str) -> None:
+    """The lines stand in another order, and ranks that are all alike say nothing."""
+    path.write_text(header + SIX.replace(" ", separator))
+    assert rankings(read_run(path, 2022, 1)) == ONE
+
+
+def test_equal_scores_are_ordered_by_rank_and_then_as_in_the_file(path: Path) -> None:
+    path.write_text("1 Q0 5 2 1 me\n1 Q0 4 1 1 me\n1 Q0 3 2 1 me\n1 Q0 9 7 0.5 me\n")
+    assert rankings(read_run(path, 2022, 1)) == {"1": [[4, 5, 3, 9]]}
+
+
+@pytest.mark.parametrize("separator", [" ", ",", ", ", "  "])
+@pytest.mark.parametrize("named", [False, True])
+def test_commas_and_spaces_separate_as_tabs_do(path: Path, separator: str, named: bool) -> None:
+    for text, task, expected in ((TASK1, 1, ONE), (TASK2, 2, TWO)):
+        text = text if named else text.partition("\n")[2]
+        path.write_text(text.replace("\t", separator))
+        assert rankings(read_run(path, 2022, task)) == expected  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("first", ["id", "Topic", "topic_id", "qid", "query_id", "QUERY"])
+@pytest.mark.parametrize("rest", ["101\t7\n101\t9\n", "101\t 7\n101\t9\n"])
+def test_headers(path: Path, first: str, rest: str) -> None:
+    path.write_text(f"{first}\tpage\n{rest}")
+    assert rankings(read_run(path, 2022, 1)) == {"101": [[7, 9]]}
+
+
+def test_repeated_pages_count_where_they_are_to(path: Path) -> None:
+    path.write_text("101\t7\n101\t9\n101\t7\n")
+    assert rankings(read_run(path, 2022, 1, repeated="count")) == {"101": [[7, 9, 7]]}
+    path.write_text("101 Q0 7 1 3 me\n101 Q0 9 2 2 me\n101 Q0 7 3 1 me\n")
+    assert rankings(read_run(path, 2022, 1, repeated="count")) == {"101": [[7, 9, 7]]}
+    path.write_text("101\t1\t7\n101\t1\t7\n")
+    assert rankings(read_run(path, 2022, 2, repeated="count")) == {"101": [[7, 7]]}
+
+
+def test_what_is_odd_is_read_as_what_is_not(path: Path) -> None:
+    """The reader of one array and the reader of lines agree, with the lines of faults as well."""
+    for text in ("101,7\n102,7\n101,9\n", "id page\n101 7\n102 7\n101 9\n"):
+        path.write_text(text)
+        plain = read_run(path, 2022, 1)
+        path.write_text(text.replace("102", " 102").replace(" 9", "  9").replace(",9", ", 9"))
+        odd = read_run(path, 2022, 1)
+        assert (plain.topics, plain.pages.tolist()) == (odd.topics, odd.pages.tolist()) == (("101", "102"), [7, 9, 7])
+        path.write_text(text.replace("9\n", "7\n"))
+        with pytest.raises(DataError, match=f":{text.count(chr(10))}: page 7 is in line {2 if 'id' in text else 1} of"):
+            read_run(path, 2022, 1)
 
 
 def test_topics_that_are_not_judged_are_named_once(path: Path) -> None:

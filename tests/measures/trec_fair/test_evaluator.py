@@ -155,11 +155,41 @@ def test_relevant_pages_listed_twice_count_once() -> None:
 def test_longer_rankings_are_refused_or_cut() -> None:
     pages = gendered(dict.fromkeys(range(600), "male"))
     run = Run.of("long", {"A": [list(range(501))]})
-    with pytest.raises(DataError, match=r"'long', topic A: 501 pages; Task 1 of 2022 takes at most 500"):
+    with pytest.raises(DataError, match=r"'long', topic A: 501 pages; Task 1 of 2022 takes at most 500; .*--n 500"):
         task1(run, pages, {"A": [1]})
     (cut,) = task1(run, pages, {"A": [1, 2, 3, 500]}, n=3)
     assert cut.ndcg == (1.0 + LOG2_MAX2(3)[2]) / LOG2_MAX2(3).sum()
     assert task2(run, pages, {"A": [1]}) == []  # no page has a quality class; a long ranking is none of Task 2's faults
+
+
+def test_a_huge_cut_off_costs_nothing_and_says_the_same() -> None:
+    run = Run.of("mine", {"A": [[1, 9, 3]]})
+    tracemalloc.start()
+    for n in (10**12, 10**30):
+        assert task1(run, n=n) == task1(run)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 10_000_000
+
+
+def test_repeated_pages_count_line_by_line_where_they_are_to() -> None:
+    """Page 1 holds ranks 1 and 3 of three: what the track's code adds up."""
+    with pytest.raises(DataError, match="page 1 is listed twice"):
+        Run.of("mine", {"A": [[1, 9, 1]]})
+    run = Run.of("mine", {"A": [[1, 9, 1]]}, repeated="count")
+    third = 1.0 / math.log2(3.0)
+    (row,) = task1(run)
+    assert row.ndcg == pytest.approx((1.0 + third) / (2.0 + third + 0.5))
+    shown, target = np.array([1.0, 0.0, 1.0 + third, 0.0]), np.array([0.25, 0.310625, 0.435625, 0.00375])
+    assert row.awrf == pytest.approx(1.0 - jensen_shannon(shown / shown.sum(), target))
+    (other,) = task2(run)
+    assert other.ee_d == pytest.approx((1.0 + third) ** 2)
+
+
+def test_repeated_pages_that_bring_ndcg_above_one_are_refused() -> None:
+    run = Run.of("mine", {"A": [[1]], "B": [[3, 3]]}, repeated="count")
+    with pytest.raises(DataError, match=r"run 'mine', topic B: relevant pages .* bring nDCG to 2\.0000; above 1"):
+        task1(run, qrels={"A": [1], "B": [3]})
 
 
 def test_what_makes_no_sense_is_said() -> None:

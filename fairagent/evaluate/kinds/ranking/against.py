@@ -33,6 +33,11 @@ class AgainstBaseline:
         return f"{self.name}@{self.n}"
 
     @property
+    def of_scores(self) -> bool:
+        """Whether it looks at the scores of the baseline's ranking, and not at its order alone."""
+        return self.name == "kept"
+
+    @property
     def measured(self) -> Measured:
         """It as a measure of the experiment: to change much is neither good nor bad."""
         return Measured(str(self), DEFINITIONS[self.name].format(n=self.n), neutral=self.name == "changed")

@@ -5,27 +5,30 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import Field
 
 from fairagent.collection import Collection
+from fairagent.collection.faults import listed
 from fairagent.errors import BackendUnavailable, UsageError
 from fairagent.evaluate import query_groups
 from fairagent.evaluate.engine.kind import Checking, Measured, Opened, Record, Subject
 from fairagent.evaluate.engine.outcome import Outcome
-from fairagent.evaluate.engine.page import PageSection
+from fairagent.evaluate.engine.page import Note, PageSection
 from fairagent.evaluate.engine.plan import Plan
 from fairagent.evaluate.engine.run import Run
 from fairagent.evaluate.engine.systems import System, build_systems
-from fairagent.evaluate.engine.tables import Table
+from fairagent.evaluate.engine.tables import Table, counted
 from fairagent.evaluate.judged_kind import Judge, JudgedKind
 from fairagent.evaluate.kinds.ranking import unawareness
-from fairagent.evaluate.kinds.ranking.against import AgainstBaseline, Scored, read
+from fairagent.evaluate.kinds.ranking.against import AgainstBaseline, read
 from fairagent.measures import Measure, Product, parse_measure
 from fairagent.query import as_query
 from fairagent.retrieve.base import Retriever, checked
+from fairagent.retrieve.run_file import RunFileConfig, check_scored
 from fairagent.types import FloatArray, Query, Ranking
 
 OF_GROUPS = ("AWRF(unknown=ignore)@20", "unlabeled@20", "unlabeled(of=type)@20")
@@ -132,6 +135,11 @@ class RankingKind(JudgedKind):
             groups, check = checking.collection.groups, unawareness.check_confusion
             for dimension, matrix in self.confusion.items():
                 checking.problems.attempt(f"confusion.{dimension}", check, matrix, dimension, groups)
+        baseline = checking.systems.get(self.baseline or next(iter(checking.systems), ""))
+        engine = baseline.settings.engine if baseline else None
+        for one in self.parsed:
+            if isinstance(one, AgainstBaseline) and one.of_scores and isinstance(engine, RunFileConfig):
+                checking.problems.attempt("measures", check_scored, Path(engine.path), str(one))
 
     def measured(self, dimensions: Sequence[str]) -> tuple[Measured, ...]:
         """The measures of the file, which define themselves."""
@@ -161,10 +169,10 @@ class RankingKind(JudgedKind):
             return outcomes
         found = dict(outcomes)
         for topic in topics:
-            baseline = _scored(outcomes[topic, plan.baseline])
+            baseline = outcomes[topic, plan.baseline].scored
             for system in plan.systems:
                 outcome = outcomes[topic, system]
-                values = {str(one): one.value(_scored(outcome), baseline) for one in against}
+                values = {str(one): one.value(outcome.scored, baseline) for one in against}
                 overall = {**outcome.values.get("", {}), **values}
                 found[topic, system] = replace(outcome, values={**outcome.values, "": overall})
         return found
@@ -175,6 +183,17 @@ class RankingKind(JudgedKind):
         measures = [one for one in self.parsed if isinstance(one, Measure)]
         return unawareness.base_of(measures), {name: np.array(rows) for name, rows in self.confusion.items()}
 
+    def remarks(self, run: Run) -> tuple[str, ...]:
+        """Which rankings are empty."""
+        empty: dict[str, list[str]] = {}
+        for outcome in run.answered:
+            if not outcome.hits:
+                empty.setdefault(outcome.system, []).append(outcome.topic)
+        return tuple(
+            f"{system} has an empty ranking for {counted(len(ids))}, which count with the lowest values: {listed(ids)}"
+            for system, ids in empty.items()
+        )
+
     def tables(self, run: Run) -> list[Table]:
         """AWRF under missing labels, and results by group of the query."""
         return [*unawareness.tables(run, *self._unaware()), *query_groups.tables(run)]
@@ -184,13 +203,10 @@ class RankingKind(JudgedKind):
         return {**unawareness.files(run, *self._unaware()), **query_groups.files(run)}
 
     def page(self, run: Run) -> PageSection | None:
-        """These tables, and the groups' exposure."""
-        found = (*self.tables(run), *unawareness.group_tables(run, *self._unaware()))
-        return PageSection("Labels and topics", "What the means do not show", found) if found else None
-
-
-def _scored(outcome: Outcome) -> Scored:
-    return (*((hit.id, hit.score) for hit in outcome.hits), *outcome.tail)
+        """These tables, and the groups' exposure; before them, which rankings are empty."""
+        parts: list[Note | Table] = [Note(remark) for remark in self.remarks(run)]
+        parts += [*self.tables(run), *unawareness.group_tables(run, *self._unaware())]
+        return PageSection("Labels and topics", "What the means do not show", tuple(parts)) if parts else None
 
 
 def _of_relevance(measure: Measure | AgainstBaseline) -> bool:

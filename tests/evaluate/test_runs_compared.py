@@ -1,0 +1,171 @@
+"""Run files compared on a collection: the same values as the systems that wrote them have."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from fairagent.errors import DataError, FairAgentError, SettingsError, UsageError
+from fairagent.evaluate.engine.check import Checked
+from fairagent.evaluate.engine.results import results_text
+from fairagent.evaluate.engine.run import Run
+from fairagent.evaluate.kinds.ranking.of_runs import check_runs
+from fairagent.report.page import page
+
+from . import words
+from .test_parity import MEASURES
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    words.write(tmp_path)
+    return tmp_path
+
+
+def checked(folder: Path, *runs: Path, **options: object) -> Checked:
+    return check_runs(runs, folder / "collection.yaml", environ={}, **options)  # type: ignore[arg-type]
+
+
+def means(run: Run) -> dict[tuple[str, str, str], float]:
+    return {(row.system, row.dimension, row.measure): row.mean for row in run.comparisons}
+
+
+def test_runs_are_judged_as_the_systems_that_wrote_them(folder: Path) -> None:
+    """An experiment's own run files, compared, have its values, tests and order of systems."""
+    whole = words.run(folder / "experiment.yaml", folder / "run")
+    files = [folder / "run" / "runs" / f"{name}.txt" for name in whole.systems]
+    again = words.run_checked(checked(folder, *files), folder / "again")
+    assert again.systems == whole.systems
+    assert again.baseline == "plain"
+    theirs = means(whole)
+    assert means(again) == theirs
+    assert len(theirs) == 3 * 7
+    # All but what is drawn at random, with the seed of the experiment: intervals and the randomization test.
+    tests = [
+        [(row.difference, row.t_p, row.t_holm, row.wins, row.ties, row.losses) for row in run.comparisons]
+        for run in (whole, again)
+    ]
+    assert tests[0] == tests[1]
+
+
+def test_every_form_of_a_file_gives_the_same(folder: Path) -> None:
+    words.run(folder / "experiment.yaml", folder / "run")
+    six = (folder / "run" / "runs" / "plain.txt").read_text(encoding="utf-8")
+    two = "".join(f"{line.split()[0]}\t{line.split()[2]}\n" for line in six.splitlines())
+    (folder / "six.csv").write_text("qid,Q0,docno,rank,score,run\n" + six.replace(" ", ","), encoding="utf-8")
+    (folder / "two.tsv.gz").write_bytes(gzip.compress(b"id\tpage\n" + two.encode()))
+    (folder / "spaces.run").write_text(two.replace("\t", " "), encoding="utf-8")
+    files = (folder / "run" / "runs" / "plain.txt", folder / "six.csv", folder / "two.tsv.gz", folder / "spaces.run")
+    run = words.run_checked(checked(folder, *files), folder / "again")
+    assert run.systems == ("plain", "six", "two", "spaces")
+    found = means(run)
+    for system, dimension, measure in found:
+        assert found[system, dimension, measure] == found["plain", dimension, measure]
+
+
+def test_measures_dimensions_cut_off_and_baseline(folder: Path) -> None:
+    for name in ("a", "b"):
+        (folder / f"{name}.tsv").write_text("T00\td00\nT00\td01\nT01\td04\n", encoding="utf-8")
+    files = folder / "a.tsv", folder / "b.tsv"
+    plan = checked(folder, *files, n=1, dimensions=["era"], baseline="b").plan
+    assert (list(plan.systems), plan.dimensions, plan.n) == (["b", "a"], ("era",), 1)
+    assert all(measure.endswith("@1") for measure in plan.measures)
+    assert checked(folder, *files, measures=["nDCG(discount=log2-plus1)@7"]).plan.n == 7
+    huge = words.run_checked(checked(folder, *files, n=10**12), folder / "huge")
+    small = words.run_checked(checked(folder, *files, n=20), folder / "small")
+    assert [row.mean for row in huge.comparisons] == [row.mean for row in small.comparisons]
+
+
+def test_a_topic_that_a_run_lacks_counts_0_and_is_named(folder: Path) -> None:
+    """19 topics count; the run has the best document of two of them, of three that are relevant."""
+    (folder / "a.tsv").write_text("T00\td00\nT01\td04\n", encoding="utf-8")
+    (folder / "b.tsv").write_text("".join(f"T{n:02d}\td00\n" for n in range(19)), encoding="utf-8")
+    run = words.run_checked(checked(folder, folder / "a.tsv", folder / "b.tsv", measures=["nDCG@1"]), folder / "run")
+    assert means(run)["a", "", "nDCG(discount=log2-max2)@1"] == pytest.approx(2 / 19)
+    (remark,) = run.kind.remarks(run)
+    assert remark.startswith("a has an empty ranking for 17 topics, which count with the lowest values: T02, T03, T04")
+    assert remark in results_text(run)
+    assert remark in page(run)
+    assert run.kind.page(words.run_checked(checked(folder, folder / "b.tsv"), folder / "whole")) is None
+
+
+def test_runs_are_judged_by_any_measure_as_deep_as_they_are(folder: Path) -> None:
+    """Every measure of the parity test, of systems and of the run files that they write."""
+    (folder / "experiment.yaml").write_text(f"{words.EXPERIMENT}measures: {MEASURES}\n", encoding="utf-8")
+    whole = words.run(folder / "experiment.yaml", folder / "run")
+    files = [folder / "run" / "runs" / f"{name}.txt" for name in whole.systems]
+    again = words.run_checked(checked(folder, *files, measures=MEASURES), folder / "again")
+    assert means(again) == pytest.approx(means(whole), rel=1e-12, abs=1e-12)
+    deep = "".join(f"T00 Q0 x{rank} {rank} {5000 - rank} me\n" for rank in range(4000)) + "T00 Q0 d00 4000 1 me\n"
+    (folder / "deep.txt").write_text(deep, encoding="utf-8")
+    run = words.run_checked(checked(folder, folder / "deep.txt", measures=["RR"]), folder / "deep")
+    assert means(run)["deep", "", "RR"] == pytest.approx(1 / 4001 / 19)
+
+
+def test_runs_on_a_collection_without_judgments(folder: Path) -> None:
+    file = folder / "collection.yaml"
+    file.write_text(file.read_text(encoding="utf-8").replace("qrels: {path: qrels.tsv}\n", ""), encoding="utf-8")
+    (folder / "six.txt").write_text("T00 Q0 d00 1 2 me\nT00 Q0 d01 2 1 me\n", encoding="utf-8")
+    (folder / "two.tsv").write_text("T00\td01\nT00\td03\n", encoding="utf-8")
+    six, two = folder / "six.txt", folder / "two.tsv"
+    run = words.run_checked(checked(folder, six, two, n=2), folder / "run")
+    assert {"changed@2", "kept@2"} <= {row.measure for row in run.comparisons}
+    assert not any("nDCG" in row.measure for row in run.comparisons)
+    # The one document of two that the baseline does not show, in one of 20 topics; the others are empty in both.
+    assert means(run)["two", "", "changed@2"] == pytest.approx(0.5 / 20)
+    # Without scores in the baseline nothing can be said of how many are kept: that is left out, or refused.
+    plan = checked(folder, two, six).plan
+    assert not any("kept" in measure for measure in plan.measures)
+    with pytest.raises(DataError, match=r"two\.tsv:1: there are no scores, and `kept@5` needs them"):
+        checked(folder, two, six, measures=["kept@5"])
+    assert checked(folder, two, six, measures=["kept@5"], baseline="six").plan.measures == ("kept@5",)
+
+
+def test_a_changed_run_is_another_run(folder: Path) -> None:
+    (folder / "a.tsv").write_text("T00\td00\n", encoding="utf-8")
+    words.run_checked(checked(folder, folder / "a.tsv"), folder / "run")
+    (folder / "a.tsv").write_text("T00\td01\n", encoding="utf-8")
+    with pytest.raises(UsageError, match=r"systems\.a\.files\.engine\.path: was"):
+        words.run_checked(checked(folder, folder / "a.tsv"), folder / "run")
+
+
+FAULTS: list[tuple[dict[str, object], bytes, type[FairAgentError], str]] = [
+    ({}, b"", DataError, r"a\.tsv: there are no lines"),
+    ({}, b"T00\td00\nT00\td\xff\n", DataError, r"a\.tsv:2: not UTF-8"),
+    ({}, b"T00\td00\nT00\td00\n", DataError, r"a\.tsv:2: topic T00 has document 'd00' in line 1 already"),
+    ({}, b"X\td00\n", DataError, r"a\.tsv: ranks documents for none of the 20 topics"),
+    ({}, b"T00 Q0 d00 1 x me\n", DataError, r"a\.tsv:1: the score 'x' is no finite number"),
+    ({"baseline": "c"}, b"T00\td00\n", SettingsError, "no system 'c'; there are: a"),
+    ({"dimensions": ["age"]}, b"T00\td00\n", UsageError, "age"),
+    ({"measures": ["nDCG@5"], "n": 5}, b"T00\td00\n", UsageError, "leave out n"),
+]
+
+
+@pytest.mark.parametrize(("options", "raw", "kind", "message"), FAULTS)
+def test_faults(folder: Path, options: dict[str, object], raw: bytes, kind: type[FairAgentError], message: str) -> None:
+    (folder / "a.tsv").write_bytes(raw)
+    with pytest.raises(kind, match=message):
+        checked(folder, folder / "a.tsv", **options)
+
+
+def test_all_faulty_runs_are_named_at_once(folder: Path) -> None:
+    (folder / "a.tsv").write_text("T00\td00\nT00\n", encoding="utf-8")
+    (folder / "b.tsv").write_text("T00\td00\nT00\td00\n", encoding="utf-8")
+    with pytest.raises(DataError, match="experiment of 3 runs: 3 problems, nothing was run") as error:
+        checked(folder, folder / "a.tsv", folder / "b.tsv", folder / "none.tsv")
+    for said in ("a.tsv:2: expected 2 columns", "b.tsv:2: topic T00 has document", "none.tsv: no such file"):
+        assert said in str(error.value)
+
+
+def test_files_of_one_name(folder: Path) -> None:
+    with pytest.raises(UsageError, match=r"two runs are called 'a', one/a\.txt and two/a\.tsv\.gz"):
+        checked(folder, Path("one/a.txt"), Path("two/a.tsv.gz"))
+
+
+def test_results_are_those_of_any_experiment(folder: Path) -> None:
+    (folder / "a.tsv").write_text("T00\td00\n", encoding="utf-8")
+    run = words.run_checked(checked(folder, folder / "a.tsv"), folder / "run")
+    assert (folder / "run" / "results.txt").read_text(encoding="utf-8") == results_text(run)
+    assert (folder / "run" / "topics.csv").is_file()
