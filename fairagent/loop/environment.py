@@ -1,7 +1,5 @@
 """What a loop's actions work with: one search, how it is measured, and how states are made of its candidates."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 

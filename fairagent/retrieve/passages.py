@@ -3,8 +3,6 @@
 The loop, the re-rankers and the exposure of groups see documents; a context gets the passage that answers best.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Protocol

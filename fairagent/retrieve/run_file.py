@@ -1,7 +1,5 @@
 """Rankings from a run file in TREC's format, in the place of a search engine."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Collection, Mapping, Sequence
