@@ -17,7 +17,9 @@ from fairagent.evaluate.engine.run import load_run
 
 def with_table(page: str, heading: str, table: str) -> str:
     """`page` with the first indented block below `### heading` replaced; ValueError where there is none."""
-    block = re.compile(rf"(^### {re.escape(heading)}$.*?\n\n)((?:    .*\n)+)", re.MULTILINE | re.DOTALL)
+    # The first block that looks like a table: a command may stand before it.
+    start = rf"(^### {re.escape(heading)}\b[^\n]*\n(?:(?!###)[^\n]*\n)*?)"
+    block = re.compile(start + r"(    +\S[^\n]*\n    system [^\n]*\n(?:    [^\n]*\n)+)", re.MULTILINE)
     indented = "".join(f"    {line}".rstrip() + "\n" for line in table.splitlines())
     found, count = block.subn(lambda match: match[1] + indented, page, count=1)
     if not count:

@@ -18,7 +18,7 @@ from fairagent.loop.base import Loop, LoopResult, Search
 from fairagent.measures import JudgedRanking, Measure, min_max
 from fairagent.prompts import Prompts
 from fairagent.prompts.calls import Calls, Case
-from fairagent.refine.asking import AskingConfig, AskingRefiner, shown
+from fairagent.refine.asking import AskingConfig, AskingRefiner, template_variables
 from fairagent.refine.refiner import Refiner, RefineState
 from fairagent.rerank.base import Pool, Reranker, ordered
 from fairagent.retrieve.base import PassageSource, Retriever, TextSource, Vocabulary
@@ -103,5 +103,5 @@ __all__ = [
     "min_max",
     "ordered",
     "placed",
-    "shown",
+    "template_variables",
 ]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fairagent.cli import options
-from fairagent.cli.search import Dimensions, Length, Topic, asked, check_asked
+from fairagent.cli.search import Dimensions, Length, Topic, check_query, query_of
 from fairagent.cli.terminal import console
 
 if TYPE_CHECKING:
@@ -51,10 +51,10 @@ def answer(
         dimensions=dimension or None,
         model=options.logged(log_prompts),
     )
-    check_asked(query, topic)
+    check_query(query, topic)
     site = open_site(settings=chosen)
     name = site.collection.name
-    agent, question = served(build(site)), asked(query, topic, site.collection)
+    agent, question = served(build(site)), query_of(query, topic, site.collection)
     out = console()
     if beside:
         plain, fair = engine_alone(site).answer(question), agent.answer(question)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fairagent.cli import options
-from fairagent.cli.search import Dimensions, Topic, asked, check_asked
+from fairagent.cli.search import Dimensions, Topic, check_query, query_of
 from fairagent.cli.terminal import console
 from fairagent.errors import ReplyError, UsageError
 
@@ -74,11 +74,11 @@ def try_prompt(
         iterations=1,
         threshold=0.0,
     )
-    check_asked(query, topic)
+    check_query(query, topic)
     prompts = Prompts(chosen.prompts)
     id = known(name, prompts)
     site = open_site(settings=chosen)
-    trial = _trial(id, prompts, site, asked(query, topic, site.collection), group, documents, answer)
+    trial = _trial(id, prompts, site, query_of(query, topic, site.collection), group, documents, answer)
     shown = trial.show()
     tokens = estimate_tokens(*(text for _, text in shown.messages))
     longest = prompts[id].longest_reply(chosen.model.max_tokens)

@@ -1,7 +1,5 @@
 """`fairagent report`: the tables and the page of a run, written anew from its journal."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -69,16 +69,16 @@ def search(
         sampling=None if stochastic is None else {"alpha": stochastic},
         model=options.logged(log_prompts),
     )
-    check_asked(query, topic)
+    check_query(query, topic)
     loaded = load_collection(collection_path("", chosen))
-    result = open_agent(loaded, settings=chosen).search(asked(query, topic, loaded))
+    result = open_agent(loaded, settings=chosen).search(query_of(query, topic, loaded))
     if as_json:
         typer.echo(to_json({"collection": loaded.name, **result_record(result)}))
     else:
         _print(result, chosen.n)
 
 
-def check_asked(query: str | None, topic: str | None) -> None:
+def check_query(query: str | None, topic: str | None) -> None:
     """Raise UsageError where there is nothing to search for."""
     if query is None and topic is None:
         raise UsageError("nothing to search for: give a query, or --topic ID for a topic of the collection")
@@ -86,7 +86,7 @@ def check_asked(query: str | None, topic: str | None) -> None:
         raise UsageError("the query is empty; give at least one word")
 
 
-def asked(text: str | None, topic: str | None, collection: Collection) -> Query:
+def query_of(text: str | None, topic: str | None, collection: Collection) -> Query:
     """The user's words, the topic's, or the user's in the topic's place."""
     from fairagent.types import Query
 

@@ -1,7 +1,5 @@
 """Evaluation of a training: the retriever before and after, on held-out questions."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

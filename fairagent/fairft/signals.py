@@ -47,7 +47,7 @@ class Signals:
         self._kept: dict[str, dict[str, float]] = {}
         self._open()
 
-    def of(self, example: Example, documents: Sequence[Document]) -> FloatArray:
+    def likelihoods(self, example: Example, documents: Sequence[Document]) -> FloatArray:
         """The log-likelihoods (<= 0), (k,), of the answer with each of the documents alone."""
         question = _hash(example.query, example.answer)
         keys = [_hash(document.title, document.text) for document in documents]
@@ -65,7 +65,7 @@ class Signals:
     def table(self, examples: Sequence[Example], documents: Sequence[Document], places: NDArray[np.intp]) -> FloatArray:
         """The log-likelihoods (q, k) of each example's answer with the documents at its row of `places` (q, k)."""
         rows = zip(examples, places, strict=True)
-        return np.array([self.of(example, [documents[place] for place in row]) for example, row in rows])
+        return np.array([self.likelihoods(example, [documents[place] for place in row]) for example, row in rows])
 
     def prompt(self, example: Example, document: Document) -> str:
         """What the model is told before the answer: the template `ask` with the document, as one text."""

@@ -8,7 +8,7 @@ from pydantic import BaseModel
 
 from fairagent.types import FloatArray
 
-Told = Sequence[tuple[str, float | None]]
+TokenScores = Sequence[tuple[str, float | None]]
 """Each token as text, with its log-probability; None where the server has none, as for the first one."""
 
 
@@ -40,7 +40,7 @@ class Completion(BaseModel):
     usage: _Used | None = None
 
 
-def read_tokens(completion: Completion) -> Told | None:
+def read_tokens(completion: Completion) -> TokenScores | None:
     """The tokens of the prompt, and maybe of what was written after it; None where the server tells none.
 
     `prompt_logprobs` is vLLM's own form, beside the choice (completions) or the choices (chat).
@@ -59,7 +59,7 @@ def read_tokens(completion: Completion) -> Told | None:
     return list(zip(echoed.tokens, echoed.token_logprobs, strict=True))
 
 
-def of_the_text(told: Told, context: str, text: str) -> FloatArray | None:
+def of_the_text(told: TokenScores, context: str, text: str) -> FloatArray | None:
     """The log-probabilities of the tokens that end within the text, (t,); None where that cannot be told.
 
     Offsets that servers send count their marks for the beginning, so the texts of the tokens are looked at instead.

@@ -1,7 +1,5 @@
 """What a loop is: it may search again in the light of what was found, and says which candidates to re-rank."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol

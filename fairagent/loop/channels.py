@@ -1,7 +1,5 @@
 """The groups' evidence through the engine at hand: as vectors, as weighted terms, or as queries of their own."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 

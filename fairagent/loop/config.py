@@ -1,7 +1,5 @@
 """The loops as parts of a pipeline."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Annotated, Any, ClassVar, Literal, get_args
 

@@ -1,7 +1,5 @@
 """The control law: weights of the groups' evidence that follow what each group lacks."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

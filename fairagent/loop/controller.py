@@ -7,8 +7,6 @@ stops falling. Every group's evidence is relevance feedback, which is why releva
 2503.21092), kept by control rather than by words added to a query.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 

@@ -1,7 +1,5 @@
 """What a loop's actions work with: one search, how it is measured, and how states are made of its candidates."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
@@ -117,7 +115,7 @@ class Environment:
 
     def _added(self, found: Ranking) -> FloatArray:
         """What their kinds add to the engine's scores, (n,)."""
-        kinds = self.kinds.of(found.ids, self.search.query.id) if self.kinds and self.prior else []
+        kinds = self.kinds.document_kinds(found.ids, self.search.query.id) if self.kinds and self.prior else []
         return bonus(found.scores, kinds, self.prior)[0]
 
     def _lost(self, found: Ranking, judged: JudgedDocuments) -> FloatArray:

@@ -4,8 +4,6 @@ Three forms for three kinds of engines, none of which puts a group's words into 
 relevance models of weighted terms, and, for engines that take text alone, a query of its own for each group.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar

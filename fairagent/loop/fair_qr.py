@@ -4,8 +4,6 @@ With the decisions of its re-implementation spelled out. One dimension is the sp
 sum over dimensions, the group to help the worst (dimension, group) pair.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 from fairagent.candidates import ListPolicy, select

@@ -1,7 +1,5 @@
 """The judge of a loop, as settings describe it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Literal, Self
 

@@ -1,7 +1,5 @@
 """Who says how relevant a document is: a model that reads query and text together, or a language model's yes or no."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial

@@ -49,7 +49,7 @@ class KindSource:
         table: dict[str, FloatArray] = memo.get(("kinds", id(graph)), made)
         return cls(collection, {name: float(of.mean()) for name, of in table.items()}, graph.ids, table)
 
-    def of(self, ids: Sequence[str], topic: str) -> list[DocumentKind]:
+    def document_kinds(self, ids: Sequence[str], topic: str) -> list[DocumentKind]:
         """The kinds of these documents."""
         if self.table is not None and self.ids is not None:
             rows = self.ids.known(ids)

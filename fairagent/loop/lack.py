@@ -1,7 +1,5 @@
 """Which groups lack exposure, and by how much."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Who decides what is done next: rules, or a language model."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol

@@ -4,8 +4,6 @@ A page about a river has no gender; a person of unknown gender has one that nobo
 both for the same. Here the kind is estimated: by the label, and by how many of the nearest documents have one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -5,8 +5,6 @@ without examples serves best. Its four prompting strategies are not told in what
 each without examples or, with `prompts: few-shot`, with some.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Where a loop stands: its candidates, what would be served of them, and what that gives the groups."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 

@@ -21,7 +21,7 @@ MOST_SHOWN = 20
 """Topic words of the current query that the model sees, the heaviest first."""
 
 
-def shown(state: RefineState) -> dict[str, object]:
+def template_variables(state: RefineState) -> dict[str, object]:
     """What every refining template is filled with."""
     exposure = state.exposure
     place = exposure.labels.index(state.group.label)

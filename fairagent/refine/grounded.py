@@ -11,7 +11,7 @@ from fairagent.llm.clean import visible
 from fairagent.llm.request import Message
 from fairagent.prompts import Prompts
 from fairagent.prompts.calls import STAND_IN
-from fairagent.refine.asking import AskingConfig, AskingRefiner, shown
+from fairagent.refine.asking import AskingConfig, AskingRefiner, template_variables
 from fairagent.refine.feedback import FeedbackRefiner
 from fairagent.refine.refiner import RefineState
 from fairagent.retrieve.base import TextSource
@@ -51,7 +51,7 @@ class GroundedRefiner(AskingRefiner):
         ]
         return self.prompts.render(
             self.template,
-            **shown(state),
+            **template_variables(state),
             words=words,
             titles=self._titles(found.documents),
             of_group=len(found.documents),

@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 from fairagent.llm import Model
 from fairagent.llm.request import Message
 from fairagent.prompts import Prompts
-from fairagent.refine.asking import AskingConfig, AskingRefiner, shown
+from fairagent.refine.asking import AskingConfig, AskingRefiner, template_variables
 from fairagent.refine.refiner import RefineState
 from fairagent.site import Site
 
@@ -25,7 +25,7 @@ class LlmRefiner(AskingRefiner):
 
     def messages(self, state: RefineState) -> tuple[Message, ...]:
         """What the model is asked."""
-        return self.prompts.render(self.template, **shown(state))
+        return self.prompts.render(self.template, **template_variables(state))
 
 
 class LlmConfig(AskingConfig):

@@ -1,7 +1,5 @@
 """What a person reads of an answer: its text, its numbered sources with their groups, and whom it gives exposure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from rich import box

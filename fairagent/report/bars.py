@@ -1,7 +1,5 @@
 """A share as a bar, with a tick where its target is: block characters, or ASCII where the terminal has no others."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from rich.console import Console, ConsoleOptions, RenderResult

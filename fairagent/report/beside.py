@@ -1,7 +1,5 @@
 """Two answers to one query side by side: what was read, what was written, and what the groups got of both."""
 
-from __future__ import annotations
-
 from rich import box
 from rich.console import RenderableType
 from rich.table import Table

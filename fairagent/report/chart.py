@@ -4,8 +4,6 @@ Colors are classes (`f-` fill, `k-` stroke) that the style sheet sets for a ligh
 attribute, so a strict Content-Security-Policy lets it pass.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Sequence
 

@@ -1,7 +1,5 @@
 """Keywords in titles: the words of a title that a query asked for."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 

@@ -1,7 +1,5 @@
 """How numbers and measures are written on the page."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

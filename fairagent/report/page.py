@@ -6,8 +6,6 @@ the same bytes. Where a model is asked, times are not on it: they differ from ru
 Where none is asked, they are what a system costs, and on the page.
 """
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import re

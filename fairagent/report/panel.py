@@ -1,7 +1,5 @@
 """One system on one topic: the story of its ranking, and the ranking with groups, relevance and keywords."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 

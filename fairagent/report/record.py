@@ -1,7 +1,5 @@
 """A search, or an answer, as plain values for JSON: the same facts as the tables and the story, none left out."""
 
-from __future__ import annotations
-
 import json
 import math
 from dataclasses import asdict

@@ -1,7 +1,5 @@
 """What the page says of the systems as wholes: the tables of results, the findings above them, what it all took."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

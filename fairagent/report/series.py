@@ -1,7 +1,5 @@
 """The numbers behind the plots, taken from a run: no drawing here."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass

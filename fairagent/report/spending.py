@@ -1,7 +1,5 @@
 """What systems take for a topic, and what that buys in fairness: no drawing here."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum

@@ -1,7 +1,5 @@
 """The story of a trace: what was searched, who lacked what, which words were tried, and why it ended."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 
 from rich.console import RenderableType

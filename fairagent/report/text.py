@@ -3,8 +3,6 @@
 Everything here is a rich renderable. `plain` prints one to a string, for those who are in no terminal.
 """
 
-from __future__ import annotations
-
 import io
 import math
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """The topics of the page: each with what every system made of it, and those that gained or lost most."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice

@@ -1,7 +1,5 @@
 """Adam: gradient steps scaled by running moments of the gradient (Kingma & Ba 2015)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Re-rankers behind each other: each orders what the one before it gives."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from typing import Literal
 

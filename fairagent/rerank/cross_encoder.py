@@ -1,7 +1,5 @@
 """Re-ranking by a model that reads the user's query and each document together."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

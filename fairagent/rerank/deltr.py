@@ -1,7 +1,5 @@
 """DELTR: learning to rank that also pays for under-exposing a protected group (Zehlike & Castillo 2020)."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -83,7 +83,7 @@ def deltr_gradient(
     fairsearchdeltr counts a query once a document, and its exposure part is not the gradient of its own loss.
 
     >>> query = JudgedQuery(np.array([[0.2], [0.9]]), np.array([0.0, 1.0]), np.array([True, False]))
-    >>> deltr_gradient(np.zeros(2), Batch.of([query]), gamma=0).round(4).tolist()
+    >>> deltr_gradient(np.zeros(2), TrainingBatch.of([query]), gamma=0).round(4).tolist()
     [0.3333, -0.2333]
     """
     p = top_one(batch.features @ weights, batch.query, batch.starts)

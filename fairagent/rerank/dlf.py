@@ -1,7 +1,5 @@
 """DLF: a fairness score learned without relevance labels, fused with the engine's (after Chen & Fang, ICTIR 2023)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal

@@ -4,8 +4,6 @@ The paper's formulas could not be read; these are this project's: the exposure o
 ranked first, p = softmax(s), that of a group the sum of p times membership, as a share of what all known groups get.
 """
 
-from __future__ import annotations
-
 from typing import Literal
 
 import numpy as np

@@ -1,7 +1,5 @@
 """FA*IR: a ranking with at least as many documents of a protected group as chance would show (Zehlike et al. 2017)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

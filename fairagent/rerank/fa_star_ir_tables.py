@@ -5,8 +5,6 @@ protected documents are as unlikely as `alpha`. A fair ranking has to pass at ev
 fair coins more often than `alpha`; the adjustment looks for a milder level for the prefixes that makes up for it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal

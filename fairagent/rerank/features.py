@@ -1,7 +1,5 @@
 """What learned re-rankers see of a candidate."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Protocol
 

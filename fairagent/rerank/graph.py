@@ -1,7 +1,5 @@
 """Re-scoring over the graph of the candidates: what is like other good candidates is better than its own score says."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

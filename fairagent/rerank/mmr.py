@@ -1,7 +1,5 @@
 """Maximal marginal relevance: relevant, and unlike what is above (Carbonell & Goldstein 1998)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal

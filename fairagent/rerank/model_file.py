@@ -1,7 +1,5 @@
 """Learned re-rankers on disk: JSON that can be read, checked and compared."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Annotated, Any, TypeVar

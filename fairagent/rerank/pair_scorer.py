@@ -1,7 +1,5 @@
 """Models that read a query and a text together and say how well the text answers, one number a pair."""
 
-from __future__ import annotations
-
 import importlib
 import threading
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The stochastic baseline: one ranking drawn from Plackett-Luce (Fair-RAG, ICTIR 2025)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """The protected group of re-rankers that know only two: protected and not."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -21,7 +19,7 @@ from fairagent.site import Site
 class ProtectedGroup:
     """A group by its place in a pool: the dimension, and the group among its known ones, both counted from 0.
 
-    With the labels ("female", "male") of the first dimension, `Place(0, 1)` is male.
+    With the labels ("female", "male") of the first dimension, `ProtectedGroup(0, 1)` is male.
     """
 
     dimension: int

@@ -1,7 +1,5 @@
 """Re-rankers that look at relevance alone: by the user's own query, and by it together with the refined ones."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 

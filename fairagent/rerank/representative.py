@@ -15,8 +15,6 @@ Ours: the chance of a group is its target share; more groups than two, and sever
 or with several.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal

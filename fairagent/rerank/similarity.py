@@ -1,7 +1,5 @@
 """What makes two candidates alike: their words, their embeddings, or their groups. All are cosines."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol

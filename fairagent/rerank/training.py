@@ -1,7 +1,5 @@
 """Training re-rankers without letting them see the topics that they are judged on."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

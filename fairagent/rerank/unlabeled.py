@@ -1,7 +1,5 @@
 """Documents without a label, or with several, where each document takes one place of a group's share."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from fairagent.types import FloatArray

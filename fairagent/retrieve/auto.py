@@ -1,7 +1,5 @@
 """The default engine: BM25 and vector search fused, where vector search can be had, else BM25 alone."""
 
-from __future__ import annotations
-
 import importlib.util
 from typing import Literal
 

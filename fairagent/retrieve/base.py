@@ -1,7 +1,5 @@
 """What the loop asks of a search engine."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Protocol, runtime_checkable
 

@@ -1,7 +1,5 @@
 """BM25 as a part: the Lucene index of a collection, opened once for all who search it or read its texts and terms."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any, Literal
 

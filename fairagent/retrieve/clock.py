@@ -1,7 +1,5 @@
 """How long the current thread has waited for its search engine, so that the loop's own time can be told apart."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Vector search: exact inner products over the embeddings of a collection."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path

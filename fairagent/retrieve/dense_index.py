@@ -1,7 +1,5 @@
 """The embeddings of a collection: one array of 16-bit floats, a row a document."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import ClassVar

@@ -3,8 +3,6 @@
 Encoding is slow (on a CPU some tens of documents a second), so a build that was broken off goes on where it stopped.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable, Sequence

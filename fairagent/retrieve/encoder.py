@@ -1,7 +1,5 @@
 """Text encoders: sentence-transformers models, loaded from this machine only."""
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 import threading

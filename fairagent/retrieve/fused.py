@@ -1,7 +1,5 @@
 """Several engines as one: their lists on a common scale, added up."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache

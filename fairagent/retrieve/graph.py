@@ -4,8 +4,6 @@ Exact up to `EXACT` documents (blocks of inner products), above that by faiss's 
 with the block where it stopped.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable, Sequence

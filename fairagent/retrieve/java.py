@@ -10,8 +10,6 @@ pyjnius binds a method to its object by writing the object into the method, whic
 or another thread's object may receive the call.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import os
 import re

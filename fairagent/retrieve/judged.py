@@ -1,7 +1,5 @@
 """Documents from the judgments in the place of a search engine: an oracle, and its adversary."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal

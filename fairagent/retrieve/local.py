@@ -3,8 +3,6 @@
 All statistics are those of the texts given, so a value depends on nothing that was asked before.
 """
 
-from __future__ import annotations
-
 import math
 import threading
 from collections import Counter

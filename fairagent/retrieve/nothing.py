@@ -1,7 +1,5 @@
 """No search at all: what answers then comes from what the generator knows."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Literal
 

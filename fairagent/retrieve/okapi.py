@@ -3,8 +3,6 @@
 For the profiles of Fair RAG, which are a corpus each. An index of its own is Lucene's business.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from typing import Literal

@@ -3,8 +3,6 @@
 The loop, the re-rankers and the exposure of groups see documents; a context gets the passage that answers best.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Protocol
@@ -73,10 +71,10 @@ class PassageRetriever:
         """
         if not len(ids):
             return np.zeros(0)
-        passages, starts = self.of(ids)
+        passages, starts = self.passage_ids(ids)
         return np.asarray(np.maximum.reduceat(self._passages.score(query, passages), starts))
 
-    def of(self, ids: Sequence[str]) -> tuple[list[str], NDArray[np.intp]]:
+    def passage_ids(self, ids: Sequence[str]) -> tuple[list[str], NDArray[np.intp]]:
         """The ids of all passages of these documents, and where those of each document start."""
         first = self._table.known([passage_id(id, 1) for id in ids])
         sizes = self._starts[np.searchsorted(self._starts, first) + 1] - first
@@ -87,7 +85,7 @@ class PassageRetriever:
 
     def best(self, query: Query, ids: Sequence[str]) -> list[str]:
         """The id of the best passage of each of the documents; of equal ones the first."""
-        passages, starts = self.of(ids)
+        passages, starts = self.passage_ids(ids)
         parts = np.split(self._passages.score(query, passages), starts[1:]) if len(ids) else []
         return [passages[start + int(np.argmax(part))] for start, part in zip(starts.tolist(), parts, strict=True)]
 
@@ -108,7 +106,7 @@ class LucenePassages(PassageRetriever):
 
     def document(self, id: str) -> Document:
         """The whole document, put together again; raises DataError where the id is not in the index."""
-        parts = [self._engine.document(passage) for passage in self.of([id])[0]]
+        parts = [self._engine.document(passage) for passage in self.passage_ids([id])[0]]
         return _under(id, parts[0], joined(parts))
 
     def passages(self, query: Query, ids: Sequence[str]) -> list[Document]:
@@ -136,7 +134,7 @@ class LucenePassages(PassageRetriever):
         return self._engine.analyze(text)
 
     def _folded(self, ids: tuple[str, ...]) -> Postings:
-        passages, starts = self.of(ids)
+        passages, starts = self.passage_ids(ids)
         found = self._engine.postings(passages)
         owner = np.repeat(np.arange(len(ids)), np.diff(np.append(starts, len(passages))))
         size = max(1, len(found.vocabulary))
@@ -156,7 +154,7 @@ class DensePassages(PassageRetriever):
 
     def vectors(self, ids: Sequence[str]) -> Embeddings:
         """The mean embedding of the passages of each of these documents, (n, d)."""
-        passages, starts = self.of(ids)
+        passages, starts = self.passage_ids(ids)
         vectors = self._engine.vectors(passages)
         sizes = np.diff(np.append(starts, len(passages)))
         return np.asarray(np.add.reduceat(vectors, starts, axis=0) / sizes[:, None], dtype=vectors.dtype)

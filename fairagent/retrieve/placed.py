@@ -1,7 +1,5 @@
 """Rankings whose scores encode only the rank, as greedy re-rankers and random draws return them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import numpy as np

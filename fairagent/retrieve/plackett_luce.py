@@ -5,8 +5,6 @@ alpha = 0 makes all orders equally likely; the larger alpha, the closer to the e
 (2^alpha), so it travels as its logarithm and exp(z) is never formed.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 from typing import Literal

@@ -1,7 +1,5 @@
 """Scoring the items of a question's own profile: each profile is a little corpus."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 import numpy as np

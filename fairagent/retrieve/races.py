@@ -4,8 +4,6 @@ Where document d arrives after an exponential waiting time of rate exp(z_d), the
 logarithm of that time is Gumbel noise on z with the sign changed). `levels` are the z, `bounded`.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

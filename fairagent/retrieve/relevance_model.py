@@ -1,7 +1,5 @@
 """Relevance models: the words of the documents that answer a query (Lavrenko & Croft 2001; RM3: Jaleel et al. 2004)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable

@@ -1,7 +1,5 @@
 """Counting the requests for each topic: what lets two draws for one query differ, and each be had again."""
 
-from __future__ import annotations
-
 import threading
 from collections import OrderedDict
 
@@ -23,7 +21,7 @@ class RequestCounter:
     def number(self, topic: str) -> int:
         """That of this request.
 
-        >>> requests = Requests()
+        >>> requests = RequestCounter()
         >>> [requests.number(topic) for topic in ("a", "b", "a", "a")]
         [0, 0, 1, 2]
         """

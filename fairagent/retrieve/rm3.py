@@ -1,7 +1,5 @@
 """BM25 + RM3: each query is searched with the words of its first documents added."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol

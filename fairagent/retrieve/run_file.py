@@ -1,7 +1,5 @@
 """Rankings from a run file in the place of a search engine: any system's, judged and re-ranked like any other."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Sparse search: exact inner products of SPLADE weights over an inverted index."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path

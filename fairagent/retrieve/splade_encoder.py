@@ -1,7 +1,5 @@
 """SPLADE: every text a sparse vector with a weight for each entry of the model's vocabulary."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Sequence
 from typing import Any, Protocol

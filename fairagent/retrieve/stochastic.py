@@ -1,7 +1,5 @@
 """A stochastic retriever: each request gets one ranking drawn from an engine's scores (Fair-RAG, ICTIR 2025)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

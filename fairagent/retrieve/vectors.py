@@ -1,7 +1,5 @@
 """Vector search as a part: the embeddings beside the Lucene index, made where they are missing."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Literal
 

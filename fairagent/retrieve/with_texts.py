@@ -1,7 +1,5 @@
 """Engines that keep no texts, with those of the Lucene index beside them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

@@ -38,7 +38,7 @@ def opened(path: Path, model: Counted | None = None, **more: int) -> Signals:
 
 def test_it_is_the_sum_of_the_answers_log_probabilities(tmp_path: Path) -> None:
     model = Counted()
-    found = opened(tmp_path / "s.jsonl", model).of(ASKED, DOCUMENTS)
+    found = opened(tmp_path / "s.jsonl", model).likelihoods(ASKED, DOCUMENTS)
     assert found[:2].tolist() == [-2 * len(context) / 1000 for context, _ in model.pairs]
     assert found[0] == found[2]
     for context, text in model.pairs:
@@ -49,35 +49,35 @@ def test_it_is_the_sum_of_the_answers_log_probabilities(tmp_path: Path) -> None:
 
 
 def test_nothing_is_asked_twice_by_any_process(tmp_path: Path) -> None:
-    first = opened(tmp_path / "s.jsonl").of(ASKED, DOCUMENTS[:2])
+    first = opened(tmp_path / "s.jsonl").likelihoods(ASKED, DOCUMENTS[:2])
     model = Counted(name="moved/elsewhere")
     again = opened(tmp_path / "s.jsonl", model)
-    np.testing.assert_array_equal(again.of(ASKED, DOCUMENTS), [*first, first[0]])
+    np.testing.assert_array_equal(again.likelihoods(ASKED, DOCUMENTS), [*first, first[0]])
     assert model.pairs == []
     assert again.asked == 0
 
 
 def test_a_broken_off_line_is_found_out_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path = tmp_path / "s.jsonl"
-    first = opened(path).of(ASKED, DOCUMENTS[:2])
+    first = opened(path).likelihoods(ASKED, DOCUMENTS[:2])
     path.write_bytes(path.read_bytes()[:-9])
     model = Counted()
-    np.testing.assert_array_equal(opened(path, model).of(ASKED, DOCUMENTS[:2]), first)
+    np.testing.assert_array_equal(opened(path, model).likelihoods(ASKED, DOCUMENTS[:2]), first)
     assert len(model.pairs) == 2
     assert "found out again" in caplog.text
     third = Counted()
-    np.testing.assert_array_equal(opened(path, third).of(ASKED, DOCUMENTS[:2]), first)
+    np.testing.assert_array_equal(opened(path, third).likelihoods(ASKED, DOCUMENTS[:2]), first)
     assert third.pairs == []
 
 
 @pytest.mark.parametrize("line", ["[1]", '{"question": "x"}', '{"question": "x", "documents": {"d": 0.5}}'])
 def test_lines_that_are_no_signals_are_passed_over(tmp_path: Path, line: str) -> None:
     path = tmp_path / "s.jsonl"
-    opened(path).of(ASKED, DOCUMENTS[:1])
+    opened(path).likelihoods(ASKED, DOCUMENTS[:1])
     with path.open("a", encoding="utf-8") as file:
         file.write(f"{line}\n")
     model = Counted()
-    opened(path, model).of(ASKED, DOCUMENTS[:1])
+    opened(path, model).likelihoods(ASKED, DOCUMENTS[:1])
     assert model.pairs == []
 
 
@@ -91,5 +91,5 @@ def test_signals_of_something_else_are_refused(tmp_path: Path) -> None:
 
 def test_long_documents_are_cut(tmp_path: Path) -> None:
     model = Counted()
-    opened(tmp_path / "s.jsonl", model, tokens=16).of(ASKED, [Document("a", "word " * 1000)])
+    opened(tmp_path / "s.jsonl", model, tokens=16).likelihoods(ASKED, [Document("a", "word " * 1000)])
     assert model.pairs[0][0].count("word") < 20

@@ -57,9 +57,9 @@ def test_kinds_follow_labels_and_neighbors() -> None:
 
 def test_dimensions_without_a_difference_and_those_of_the_judgments_have_no_kinds() -> None:
     everywhere = collection(by_letter(LAWYERS))
-    assert KindSource.of_collection(everywhere, None, Memo()).of(list(LAWYERS), "t1") == []
+    assert KindSource.of_collection(everywhere, None, Memo()).document_kinds(list(LAWYERS), "t1") == []
     some = collection(by_letter([*LAWYERS, "u1", "u2"]))
-    (kind,) = KindSource.of_collection(some, None, Memo()).of(["f1", "u1"], "t1")
+    (kind,) = KindSource.of_collection(some, None, Memo()).document_kinds(["f1", "u1"], "t1")
     assert (kind.dimension, kind.of.tolist()) == ("gender", [1, 0])
     assert kind.chance == pytest.approx(10 / 12)
 
@@ -80,7 +80,7 @@ class Judgments:
 
 def test_groups_of_the_judgments_never_tell_a_kind() -> None:
     groups = Judgments(by_letter([*LAWYERS, "u1", "u2"]))
-    assert KindSource.of_collection(collection(groups), None, Memo()).of(["f1", "u1"], "t1") == []  # type: ignore[arg-type]
+    assert KindSource.of_collection(collection(groups), None, Memo()).document_kinds(["f1", "u1"], "t1") == []  # type: ignore[arg-type]
 
 
 def test_where_every_document_has_a_label_the_prior_changes_nothing() -> None:

@@ -392,3 +392,10 @@ def test_colors_can_be_told_from_their_ground(scheme):
 
 def test_both_schemes_have_the_same_colors():
     assert colors_of("light").keys() == colors_of("dark").keys()
+
+
+def test_what_the_experiment_is_about_stands_in_paragraphs_without_the_files_line_breaks():
+    run = tiny_run()
+    text = page(replace(run, provenance={**run.provenance, "about": "Two\nlines.\n\nAnother\nparagraph.\n"}))
+    assert re.findall(r'<p class="about">(.*?)</p>', text, re.DOTALL) == ["Two lines.", "Another paragraph."]
+    assert 'class="about"' not in page(replace(run, provenance={**run.provenance, "about": ""}))

@@ -1,7 +1,5 @@
 """What an action is: it says whether it could help, and tries."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Protocol
 

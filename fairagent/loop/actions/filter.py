@@ -1,7 +1,5 @@
 """Bias in the head: what would be served is filtered, and refilled from the pool."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from fairagent.errors import BudgetExceeded, FatalModelError, ModelError

@@ -1,7 +1,5 @@
 """Precision: the best documents of groups that lack exposure are judged, and evidence is learned from the relevant."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from fairagent.loop.actions.base import Attempt, Offer

@@ -1,7 +1,5 @@
 """Supply: documents near the best ones of a group come into the pool where it holds too few of the group."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

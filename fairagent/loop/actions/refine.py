@@ -1,7 +1,5 @@
 """One step of the controller: the query mixed with the groups' evidence, under weights that follow what they lack."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Analyzers by name: how texts and queries become index terms (tokens, case, stop words, stems)."""
 
-from __future__ import annotations
-
 from functools import cache, lru_cache
 from typing import Any
 

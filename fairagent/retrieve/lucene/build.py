@@ -8,8 +8,6 @@ How far a build has come is written into Lucene's own commit, which is there as 
 flushed before it, and whatever they hold beyond it is cut off by whoever takes them up.
 """
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable, Iterator, Mapping

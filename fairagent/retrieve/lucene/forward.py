@@ -3,8 +3,6 @@
 Memory holds the documents since the last flush, and the number of every distinct term; nothing else grows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 

@@ -4,8 +4,6 @@ Each file is a .npy file from its first byte on: the header, which says the leng
 kept for it. So nothing is copied at the end, and memory holds only what was added since the last flush.
 """
 
-from __future__ import annotations
-
 import io
 import os
 from collections.abc import Mapping

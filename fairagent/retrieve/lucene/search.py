@@ -1,7 +1,5 @@
 """BM25 over a Lucene index: ranked search, scores of a given pool in one call, stored texts, term statistics."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Sequence

@@ -4,8 +4,6 @@ Feedback, text MMR and the like need the terms of hundreds of documents a query.
 from Python costs 0.1 to 2 ms a document; these arrays cost microseconds and are mapped from disk.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from array import array
