@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
+import numpy as np
 from pydantic import Field
 
 from fairagent.collection import Collection, Target, make_target
@@ -17,7 +18,16 @@ from fairagent.evaluate.engine.outcome import HitRecord
 from fairagent.evaluate.engine.plan import Plan
 from fairagent.evaluate.judging import TARGET, judged_topics, judged_value
 from fairagent.exposure import ExposureMeter
-from fairagent.measures import DIVERGENCES, LOG2_MAX2, Discount, Measure, Product, Unlabeled, parse_measure
+from fairagent.measures import (
+    DIVERGENCES,
+    LOG2_MAX2,
+    Discount,
+    JudgedRanking,
+    Measure,
+    Product,
+    Unlabeled,
+    parse_measure,
+)
 from fairagent.types import Exposure, Hit, Ranking
 
 
@@ -63,13 +73,17 @@ class Judge:
         fairness = (part for measure in self.measures.values() for part in _factors(measure) if part.of_groups)
         discount = getattr(next(fairness, None), "discount", LOG2_MAX2)
         meter = ExposureMeter(self.collection, topic, self.targets(topic), self.n, discount, DIVERGENCES["kl"])
-        return tuple(self._seen(topic, ranking, one, discount) for one in meter.measure(ranking))
+        top = ranking.top(self.n)
+        return tuple(self._seen(topic, top, one, discount) for one in meter.measure(top))
 
-    def _seen(self, topic: str, ranking: Ranking, one: Exposure, discount: Discount) -> Exposure:
+    def _seen(self, topic: str, top: Ranking, one: Exposure, discount: Discount) -> Exposure:
         """With what is to be known of its labels."""
-        of_type, target = Unlabeled(self.n, discount, of="type"), target_of(self.target, one.dimension)
-        missing = judged_value(of_type, self.collection, topic, ranking.ids, one.dimension, target)
-        return replace(one, missing=missing, predicted=one.dimension in self.collection.groups.predicted)
+        groups, missing = self.collection.groups, None
+        if len(top) and (of_type := groups.of_type(one.dimension, top.ids, topic)) is not None:
+            rows = groups.memberships(one.dimension, top.ids, topic)
+            shown = JudgedRanking(np.zeros(len(top), np.bool_), 0, rows, of_type=of_type)
+            missing = Unlabeled(self.n, discount, of="type")(shown)
+        return replace(one, missing=missing, predicted=one.dimension in groups.predicted)
 
     def targets(self, topic: str) -> tuple[Target, ...]:
         """The targets of the dimensions that the topic counts for."""

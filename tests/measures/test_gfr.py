@@ -72,6 +72,24 @@ def test_the_toy_example_of_their_tool(run: str, topic: str, attribute: str) -> 
     assert [err(stop), irbu(stop), *parts] == pytest.approx(TOY[run, topic, attribute], abs=5.01e-5)
 
 
+def test_a_ranking_of_the_pilot() -> None:
+    """FairWeb-1's pilot: the first 20 of BM25 for researchers (P001), levels and h-index groups of each document.
+
+    The values are from the same arithmetic as TOY's.
+    """
+    even = "1 1 1 1"
+    documents = [
+        *("1 0 0 0 1", "1 0 0 0 1", "2 0 0 1 4", f"0 {even}", "1 0 0 0 1", "2 0 0 3 2", "1 0 0 1 1", "2 1 2 1 0"),
+        *("1 1 0 0 3", "2 1 1 0 1", f"0 {even}", f"0 {even}", "2 2 1 2 0", "1 1 0 0 0", "2 2 1 1 0", "2 0 0 1 0"),
+        *(f"0 {even}", f"0 {even}", f"0 {even}", "1 1 0 0 0"),
+    ]
+    cells = np.array([line.split() for line in documents], dtype=np.float64)
+    stop, groups = stopping(cells[:, 0], highest=2), cells[:, 1:] / cells[:, 1:].sum(axis=1, keepdims=True)
+    rows, target = np.hstack([np.zeros((20, 1)), groups]), np.array([0.0, *LEVELS])
+    parts = [group_fairness(rows, target, stop, name, "uniform") for name in ("jsd", "nmd", "rnod")]
+    assert [err(stop), irbu(stop), *parts] == pytest.approx([0.5079, 0.9728, 0.5438, 0.5285, 0.4542], abs=5.01e-5)
+
+
 def test_relevance_as_their_documentation_prints_it() -> None:
     """NTCIREVAL's README: L0, L3, unjudged, L2 with the gains 1:2:3 has ERR .4062 and iRBU .8551."""
     stop = [0.0, 3 / 4, 0.0, (1 - 3 / 4) * 2 / 4]
