@@ -57,6 +57,8 @@ def _print(found: Readiness) -> None:
         typer.echo(f"\n[{number}] " + message.replace("\n", "\n    "))
     if found.costs is None:
         typer.echo("\nwhat it costs cannot be counted before what is asked is there")
+    elif not any(row.calls for row in found.costs):
+        typer.echo("\nno language model would be asked")
     else:
         typer.echo("\nwhat language models would be asked:\n")
         print_estimate(found.costs)
