@@ -53,8 +53,8 @@ def fair_rag() -> Iterator[File]:
             f"fair_rag/table_2_{folder}",
             ("000", "2"),
             f"Towards Fair RAG, Table 2, {task}: normalized EU of the engine's own order, and by how much that of "
-            "drawn rankings differs from it in each interval of disparity (EE-D). A question counts where every generator "
-            f"has two useful items for it; keep one generator's systems to have its own questions.{get}",
+            "drawn rankings differs from it in each interval of disparity (EE-D). A question counts where every "
+            f"generator has two useful items for it; keep one generator's systems to have its own questions.{get}",
             {
                 **shared,
                 "settings": {"attribute": "none"},
