@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
@@ -41,13 +41,14 @@ class Problems:
         if message not in map(str, self.found):
             self.found.append(kind(message))
 
-    def of_system(self, name: str) -> list[FairAgentError]:
-        """Those that keep this one system from running: what was said to be its own, or begins with its place."""
-        return [
-            error
-            for error in self.found
-            if name in self.of.get(str(error), ()) or str(error).startswith((f"systems.{name}:", f"systems.{name}."))
-        ]
+    def by_system(self, names: Iterable[str]) -> dict[str, list[FairAgentError]]:
+        """System -> what keeps it alone from running: what was said to be its own, or begins with its place."""
+        found: dict[str, list[FairAgentError]] = {name: [] for name in names}
+        for error in self.found:
+            place = place_in(str(error), found)
+            for name in {*self.of.get(str(error), ()), *([place[0]] if place else [])} & found.keys():
+                found[name].append(error)
+        return found
 
     def error(self, file: Path) -> FairAgentError:
         """One error, of the first problem's kind, with all of them."""
@@ -59,3 +60,17 @@ class Problems:
         """Raise that error; nothing where there is no problem."""
         if self.found:
             raise self.error(file)
+
+
+def place_in(message: str, names: Iterable[str]) -> tuple[str, str] | None:
+    """The system in whose place a message begins, and the rest of it; None where it begins otherwise.
+
+    >>> place_in("systems.GPT.4: no key", ["GPT", "GPT.4"]), place_in("topics: none", ["GPT"])
+    (('GPT.4', 'no key'), None)
+    """
+    # A name may begin with another and a dot.
+    for name in sorted(names, key=len, reverse=True):
+        for mark in (": ", "."):
+            if message.startswith(place := f"systems.{name}{mark}"):
+                return name, message.removeprefix(place)
+    return None

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from fairagent.errors import FairAgentError
 from fairagent.evaluate.engine.check import examine
-from fairagent.evaluate.engine.problems import Problems
+from fairagent.evaluate.engine.problems import Problems, place_in
 from fairagent.evaluate.engine.worst_case import Estimate, estimate
 
 
@@ -43,7 +43,7 @@ def readiness(file: Path, limit: int | None = None, environ: Mapping[str, str] =
     """
     problems = Problems()
     kind, checked = examine(file, problems, limit, environ, labeled=True)
-    own = {name: problems.of_system(name) for name in kind.systems}
+    own = problems.by_system(kind.systems)
     everybodys = [error for error in problems.found if not any(error in errors for errors in own.values())]
     messages = tuple(dict.fromkeys(_message(error, own) for error in problems.found))
     return Readiness(
@@ -60,10 +60,7 @@ def readiness(file: Path, limit: int | None = None, environ: Mapping[str, str] =
     )
 
 
-def _message(error: FairAgentError, own: Mapping[str, object]) -> str:
+def _message(error: FairAgentError, names: Iterable[str]) -> str:
     """What is lacking, without the system that lacks it: several may lack the same."""
-    text = str(error)
-    for name in own:
-        for place in (f"systems.{name}: ", f"systems.{name}."):
-            text = text.removeprefix(place)
-    return text
+    place = place_in(str(error), names)
+    return place[1] if place else str(error)
