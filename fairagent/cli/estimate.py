@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
@@ -23,7 +24,6 @@ def estimate(file: ExperimentFile, limit_topics: LimitTopics = None, as_json: As
     same. Nothing is searched, and no model is asked.
     """
     from fairagent.evaluate.engine.check import check_experiment
-    from fairagent.evaluate.engine.tables import aligned
     from fairagent.evaluate.engine.worst_case import estimate as estimated
     from fairagent.llm.endpoint import KEY_VARIABLE
     from fairagent.report.record import to_json
@@ -31,18 +31,27 @@ def estimate(file: ExperimentFile, limit_topics: LimitTopics = None, as_json: As
     # To estimate takes no key: whoever does may not have one yet.
     environ = {**os.environ, KEY_VARIABLE: os.environ.get(KEY_VARIABLE) or "none"}
     rows = estimated(check_experiment(file, limit_topics, environ, labeled=False))
-    priced = [row.dollars for row in rows if row.dollars is not None]
-    total = sum(priced) if len(priced) == len(rows) else None
     if as_json:
-        typer.echo(to_json({"systems": [asdict(row) for row in rows], "dollars": total}))
+        typer.echo(to_json({"systems": [asdict(row) for row in rows], "dollars": total_of(rows)}))
         return
+    print_estimate(rows)
+
+
+def total_of(rows: Sequence[Estimate]) -> float | None:
+    """The dollars of all together; None where a price is not known."""
+    priced = [row.dollars for row in rows if row.dollars is not None]
+    return sum(priced) if len(priced) == len(rows) else None
+
+
+def print_estimate(rows: Sequence[Estimate]) -> None:
+    """Print a line a system, and the sum."""
+    from fairagent.evaluate.engine.tables import aligned
+
     table = [["system", "model", "topics", "calls", "tokens in", "tokens out", "cost"]]
     table += [[row.system, row.model or "-", str(row.topics), *_counts(row), _dollars(row.dollars)] for row in rows]
     typer.echo("\n".join(aligned(table)))
-    calls = sum(row.calls for row in rows)
-    typer.echo(
-        f"\nAt most {calls:,} calls, {_dollars(total)}: every refinement, second look of a filter and judgment of"
-    )
+    calls, dollars = sum(row.calls for row in rows), _dollars(total_of(rows))
+    typer.echo(f"\nAt most {calls:,} calls, {dollars}: every refinement, second look of a filter and judgment of")
     typer.echo("an answer, each with the longest text and reply allowed; most are shorter or not needed. Tokens: four")
     typer.echo("characters each.")
     typer.echo("Corrections of invalid replies and repeated attempts come on top.")

@@ -59,6 +59,10 @@ def evaluate(
     ] = None,
     new: Annotated[bool, typer.Option("--new", help="Start over: delete what the folder holds of a run.")] = False,
     limit_topics: LimitTopics = None,
+    check_only: Annotated[
+        bool,
+        typer.Option("--check-only", help="Run nothing: say which systems can run here, and what the others lack."),
+    ] = False,
     log_prompts: LogPrompts = False,
     template: Template = None,
     as_json: AsJson = False,
@@ -71,7 +75,15 @@ def evaluate(
     LaTeX), the rankings as TREC runs (on the Fair Ranking track also as submissions to it), every value by topic, and
     a page to look at (report.html). Where the numbers of a finished run miss what the file asserts (`assert`), a table
     of these is printed last, and the exit code is 8.
+    With --check-only nothing is run, built or fetched: every system is listed with what it lacks on this machine
+    (models, data, packages, a key) and how to get it, with `estimate`'s upper bounds; the exit code is 0 where all can
+    run, else that with which running it would end now.
     """
+    if check_only:
+        from fairagent.cli.check_only import check_only as check
+
+        check(file, limit_topics, as_json)
+        return
     from fairagent.evaluate.engine.check import check_experiment
     from fairagent.evaluate.engine.experiment import build_indexes, run_experiment
     from fairagent.evaluate.engine.results import PAGE

@@ -31,6 +31,24 @@ class DisparityInterval:
     difference: float | None
     p: float | None
 
+    @property
+    def name(self) -> str:
+        """What tables call it.
+
+        >>> DisparityInterval(0.0, 0.2, 0, None, None, None).name
+        '[0, 0.2)'
+        """
+        return interval_name(self.low, self.high)
+
+
+def interval_name(low: float, high: float) -> str:
+    """What tables call an interval.
+
+    >>> interval_name(0.8, 1.0)
+    '[0.8, 1)'
+    """
+    return f"[{low:g}, {high:g})"
+
 
 def disparity_intervals(
     disparity: ArrayLike, utility: ArrayLike, deterministic: ArrayLike

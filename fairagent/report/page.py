@@ -21,7 +21,7 @@ from markupsafe import Markup
 from fairagent.evaluate.engine.exposures import MeanExposure, counted_topics, mean_exposures
 from fairagent.evaluate.engine.outcome import GroupShares
 from fairagent.evaluate.engine.page import LinePlot, Note
-from fairagent.evaluate.engine.results import columns, not_judged, results_table
+from fairagent.evaluate.engine.results import columns, not_judged, published_tables, results_table
 from fairagent.evaluate.engine.run import Run
 from fairagent.evaluate.engine.tables import SIGNIFICANT, Table
 from fairagent.evaluate.engine.tables import counted as number_of
@@ -84,6 +84,7 @@ def page(run: Run) -> str:
             cost=cost,
             own=own,
             thresholds=thresholds_table(run) if run.thresholds else None,
+            published=published_tables(run),
             all_numbers=results_table(run),
             markers=MARKERS,
             own_parts=[(drawn, list(parts)) for drawn, parts in groupby(own.parts, _is_plot)] if own else [],

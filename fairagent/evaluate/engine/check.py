@@ -16,7 +16,7 @@ from fairagent.evaluate.engine.kind import Checking, ExperimentKind, Subject, Sy
 from fairagent.evaluate.engine.plan import Plan
 from fairagent.evaluate.engine.problems import Problems
 from fairagent.evaluate.engine.reading import read_values
-from fairagent.evaluate.engine.systems import check_systems, read_systems
+from fairagent.evaluate.engine.systems import check_machine, check_systems, read_systems
 from fairagent.evaluate.engine.thresholds import Names, Threshold, read_thresholds
 from fairagent.llm.models import Models
 from fairagent.measures.parse import label_of
@@ -60,11 +60,12 @@ class Nothing:
         return ""
 
 
+NO_COLLECTION = Collection("no collection", {}, {}, JoinedGroups([]), {}, (), Nothing())
+
+
 def open_collection(kind: ExperimentKind) -> Collection:
     """The collection that an experiment names; where it needs none, an empty one. Raises what loading it raises."""
-    if not kind.collection:
-        return Collection("no collection", {}, {}, JoinedGroups([]), {}, (), Nothing())
-    return load_collection(Path(kind.collection))
+    return load_collection(Path(kind.collection)) if kind.collection else NO_COLLECTION
 
 
 def check_experiment(
@@ -91,11 +92,33 @@ def check_values(
     `file` is what errors call it, `folder` what paths are relative to.
     """
     problems = Problems()
+    _, checked = examine(values, file, folder, problems, limit, environ, labeled)
+    problems.check(file)
+    assert checked is not None
+    return checked
+
+
+def examine(
+    values: Mapping[str, Any],
+    file: Path | str,
+    folder: Path,
+    problems: Problems,
+    limit: int | None,
+    environ: Mapping[str, str],
+    labeled: bool,
+) -> tuple[ExperimentKind, Checked | None]:
+    """What the values describe, and as `check_values` the experiment; what is wrong is added to `problems`.
+
+    With problems the experiment is good for an estimate and no more; None where too little is there for that: its
+    topics, or its baseline.
+    """
     kind = read_values(values, file, problems).beside(folder)
     missing = not kind.collection and kind.needs_collection
     collection = None if missing else problems.attempt("", open_collection, kind)
     kind = kind.on(collection) if collection else kind
-    subject = problems.attempt("", kind.open, collection) if collection else None
+    # Questions have files of their own, which say what the collection does not.
+    opening = collection or (None if kind.needs_collection else NO_COLLECTION)
+    subject = problems.attempt("", kind.open, opening) if opening else None
     common = _common(kind, problems, environ)
     checking = Checking(problems, environ, labeled, collection, subject)
     checking.dimensions = kind.fair_in(checking)
@@ -105,12 +128,14 @@ def check_values(
         problems.add(SettingsError, "collection: is missing: name the collection's settings file")
     kind.check(checking)
     chosen = kind.choose(checking)
-    if collection is not None:
-        # Without a cache: to check makes no folder.
-        models = Models("", common.budget, common.prices, environ)
+    # Without a cache: to check makes no folder.
+    models = Models("", common.budget, common.prices, environ)
+    if collection is None:
+        check_machine(kind, checking, NO_COLLECTION, models)
+    else:
         checking.systems = check_systems(kind, checking, chosen, models)
         chosen = kind.keep(chosen, checking, models)
-        models.close()
+    models.close()
     rows = kind.rows(checking.systems)
     dimensions = kind.judged_in(checking)
     measured = kind.measured(dimensions)
@@ -119,14 +144,15 @@ def check_values(
     # A system that could not be read has been reported; that a row of its name is missing would say it again.
     known = {**kind.systems, **rows} if len(checking.systems) < len(kind.systems) else rows
     _check_names(kind, rows, known, baseline, problems)
-    expected = _expected(kind, dimensions, (*measures, *kind.measured_together), problems)
+    # Nobody knows the dimensions of what is not there.
+    judged = dimensions if subject is not None else None
+    expected = _expected(kind, judged, (*measures, *kind.measured_together), problems)
     thresholds: tuple[Threshold, ...] = ()
     if collection is not None:
         names = Names(kind, collection.groups, dimensions, measured)
         thresholds = read_thresholds(kind.thresholds, tuple(known), baseline, names, problems)
-    problems.check(file)
-    assert collection is not None
-    assert subject is not None
+    if subject is None or baseline not in rows:
+        return kind, None
     plan = Plan(
         experiment=kind,
         topics=chosen.topics[:limit],
@@ -140,7 +166,7 @@ def check_values(
         expected=expected,
         thresholds=thresholds,
     )
-    return Checked(plan, collection, subject, chosen.excluded)
+    return kind, Checked(plan, collection or NO_COLLECTION, subject, chosen.excluded)
 
 
 def _common(kind: ExperimentKind, problems: Problems, environ: Mapping[str, str]) -> Settings:
@@ -164,15 +190,20 @@ def _check_names(
         problems.add(SettingsError, f"prices: no system uses the model {name!r}")
 
 
-def _expected(kind: ExperimentKind, dimensions: Sequence[str], measures: Sequence[str], problems: Problems) -> Expected:
-    """The expected numbers by system, dimension ("" for relevance alone) and the measures' full definitions."""
+def _expected(
+    kind: ExperimentKind, dimensions: Sequence[str] | None, measures: Sequence[str], problems: Problems
+) -> Expected:
+    """The expected numbers by system, dimension ("" for relevance alone) and the measures' full definitions.
+
+    Where it is not known which dimensions there are (None), any is right.
+    """
     names = {name: measure for measure in measures for name in (label_of(measure), measure)}
     expected: Expected = {}
     for system, values in kind.expected.items():
         of_relevance = {name: value for name, value in values.items() if isinstance(value, float)}
         of_groups = {name: value for name, value in values.items() if isinstance(value, dict)}
         for dimension, of_measure in {"": of_relevance, **of_groups}.items():
-            if dimension and dimension not in dimensions:
+            if dimension and dimensions is not None and dimension not in dimensions:
                 problems.add(SettingsError, f"expected.{system}: no dimension {dimension!r} is judged")
             for name, value in of_measure.items():
                 if name not in names:

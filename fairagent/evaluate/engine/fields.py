@@ -6,6 +6,8 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
+from fairagent.settings import Section
+
 
 def _topics(value: Any) -> Any:
     """`value` with ids as texts; one message for a wrong form."""
@@ -30,3 +32,12 @@ def _text(value: Any) -> Any:
 Name = Annotated[str, BeforeValidator(_text), Field(max_length=60, pattern=r"^[^\s](?:[^\n\r\t]*[^\s])?$")]
 Values = Annotated[dict[str, Any], BeforeValidator(_empty_for_none)]
 Topics = Annotated[str | int | tuple[str, ...], BeforeValidator(_topics)]
+
+
+class Published(Section):
+    """Numbers of a paper that nothing here measures; they stand beside the results as they are."""
+
+    why: str = Field(min_length=1)
+    """Why they are not measured here."""
+    values: dict[Name, dict[Name, float]]
+    """Row of the paper's table -> column -> value."""

@@ -17,7 +17,7 @@ from pydantic import ConfigDict, Field
 
 from fairagent.collection import Collection
 from fairagent.errors import SettingsError
-from fairagent.evaluate.engine.fields import Name, Topics, Values
+from fairagent.evaluate.engine.fields import Name, Published, Topics, Values
 from fairagent.evaluate.engine.outcome import Outcome
 from fairagent.evaluate.engine.problems import Problems
 from fairagent.evaluate.engine.split import half
@@ -154,6 +154,8 @@ class ExperimentKind(Section, ABC):
     """The folder in which models' replies are kept; empty: that of the settings."""
     expected: dict[Name, dict[str, float | dict[str, float]]] = Field(default={})
     """Numbers to compare with: system -> measure -> value, or system -> dimension -> measure -> value."""
+    published: tuple[Published, ...] = ()
+    """Numbers of a paper that nothing here measures, and why."""
     thresholds: Values = Field(
         default={}, alias="assert", examples=[{"gender": {"AWRF(unknown=ignore)@20": ">= .95", "female": ">= .4"}}]
     )

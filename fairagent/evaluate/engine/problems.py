@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
@@ -13,23 +13,42 @@ T = TypeVar("T")
 
 
 class Problems:
-    """A growing list of problems; checks add to it and go on, `check` raises them together."""
+    """A growing list of problems; checks add to it and go on, `check` raises them together.
+
+    `of` says which systems have a problem: its message -> their names; one that is not in it is everybody's.
+    """
 
     def __init__(self) -> None:
         self.found: list[FairAgentError] = []
+        self.of: dict[str, list[str]] = {}
 
     def attempt(self, where: str, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | None:
         """What `work` gives; None, and its error noted with its place (if any), where it raises one of ours."""
+        return self.attempt_for("", where, work, *args, **kwargs)
+
+    def attempt_for(self, system: str, where: str, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | None:
+        """The same for one system, of which no more may be said than `where` tells."""
         try:
             return work(*args, **kwargs)
         except FairAgentError as error:
-            self.add(type(error), f"{where}: {error}" if where else str(error))
+            self.add(type(error), f"{where}: {error}" if where else str(error), system)
             return None
 
-    def add(self, kind: type[FairAgentError], message: str) -> None:
+    def add(self, kind: type[FairAgentError], message: str, system: str = "") -> None:
         """Note one problem, unless it is there already: systems share faults as they share settings."""
+        if system:
+            self.of.setdefault(message, []).append(system)
         if message not in map(str, self.found):
             self.found.append(kind(message))
+
+    def by_system(self, names: Iterable[str]) -> dict[str, list[FairAgentError]]:
+        """System -> what keeps it alone from running: what was said to be its own, or begins with its place."""
+        found: dict[str, list[FairAgentError]] = {name: [] for name in names}
+        for error in self.found:
+            place = place_in(str(error), found)
+            for name in {*self.of.get(str(error), ()), *([place[0]] if place else [])} & found.keys():
+                found[name].append(error)
+        return found
 
     def error(self, file: Path | str) -> FairAgentError:
         """One error, of the first problem's kind, with all of them; `file` is the experiment's, or what it is of."""
@@ -41,3 +60,17 @@ class Problems:
         """Raise that error; nothing where there is no problem."""
         if self.found:
             raise self.error(file)
+
+
+def place_in(message: str, names: Iterable[str]) -> tuple[str, str] | None:
+    """The system in whose place a message begins, and the rest of it; None where it begins otherwise.
+
+    >>> place_in("systems.GPT.4: no key", ["GPT", "GPT.4"]), place_in("topics: none", ["GPT"])
+    (('GPT.4', 'no key'), None)
+    """
+    # A name may begin with another and a dot.
+    for name in sorted(names, key=len, reverse=True):
+        for mark in (": ", "."):
+            if message.startswith(place := f"systems.{name}{mark}"):
+                return name, message.removeprefix(place)
+    return None

@@ -121,6 +121,7 @@ def results_text(run: Run) -> str:
     ]
     blocks += [table.text() for table in measure_tables(run)]
     blocks += ["\n".join(run.kind.remarks(run)), *(table.text() for table in own)]
+    blocks += [table.text() for table in published_tables(run)]
     blocks += [cost.text() if cost else "no system asked a language model", "\n".join(_notes(run))]
     return "\n\n".join(block for block in blocks if block) + "\n"
 
@@ -195,6 +196,17 @@ def means_table(run: Run, latex: bool = False) -> Table:
 def measure_tables(run: Run) -> list[Table]:
     """A table for each measure that can be better or worse, with intervals, tests and what was expected."""
     return [_measure_table(run, *pair) for pair in columns(run) if pair[1] not in run.neutral]
+
+
+def published_tables(run: Run) -> list[Table]:
+    """A table for each block of numbers that the file cites and nothing here measures."""
+    tables = []
+    for block in run.kind.published:
+        columns = list(dict.fromkeys(name for row in block.values.values() for name in row))
+        lines = [[row, *(values.get(name) for name in columns)] for row, values in block.values.items()]
+        heading = [Column(name, "g") for name in columns]
+        tables.append(Table.of(["published", *heading], lines, f"not measured here: {block.why}"))
+    return tables
 
 
 TESTS = ("difference", "t-test", "Holm", "randomization", "Holm", "won/tied/lost")

@@ -12,7 +12,7 @@ import numpy as np
 from fairagent.agent import FairAgent
 from fairagent.collection import Collection
 from fairagent.collection.faults import listed
-from fairagent.errors import SettingsError
+from fairagent.errors import BackendUnavailable, SettingsError
 from fairagent.evaluate.engine.kind import Checking, Chosen, ExperimentKind, Opened
 from fairagent.evaluate.engine.plan import SystemPlan
 from fairagent.evaluate.engine.problems import Problems
@@ -128,9 +128,9 @@ def check_systems(kind: ExperimentKind, checking: Checking, chosen: Chosen, mode
         _check_dimensions(where, site, chosen.judged, problems)
         if kind.searches:
             for slot in ("engine", "rerank"):
-                # What is wrong with an index is wrong for all systems.
+                # What is wrong with an index is said once, whichever systems search it.
                 place = "" if slot == "engine" else f"{where}.{slot}"
-                problems.attempt(place, getattr(settings, slot).check, site)
+                problems.attempt_for(name, place, getattr(settings, slot).check, site)
         if system.asks:
             problems.attempt(where, _check_model, site)
         other, analyzer = analyzers.setdefault(system.index, (name, settings.analyzer))
@@ -142,6 +142,22 @@ def check_systems(kind: ExperimentKind, checking: Checking, chosen: Chosen, mode
             )
         placed[name] = system
     return placed
+
+
+def check_machine(kind: ExperimentKind, checking: Checking, instead: Collection, models: Models) -> None:
+    """Add what systems lack on this machine where their collection cannot be opened: models, packages, keys.
+
+    `instead` is an empty collection: whatever else is wrong with a system in it says nothing.
+    """
+    for name, system in checking.systems.items():
+        site, lacks = site_of(system, instead, models), Problems()
+        for slot in ("engine", "rerank") if kind.searches else ():
+            lacks.attempt("", getattr(system.settings, slot).check, site)
+        if system.asks:
+            lacks.attempt("", _check_model, site)
+        for error in lacks.found:
+            if isinstance(error, BackendUnavailable):
+                checking.problems.add(type(error), f"systems.{name}: {error}")
 
 
 def _check_dimensions(where: str, site: Site, judged: Mapping[str, str], problems: Problems) -> None:

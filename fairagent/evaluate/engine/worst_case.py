@@ -66,7 +66,7 @@ def _searching(system: SystemPlan, checked: Checked) -> Iterator[Calls]:
         return
     groups = checked.collection.groups
     named = [(label, name) for name in dimensions_of(checked.collection, settings) for label in groups.labels(name)]
-    longest = max(named, key=lambda pair: len(pair[0]) + len(pair[1]))
+    longest = max(named, key=lambda pair: len(pair[0]) + len(pair[1]), default=("", ""))
     case = Case(settings, Prompts(settings.prompts), checked.queries, longest)
     for part in system.searching:
         yield from part.worst_case(case)

@@ -17,9 +17,11 @@ from fairagent.evaluate.engine.run import Run
 from fairagent.evaluate.engine.tables import Column, Table
 from fairagent.evaluate.kinds.fair_rag.analysis import CURVES, Curve, RowMeans, curves, stages
 from fairagent.evaluate.kinds.fair_rag.section import HIGHEST, NORMALIZED, Drawing, Draws
+from fairagent.measures.disparity_curves import EDGES, interval_name
 from fairagent.measures.expected_utility import normalized_expected_utility
 
 FILE = "fair_rag.csv"
+SLOPE, AREA = "slope", "AUC"
 MEASURED = (
     Measured("nDCG", "the expected binary nDCG of the k items that are drawn (discount log2-plus1)"),
     Measured(
@@ -81,6 +83,20 @@ class DrawnKind(ExperimentKind, ABC):
         """Those of items."""
         return MEASURED
 
+    @property
+    def measured_together(self) -> tuple[str, ...]:
+        """A system's slope and area, and by how much EU differs from that of its own order in each interval of EE-D."""
+        return SLOPE, AREA, *(difference(interval_name(*ends)) for ends in pairwise(EDGES))
+
+    def values_together(self, run: Run) -> Mapping[tuple[str, str, str], float]:
+        """Those of every curve, in the place of the system's own order."""
+        return {
+            (curve.system, "", name): value
+            for curve in curves(run)
+            for name, value in _together(curve).items()
+            if value is not None
+        }
+
     def fingerprint(self, plan: Plan, subject: Subject, environ: Mapping[str, str]) -> Record:
         """What drawn rankings depend on; which rows there are is no part of it."""
         rows = {"alphas", "deterministic", "oracle", "highest"}
@@ -107,8 +123,8 @@ class DrawnKind(ExperimentKind, ABC):
         """The curves, the intervals of disparity, the stages of each dimension."""
         found = curves(run)
         return [
-            _curve_table(found),
-            *map(_interval_table, (one for one in found if one.intervals)),
+            _curve_table(run, found),
+            *(_interval_table(run, one) for one in found if one.intervals),
             *_stage_tables(run),
         ]
 
@@ -191,22 +207,52 @@ def _plot_line(curve: Curve, color: int, x: str, y: str) -> PlotLine:
     return PlotLine(curve.system, color, tuple(map(point, curve.drawn)), (point(curve.own),) if curve.own else ())
 
 
-def _curve_table(found: Sequence[Curve]) -> Table:
+def difference(interval: str) -> str:
+    """The measure that says by how much normalized EU in an interval of EE-D differs from that of the own order."""
+    return f"difference {interval}"
+
+
+def _together(curve: Curve) -> dict[str, float | None]:
+    """Measure -> value of a system's curve."""
+    of_intervals = {difference(interval.name): interval.difference for interval in curve.intervals}
+    return {SLOPE: curve.slope, AREA: curve.area, **of_intervals}
+
+
+def _expected(run: Run, curve: Curve) -> Mapping[str, float]:
+    """What was expected of the system, by measure."""
+    return (run.expected or {}).get(curve.system, {}).get("", {})
+
+
+def _curve_table(run: Run, found: Sequence[Curve]) -> Table:
+    papers = [_expected(run, curve) for curve in found]
+    shown = [name for name in (SLOPE, AREA) if any(name in paper for paper in papers)]
     lines = []
-    for curve in found:
+    for curve, paper in zip(found, papers, strict=True):
         steps = ", ".join(f"{before:g}→{after:g}: {_number(p)}" for before, after, p in curve.steps)
-        lines.append([curve.system, curve.slope, curve.area, steps or "-"])
+        lines.append([curve.system, curve.slope, curve.area, *(paper.get(name) for name in shown), steps or "-"])
     title = "disparity (EE-D) and ranking quality (EE-R) over alpha"
-    return Table.of(["system", "slope", "AUC", "EE-D rises with alpha (paired t: p)"], lines, title)
+    columns = ["system", SLOPE, AREA, *(f"expected {name}" for name in shown), "EE-D rises with alpha (paired t: p)"]
+    return Table.of(columns, lines, title)
 
 
-def _interval_table(curve: Curve) -> Table:
+def _interval_table(run: Run, curve: Curve) -> Table:
+    paper = _expected(run, curve)
+    compared = any(difference(interval.name) in paper for interval in curve.intervals)
     lines = []
     for interval in curve.intervals:
-        ends = f"[{interval.low:g}, {interval.high:g})"
-        lines.append([ends, str(interval.count), interval.mean, interval.difference, interval.p])
+        numbers = [interval.mean, interval.difference, interval.p]
+        expected = [paper.get(difference(interval.name))] if compared else []
+        lines.append([interval.name, str(interval.count), *numbers, *expected])
     title = f"{curve.system}: normalized EU by disparity, beside its own order"
-    return Table.of(["EE-D", "draws x topics", "mean", "difference", "t-test: p"], lines, title)
+    columns = [
+        "EE-D",
+        "draws x topics",
+        "mean",
+        "difference",
+        "t-test: p",
+        *(["expected difference"] if compared else []),
+    ]
+    return Table.of(columns, lines, title)
 
 
 def _stage_tables(run: Run) -> Iterator[Table]:

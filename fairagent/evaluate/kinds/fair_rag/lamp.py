@@ -26,6 +26,11 @@ from fairagent.files import file_name
 from fairagent.llm.models import Models
 from fairagent.prompts import Prompts
 from fairagent.prompts.calls import Calls, Case
+from fairagent.retrieve.encoder import open_encoder
+from fairagent.retrieve.splade import SpladeConfig
+from fairagent.retrieve.splade_encoder import SpladeEncoder
+from fairagent.retrieve.vectors import DenseConfig
+from fairagent.settings import Part
 from fairagent.types import Topic
 
 TOO_FEW = f"fewer than {FEWEST} useful items"
@@ -97,6 +102,8 @@ class LampKind(DrawnKind):
             if system.settings.attribute.kind == "citations":
                 message = "LaMP's answers cite nothing; set attribute to nli, judge, embeddings or none"
                 problems.add(UsageError, f"systems.{name}: {message}")
+            if checking.labeled:
+                problems.attempt(f"systems.{name}.engine", _check_scorer, system.settings.engine)
 
     def keep(self, chosen: Chosen, checking: Checking, models: Models) -> Chosen:
         """The questions with enough items that help every generator, if everything else is right."""
@@ -164,3 +171,11 @@ class LampKind(DrawnKind):
         labels: dict[str, Labels] = {key: one.labeling.read(one.path) for key, one in generators.items()}
         useful = {key: {id: of.useful(id) for id in of.gains} for key, of in labels.items()}
         return LampTrial.open(opened, self.fair_rag, opened.subject.questions, useful)
+
+
+def _check_scorer(engine: Part) -> None:
+    """Raise BackendUnavailable where the model that scores the items is not on this machine."""
+    if isinstance(engine, DenseConfig):
+        open_encoder(engine.encoder)
+    elif isinstance(engine, SpladeConfig):
+        SpladeEncoder(engine.model)

