@@ -20,6 +20,14 @@ POLL = 0.5
 """Seconds between two looks at the queue."""
 PORT = 8080
 LABEL = "shows the plumbing, not the quality"
+DEMO = {
+    "profile": "agent",
+    "engine": "bm25",
+    "n": 5,
+    "context": {"documents": 3, "tokens": 600},
+    "loop": {"steps": 1, "judge": {"by": "model", "documents": 2, "groups": 2}},
+}
+"""The whole agent, with few documents."""
 
 File = Annotated[
     Path | None,
@@ -68,9 +76,11 @@ def serve(
     from fairagent.llm.local import LocalServer
 
     with LocalServer(_file(file), port, context, threads, slots) as server:
-        _tell(server)
-        typer.echo(f"ready {server.url} model={server.name} context={server.context} slots={slots} threads={threads}")
         try:
+            _tell(server)
+            typer.echo(
+                f"ready {server.url} model={server.name} context={server.context} slots={slots} threads={threads}"
+            )
             _watch(server)
         except KeyboardInterrupt:
             error_console().print("stopped")
@@ -103,7 +113,8 @@ def demo(
 ) -> None:
     """Search and answer on the made-up collection, with `profile: agent` and a model of this machine.
 
-    Every part that asks a model asks it. With the small model this shows the plumbing, not the quality.
+    Every part that asks a model asks it, about few documents. With the small model this shows the plumbing, not the
+    quality, and takes minutes.
     """
     from fairagent.cli.answer import print_answer
     from fairagent.cli.indexing import ensure_indexes
@@ -115,9 +126,9 @@ def demo(
 
     with LocalServer(_file(file), 0, context, threads) as server:
         _tell(server)
-        # A model of this size on one thread needs its time.
+        # A model of this size on one thread needs its time: minutes for few and short texts.
         asked = {"name": server.name, "base_url": server.url, "context": server.context, "timeout": 600}
-        settings = load_settings(overrides={"profile": "agent", "engine": "bm25", "n": 5, "model": asked}, environ={})
+        settings = load_settings(overrides={**DEMO, "model": asked}, environ={})
         site = open_site(write_demo(folder), folder / "index", settings)
         ensure_indexes(site)
         out = console()

@@ -1,7 +1,7 @@
 """What a GGUF file says of the model in it, read without the weights.
 
-The layout is that of the GGUF specification, versions 2 and 3 (ggml, docs/gguf.md): counts, key-value pairs, the list of
-tensors, padding, and the tensors' data, all little-endian.
+The layout is that of the GGUF specification, versions 2 and 3 (ggml, docs/gguf.md): counts, key-value pairs, the list
+of tensors, padding, and the tensors' data, all little-endian.
 """
 
 import mmap
