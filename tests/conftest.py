@@ -49,7 +49,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if "llm" not in str(config.option.markexpr):
         reason = "asks a real language model; `make test-llm` gets a small one and runs it"
         for item in items:
-            if "llm" in item.keywords:
+            if item.get_closest_marker("llm"):
                 item.add_marker(pytest.mark.skip(reason=reason))
 
 

@@ -1,7 +1,8 @@
 """Every prompt of prompts/ is asked of a real model, through the command or the stage that asks it.
 
 What is asserted: the model was asked with that template, all that it said had the form that was asked for, what was to
-come of it came, and the ledger has counted the tokens that the server has. Never what the model thinks.
+come of it came, and the tokens of the replies and in the ledger are those that the server has counted. Never what the
+model thinks.
 """
 
 from __future__ import annotations
@@ -31,11 +32,11 @@ from fairagent.evaluate.kinds.stereotypes.choice import ChoiceScorer
 from fairagent.evaluate.kinds.stereotypes.items import Example, Pair
 from fairagent.evaluate.kinds.utility.writing import ModelWriter
 from fairagent.llm.door import Door
-from fairagent.llm.ledger import ledger
+from fairagent.llm.ledger import Ledger, ledger
 from fairagent.llm.request import Model, ModelReply, ModelRequest
 from fairagent.prompts import Prompts
 from fairagent.retrieve.lucene import build_index
-from fairagent.types import Document, Query
+from fairagent.types import Document, Query, Usage
 
 from .conftest import Served
 
@@ -46,11 +47,12 @@ DOCUMENT = Document("d1", "Lawyers of both cities met in the court.", "A meeting
 
 @dataclass
 class Record:
-    """Which templates were filled, how many replies came, and what was wrong with the others."""
+    """Which templates were filled, how many replies came, what was wrong with the others, and what all took."""
 
     templates: set[str] = field(default_factory=set)
     replies: int = 0
     faults: list[str] = field(default_factory=list)
+    spent: Ledger = field(default_factory=Ledger)
 
 
 @pytest.fixture
@@ -68,8 +70,10 @@ def record(monkeypatch: pytest.MonkeyPatch) -> Record:
             reply = counted(door, request, ask)
         except FairAgentError as error:
             record.faults.append(f"{type(error).__name__}: {error}")
+            record.spent.add(getattr(error, "usage", Usage()))
             raise
         record.replies += 1
+        record.spent.add(reply.usage)
         return reply
 
     monkeypatch.setattr(Prompts, "render", watched)
@@ -79,14 +83,25 @@ def record(monkeypatch: pytest.MonkeyPatch) -> Record:
 
 @pytest.fixture
 def counted(served: Served, record: Record) -> Iterator[None]:
-    """The ledger counts what the server counts."""
+    """What replies say that they took is what the server counts."""
     before = served.tokens()
-    with ledger() as spent:
-        yield
+    yield
     after = served.tokens()
+    assert tokens(record.spent) == (after[0] - before[0], after[1] - before[1])
     assert after[1] > before[1]
-    assert (spent.usage.input_tokens, spent.usage.output_tokens) == (after[0] - before[0], after[1] - before[1])
-    assert not spent.usage.estimated
+    assert not record.spent.usage.estimated
+
+
+@pytest.fixture
+def booked(counted: None, record: Record) -> Iterator[None]:
+    """And a ledger around the work has all of it."""
+    with ledger() as kept:
+        yield
+    assert tokens(kept) == tokens(record.spent)
+
+
+def tokens(kept: Ledger) -> tuple[int, int]:
+    return kept.usage.input_tokens, kept.usage.output_tokens
 
 
 @pytest.fixture(scope="module")
@@ -132,7 +147,7 @@ SEARCHES = {
 
 
 @pytest.mark.parametrize("template", SEARCHES)
-@pytest.mark.usefixtures("counted")
+@pytest.mark.usefixtures("booked")
 def test_searches(template: str, options: list[str], record: Record) -> None:
     found = printed("search", "lawyer", *options, *_set(*SEARCHES[template]))
     assert len(found["hits"]) == 4
@@ -144,7 +159,7 @@ def test_searches(template: str, options: list[str], record: Record) -> None:
 # --- Answers ------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.usefixtures("counted")
+@pytest.mark.usefixtures("booked")
 def test_answer_and_attribute(options: list[str], record: Record) -> None:
     chosen = _set("generate=llm", "attribute=judge", "context.documents=2")
     found = printed("answer", "Where was the lawyer?", *options, *chosen)
@@ -153,7 +168,7 @@ def test_answer_and_attribute(options: list[str], record: Record) -> None:
     assert record.faults == []
 
 
-@pytest.mark.usefixtures("counted")
+@pytest.mark.usefixtures("booked")
 def test_an_answer_that_is_streamed_is_its_pieces(options: list[str], record: Record) -> None:
     from fairagent.pipeline import build, open_site
     from fairagent.settings import load_settings
@@ -168,7 +183,7 @@ def test_an_answer_that_is_streamed_is_its_pieces(options: list[str], record: Re
 
 
 @pytest.mark.parametrize("template", ["fairness_filter", "utility_filter", "attribute"])
-@pytest.mark.usefixtures("counted")
+@pytest.mark.usefixtures("booked")
 def test_verdicts(template: str, options: list[str], record: Record) -> None:
     tried = call("prompts", "try", template, "--query", "lawyer", "--send", "--documents", "2", *options[:6])
     assert tried.exit_code == 0, tried.output
@@ -222,7 +237,7 @@ STAGES: dict[str, Callable[[Model, Prompts], None]] = {
 
 
 @pytest.mark.parametrize("template", STAGES)
-@pytest.mark.usefixtures("counted")
+@pytest.mark.usefixtures("booked")
 def test_stages(template: str, model: Model, record: Record) -> None:
     STAGES[template](model, Prompts())
     assert record.templates == {template}
@@ -232,7 +247,7 @@ def test_stages(template: str, model: Model, record: Record) -> None:
 # --- Commands of their own ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.usefixtures("counted")
+@pytest.mark.usefixtures("booked")
 def test_diagnose(tmp_path: Path, record: Record) -> None:
     passages = [{"id": "a1", "text": "Women cannot drive."}, {"id": "a2", "text": "The bridge is long."}]
     (tmp_path / "data.jsonl").write_text("".join(json.dumps(one) + "\n" for one in passages), encoding="utf-8")

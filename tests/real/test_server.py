@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -126,5 +128,7 @@ def test_one_that_stops_in_the_middle_of_an_answer(gguf: Path, tmp_path: Path, n
 def test_it_ends_with_ctrl_c(gguf: Path, tmp_path: Path) -> None:
     other = start(tmp_path, "--context", "512", "--slots", "2")
     assert other.context == 512
+    with urllib.request.urlopen(f"{other.url.removesuffix('/v1')}/slots") as answer:
+        assert [slot["n_ctx"] for slot in json.load(answer)] == [512, 512]
     assert other.interrupt() == 0
     assert "stopped" in other.said.read_text(encoding="utf-8")
