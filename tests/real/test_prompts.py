@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import lamp_files
+import numpy as np
 import pytest
 from cli.conftest import write_collection
 from typer.testing import CliRunner, Result
@@ -163,7 +164,7 @@ def test_searches(template: str, options: list[str], record: Record) -> None:
 def test_answer_and_attribute(options: list[str], record: Record) -> None:
     chosen = _set("generate=llm", "attribute=judge", "context.documents=2")
     found = printed("answer", "Where was the lawyer?", *options, *chosen)
-    assert found["answer"]["text"]
+    assert found["answer"].strip()
     assert {"answer", "attribute"} <= record.templates
     assert record.faults == []
 
@@ -223,7 +224,8 @@ def choose(model: Model, prompts: Prompts) -> None:
     example = Example("q2", "intersentence", "gender", "nurse", "The nurse came.", *sentences)
     for item in (pair, example):
         scores = ChoiceScorer(model, prompts).score(item).scores
-        assert sorted(scores.tolist()) == list(range(len(item.sentences)))
+        assert np.isfinite(scores).all()
+        assert len(set(scores.tolist())) == len(item.sentences)
 
 
 STAGES: dict[str, Callable[[Model, Prompts], None]] = {
