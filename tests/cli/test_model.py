@@ -1,16 +1,19 @@
-"""`fairagent model` without a model: what it says, and its exit codes. tests/llm_real.py has the real one."""
+"""`fairagent model` without a model: what it says, and its exit codes. tests/real has the real one."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from gguf_files import gguf_bytes, gguf_file
 
 from fairagent.cli import checks, model
 from fairagent.llm.local import Queue
+from fairagent.testing import LoopbackServer
 
 from .conftest import Call
 
@@ -76,6 +79,32 @@ def test_no_model(call: Call, monkeypatch: pytest.MonkeyPatch, command: list[str
     result = call("model", *command)
     assert (result.exit_code, result.stdout) == (3, "")
     assert "fairagent model get" in result.stderr
+
+
+@pytest.mark.slow
+def test_the_demo_asks_every_part_and_says_what_it_is_worth(
+    call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    with LoopbackServer(lambda request: "Musicians played [1].") as server:
+
+        class Here(Served):
+            """At an address where somebody answers, though never in the form that a part asks for."""
+
+            def __init__(self, *arguments: Any) -> None:
+                super().__init__(*arguments)
+                self.url = server.url
+
+        monkeypatch.setattr("fairagent.llm.local.LocalServer", Here)
+        result = call("model", "demo", "--model", str(gguf_file(tmp_path)), "--context", "8192")
+        asked = json.dumps(server.requests)
+    assert result.exit_code == 0, result.output
+    assert "tiny-instruct on this machine: shows the plumbing, not the quality" in result.stdout
+    assert "Musicians played [1]." in result.stdout
+    assert result.stdout.endswith("tokens; shows the plumbing, not the quality\n")
+    for part in ("write a short passage", "You judge documents", "You check documents", "You answer a question"):
+        assert part in asked
+    assert LAST[-1].closed
 
 
 def test_a_damaged_file_is_one_error(call: Call, tmp_path: Path) -> None:

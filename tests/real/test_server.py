@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from fairagent.errors import ModelError
+from fairagent.errors import DataError, ModelError
+from fairagent.likelihood.gguf import convert
 from fairagent.llm import ModelRequest
 from fairagent.llm.models import Models
 
@@ -66,6 +67,15 @@ def test_an_architecture_that_nobody_knows(changed: Path) -> None:
     assert code == 4
     assert "unknown model architecture: 'lxama'" in said
     assert said.count("\n") == 1
+
+
+def test_what_transformers_cannot_read_is_not_converted(changed: Path, tmp_path: Path) -> None:
+    for package in ("gguf", "accelerate"):
+        pytest.importorskip(package)
+    exchange(changed, b"llama", b"lxama", 1)
+    with pytest.raises(DataError, match="architecture 'lxama'"):
+        convert(changed, tmp_path / "new")
+    assert [file.name for file in tmp_path.iterdir()] == [changed.name]
 
 
 def test_no_chat_template(changed: Path) -> None:
