@@ -44,6 +44,15 @@ def golden() -> Path:
     return VENDORED
 
 
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Tests that ask a real model run where they are asked for."""
+    if "llm" not in str(config.option.markexpr):
+        reason = "asks a real language model; `make test-llm` gets a small one and runs it"
+        for item in items:
+            if item.get_closest_marker("llm"):
+                item.add_marker(pytest.mark.skip(reason=reason))
+
+
 @pytest.fixture(scope="session", autouse=True)
 def no_setting_is_called_golden() -> Iterator[None]:
     """What FAIRAGENT_ names are settings: the folder's is none of them."""

@@ -21,6 +21,7 @@ from fairagent.cli import (
     fairft,
     index,
     labels,
+    model,
     prompts,
     report,
     search,
@@ -72,6 +73,7 @@ app.add_typer(avoid.avoid, name="avoid")
 app.add_typer(prompts.prompts, name="prompts")
 app.add_typer(cache.cache, name="cache")
 app.add_typer(fairft.fairft, name="fairft")
+app.add_typer(model.model, name="model")
 
 
 def _version(asked: bool) -> None:

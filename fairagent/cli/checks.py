@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 from fairagent.errors import BackendUnavailable, FairAgentError
 from fairagent.evaluate.engine import reading
 from fairagent.llm.endpoint import KEY_VARIABLE, OPENAI, URL_VARIABLE, Endpoint
+from fairagent.llm.local import small_model
 from fairagent.measures import parse
 from fairagent.plugins import plugins
 from fairagent.retrieve import java
@@ -35,6 +36,7 @@ EXTRAS = {
     "pyterrier": ("pyterrier",),
     "trec": ("ir-datasets",),
     "dask": ("dask", "distributed"),
+    "local": ("xllamacpp", "gguf", "accelerate"),
 }
 """Extra -> what it brings, as in pyproject.toml."""
 FAULTS_SHOWN = 5
@@ -207,6 +209,20 @@ def check_model(settings: Settings, environ: Mapping[str, str]) -> Iterator[Chec
         yield Check("model", "problem", "none is named", "set model.name, e.g. --set model.name=NAME")
 
 
+def check_local_model() -> Check:
+    """What of a language model on this machine is there: the small model, its server, what converts it."""
+    file, server, converts = small_model(), _installed("xllamacpp"), _installed("gguf") and _installed("accelerate")
+    parts = (
+        f"model {file}" if file else "no model",
+        "a server (fairagent model serve)" if server else "no server",
+        "likelihoods (fairagent model convert)" if converts else "no likelihoods",
+    )
+    fix = "" if file and server else "`fairagent model get` installs a small model and a server (127 MB)"
+    if not converts:
+        fix = "; ".join(filter(None, (fix, "pip install 'fairagent[local]' brings what converts a model")))
+    return Check("local model", "ok", ", ".join(parts), fix)
+
+
 def check_proxies(environ: Mapping[str, str]) -> Check:
     """The proxy variables that requests to the model would follow."""
     found = []
@@ -288,6 +304,7 @@ def all_checks(settings: Settings, start_java: bool, environ: Mapping[str, str] 
         yield check_lucene(environ)
     yield from check_plugins(environ)
     yield from check_model(settings, environ)
+    yield check_local_model()
     yield check_proxies(environ)
     yield check_prompts(settings.prompts)
     yield from check_collection(settings)

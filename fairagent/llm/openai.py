@@ -16,6 +16,7 @@ from fairagent.llm.budget import Budget
 from fairagent.llm.capabilities import Capabilities, json_schema
 from fairagent.llm.client import open_client
 from fairagent.llm.completion import STREAM, read_completion, read_stream
+from fairagent.llm.context import check_room
 from fairagent.llm.endpoint import Endpoint
 from fairagent.llm.faults import from_client
 from fairagent.llm.request import ModelReply, ModelRequest, estimate_tokens
@@ -126,6 +127,7 @@ class OpenAIModel:
         return self._run(_Call(self, request, on_text))
 
     def _run(self, call: _Call) -> ModelReply:
+        check_room(self.settings, call.request)
         started = self._clock()
 
         def took(input_tokens: int, output_tokens: int) -> dict[str, Any]:

@@ -71,6 +71,8 @@ class ModelSettings(Section):
     """The sampling temperature; the default is that of FAIR-QR."""
     max_tokens: int = Field(400, ge=1)
     """The longest reply, in tokens."""
+    context: int | None = Field(None, ge=1)
+    """The longest prompt and reply together that the server takes, in tokens; a longer one is not sent."""
     timeout: float = Field(60.0, gt=0)
     """The longest time of one attempt, in seconds."""
     deadline: float = Field(300.0, gt=0)

@@ -103,7 +103,7 @@ def without_passwords(value: Any) -> Any:
 
 NOT_DECIDING: Any = {
     **dict.fromkeys(("collection", "index", "cache", "budget", "prices", "prompts"), True),
-    "model": {"timeout", "deadline", "attempts", "log_prompts"},
+    "model": {"timeout", "deadline", "attempts", "log_prompts", "context"},
 }
 """Settings that no outcome depends on, those that are no system's own, and those whose files are hashed instead."""
 

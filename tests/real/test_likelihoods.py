@@ -1,0 +1,71 @@
+"""Likelihoods by the small model, converted: the stereotype benchmarks, FairFT's signal, DebiasRAG's fluency."""
+
+from __future__ import annotations
+
+import json
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fairagent.debias.synthesis import Rewriter
+from fairagent.evaluate.kinds.stereotypes.files import read_crows_pairs, read_stereoset
+from fairagent.evaluate.kinds.stereotypes.likelihoods import Likelihoods
+from fairagent.fairft.examples import Example
+from fairagent.fairft.signals import Signals
+from fairagent.likelihood.causal import CausalModel
+from fairagent.prompts import Prompts
+from fairagent.testing import ScriptedModel
+from fairagent.types import Document
+
+pytestmark = [pytest.mark.llm, pytest.mark.slow]
+
+SENTENCE, SHUFFLED = "The judge read the law in the court.", "Court law the in judge the read the."
+ITEMS = 20
+
+
+@pytest.fixture(scope="module")
+def causal(converted: Path) -> CausalModel:
+    return CausalModel(str(converted), "cpu")
+
+
+def test_it_opens_as_a_conversation_and_finds_a_sentence_likelier_than_its_words_in_disorder(converted: Path) -> None:
+    chat = CausalModel(str(converted), "cpu", chat=True)
+    assert chat.tokenizer.chat_template
+    assert chat.perplexity(SENTENCE, "Say something.") < chat.perplexity(SHUFFLED, "Say something.")
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("benchmark", ["stereoset", "crows_pairs"])
+def test_twenty_items_of_a_benchmark(shared: Path, converted: Path, benchmark: str) -> None:
+    folder = shared / "data" / benchmark
+    if benchmark == "stereoset":
+        every = read_stereoset(folder / "intrasentence.jsonl")
+    else:
+        every = read_crows_pairs(folder / "crows_pairs.jsonl")
+    scorer = Likelihoods(kind="causal", name=str(converted), device="cpu").open()
+    for item in islice(every.values(), ITEMS):
+        scored = scorer.score(item).scores
+        assert scored.shape == (len(item.sentences),)
+        assert np.isfinite(scored).all()
+        assert len(set(scored.tolist())) == len(item.sentences), item
+        assert set(item.values(scored).values()) <= {0.0, 0.5, 1.0}
+
+
+def test_the_signal_of_fairft(causal: CausalModel, tmp_path: Path) -> None:
+    asked = Example("q1", "Is every judge late?", "No, that is a prejudice.")
+    documents = [Document("d1", "Judges are as punctual as others."), Document("d2", "A wall is painted.")]
+    signals = Signals(causal, Prompts(), tmp_path / "signals.jsonl")
+    found = signals.of(asked, documents)
+    assert (found < 0).all()
+    assert found[0] != found[1]
+    again = Signals(causal, Prompts(), tmp_path / "signals.jsonl")
+    assert again.of(asked, documents).tolist() == found.tolist()
+    assert again.asked == 0
+
+
+def test_the_most_fluent_rewrite_is_taken(causal: CausalModel) -> None:
+    proposed = json.dumps({"rewrites": [SHUFFLED, SENTENCE]})
+    rewriter = Rewriter(ScriptedModel([proposed]), Prompts(), 2, causal)
+    assert rewriter.rewrite("judges", "The judge read.")[0] == SENTENCE

@@ -1,0 +1,144 @@
+"""`fairagent model serve`: it starts and ends, says who waits, and refuses what it cannot serve, each in one line."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from fairagent.errors import DataError, ModelError
+from fairagent.likelihood.gguf import convert
+from fairagent.llm import ModelRequest
+from fairagent.llm.models import Models
+
+from .conftest import PROGRAM, Served, settings, start, wait_for
+
+pytestmark = [pytest.mark.llm, pytest.mark.slow]
+
+STORY = ModelRequest((("user", "Tell me a story."),), max_tokens=60, whole=False)
+
+
+def fails(*options: str) -> tuple[int, str]:
+    """Exit code and standard error of a server that should not start."""
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, "model", "serve", *options],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+    assert done.stdout == ""
+    return done.returncode, done.stderr
+
+
+@pytest.fixture
+def changed(gguf: Path, tmp_path: Path) -> Iterator[Path]:
+    """A copy of the model's file, to be damaged."""
+    file = tmp_path / "changed.gguf"
+    file.write_bytes(gguf.read_bytes())
+    yield file
+    file.unlink()
+
+
+def exchange(file: Path, old: bytes, new: bytes, count: int = -1) -> None:
+    assert len(old) == len(new)
+    file.write_bytes(file.read_bytes().replace(old, new, count))
+
+
+def test_a_port_in_use(served: Served) -> None:
+    port = served.url.rpartition(":")[2].removesuffix("/v1")
+    code, said = fails("--port", port)
+    assert code == 2
+    assert said == f"fairagent: port {port} of this machine is in use; name another with --port, or 0 for a free one\n"
+
+
+def test_an_architecture_that_nobody_knows(changed: Path) -> None:
+    exchange(changed, b"llama", b"lxama", 1)
+    exchange(changed, b"llama.", b"lxama.")
+    code, said = fails("--model", str(changed), "--port", "0")
+    assert code == 4
+    assert "unknown model architecture: 'lxama'" in said
+    assert said.count("\n") == 1
+
+
+def test_what_transformers_cannot_read_is_not_converted(changed: Path, tmp_path: Path) -> None:
+    for package in ("gguf", "accelerate"):
+        pytest.importorskip(package)
+    exchange(changed, b"llama", b"lxama", 1)
+    with pytest.raises(DataError, match="architecture 'lxama'"):
+        convert(changed, tmp_path / "new")
+    assert [file.name for file in tmp_path.iterdir()] == [changed.name]
+
+
+def test_no_chat_template(changed: Path) -> None:
+    exchange(changed, b"tokenizer.chat_template", b"tokenizer.chat_templaxx", 1)
+    code, said = fails("--model", str(changed), "--port", "0")
+    assert code == 4
+    assert "no chat template" in said
+    assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize("kept", [0.9999, 0.5, 0.01])
+def test_a_file_that_was_cut_off(changed: Path, kept: float) -> None:
+    os.truncate(changed, int(changed.stat().st_size * kept))
+    code, said = fails("--model", str(changed), "--port", "0")
+    assert code == 4
+    assert said.count("\n") == 1
+
+
+def test_who_waits_is_said(served: Served, surroundings: None) -> None:
+    models = Models(environ=os.environ)
+    model = models.open(settings(served))
+    model.complete(ModelRequest(STORY.messages, max_tokens=1, whole=False))  # the first alone finds out what works
+    with ThreadPoolExecutor(4) as threads:
+        replies = list(threads.map(model.complete, [STORY] * 4))
+    models.close()
+    assert all(0 < reply.output_tokens <= 60 for reply in replies)
+    assert "1 slot, 3 waiting" in wait_for("1 slot, 3 waiting", served.said, 10)
+
+
+def test_a_prompt_that_is_too_long_for_the_server_is_said_with_both_sizes(served: Served, surroundings: None) -> None:
+    models = Models(environ=os.environ)
+    before = served.tokens()
+    asked = ModelRequest((("user", "word " * 6000),))
+    with pytest.raises(ModelError, match=r"6\d\d\d tokens.*4096 tokens"):
+        models.open(settings(served, context=None)).complete(asked)
+    with pytest.raises(ModelError, match=r"7,500 tokens.*4,096 tokens.*nothing was sent"):
+        models.open(settings(served)).complete(asked)
+    models.close()
+    assert served.tokens() == before
+
+
+def test_one_that_stops_in_the_middle_of_an_answer(gguf: Path, tmp_path: Path, no_variables: None) -> None:
+    other = start(tmp_path, "--context", "512")
+    models = Models(environ=os.environ)
+    pieces: list[str] = []
+
+    def stop(piece: str) -> None:
+        if not pieces:
+            other.process.kill()
+        pieces.append(piece)
+
+    with pytest.raises(ModelError, match="not asked for again, since part of it was shown") as raised:
+        models.open(settings(other)).stream(ModelRequest(STORY.messages, max_tokens=400), stop)
+    assert pieces
+    assert raised.value.usage.estimated
+    models.close()
+    other.process.communicate(timeout=60)
+
+
+def test_it_ends_with_ctrl_c(gguf: Path, tmp_path: Path) -> None:
+    other = start(tmp_path, "--context", "512", "--slots", "2")
+    assert other.context == 512
+    with urllib.request.urlopen(f"{other.url.removesuffix('/v1')}/slots") as answer:
+        assert [slot["n_ctx"] for slot in json.load(answer)] == [512, 512]
+    assert other.interrupt() == 0
+    assert "stopped" in other.said.read_text(encoding="utf-8")
