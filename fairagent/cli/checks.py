@@ -190,6 +190,9 @@ def check_model(settings: Settings, environ: Mapping[str, str]) -> Iterator[Chec
     from fairagent.pipeline import parts_of
 
     asked = any(part.templates for part in parts_of(settings))
+    if settings.model.transformers:
+        yield _local_model(settings.model.name)
+        return
     if environ.get(KEY_VARIABLE):
         yield Check(KEY_VARIABLE, "ok", "set")
     else:
@@ -205,6 +208,16 @@ def check_model(settings: Settings, environ: Mapping[str, str]) -> Iterator[Chec
         yield Check("model server", "problem", found, str(error))
     if asked and not settings.model.name:
         yield Check("model", "problem", "none is named", "set model.name, e.g. --set model.name=NAME")
+
+
+def _local_model(name: str) -> Check:
+    """The model that runs in this process; its weights are not opened."""
+    from fairagent.loading import read_config
+
+    try:
+        return Check("model", "ok", f"{name} ({read_config(name).model_type}, in this process)")
+    except FairAgentError as error:
+        return Check("model", "problem", name or "none is named", str(error))
 
 
 def check_proxies(environ: Mapping[str, str]) -> Check:

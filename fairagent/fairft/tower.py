@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairagent.files import explained, force_folder
-from fairagent.likelihood.loading import found_device
+from fairagent.loading import found_device
 from fairagent.retrieve.encoder import Embeddings, load_sentence_model
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import numpy as np
 
 from fairagent.errors import BackendUnavailable, DataError, UsageError
 from fairagent.likelihood.likelihood import Pair, check_texts, perplexity
-from fairagent.likelihood.loading import load, longest_input
+from fairagent.loading import load, longest_input
 from fairagent.types import FloatArray
 
 log = logging.getLogger(__name__)
