@@ -136,14 +136,14 @@ def test_beams_find_what_the_library_finds_and_draw_nothing(folder: Path) -> Non
     import transformers
 
     weights = Weights(str(folder), "cpu")
-    greedy = LocalModel(settings(folder, max_tokens=6), weights)
-    beams = LocalModel(settings(folder, beams=4, max_tokens=6, temperature=0.9), weights)
+    greedy = LocalModel(settings(folder, max_tokens=12), weights)
+    beams = LocalModel(settings(folder, beams=4, max_tokens=12, temperature=0.9), weights)
     tokenizer, model = weights._open()
     differs = False
     for text in PROMPTS[:1] if weights.causal else PROMPTS[1:2]:
         ids = tokenizer(text, return_tensors="pt").input_ids
         config = transformers.GenerationConfig(
-            max_new_tokens=6,
+            max_new_tokens=12,
             num_beams=4,
             pad_token_id=0,
             eos_token_id=tokenizer.eos_token_id,
