@@ -37,6 +37,8 @@ class Tower:
         self.name = name
         self.device = found_device(device)
         self.model: Any = load_sentence_model(name, self.device).eval().float()
+        # Whoever searches with the saved model compares as it was trained.
+        self.model.similarity_fn_name = "cosine"
         self._half = dtype == "bfloat16"
         self._batch = batch
 
