@@ -75,7 +75,7 @@ def save_debiased(
         model.encode_document([pair[side] for pair in pairs], normalize_embeddings=unit, show_progress_bar=False)
         for side in (0, 1)
     ]
-    subspace = bias_subspace(*sides, k)
+    subspace = bias_subspace(sides[0], sides[1], k)
     with warnings.catch_warnings():
         # The library has moved its layers; those before the move have them here alone.
         warnings.simplefilter("ignore", DeprecationWarning)

@@ -17,7 +17,7 @@ from fairagent.evaluate.engine.experiment import run_experiment
 from fairagent.evaluate.engine.run import Run
 from fairagent.evaluate.engine.workers import threads
 from fairagent.evaluate.kinds.stereotypes.files import read_crows_pairs, read_stereoset
-from fairagent.evaluate.kinds.stereotypes.likelihoods import Likelihoods
+from fairagent.evaluate.kinds.stereotypes.likelihoods import Likelihoods, SelfDebiasSection
 from fairagent.evaluate.kinds.stereotypes.scorers import CausalScorer, MaskedScorer
 from fairagent.likelihood.causal import CausalModel
 from fairagent.likelihood.endpoint import EndpointModel
@@ -231,5 +231,5 @@ def test_rivals_change_the_likelihoods_and_say_so(tmp_path: Path, causal: Path) 
     assert np.allclose(sorted(found["prompting"]), sorted(one.tolist() for one in expected))
     assert not np.allclose(sorted(found["plain"]), sorted(found["prompting"]))
     assert not np.allclose(sorted(found["plain"]), sorted(found["self-debias"]))
-    with pytest.raises(ValueError, match="needs all of a model's probabilities"):
-        Likelihoods(kind="masked", name="bert", self_debias={})
+    with pytest.raises(SettingsError, match="needs all of a model's probabilities"):
+        Likelihoods(kind="masked", name="bert", self_debias=SelfDebiasSection()).open()

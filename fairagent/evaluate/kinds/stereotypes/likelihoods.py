@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from typing import Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
+from fairagent.errors import SettingsError
 from fairagent.evaluate.kinds.stereotypes.scorers import CausalScorer, Instructed, MaskedScorer, Scorer
 from fairagent.settings import ModelSettings, Section
 
@@ -42,12 +43,6 @@ class Likelihoods(Section):
     self_debias: SelfDebiasSection | None = None
     """causal: Self-Debias; `{}` for its usual values."""
 
-    @model_validator(mode="after")
-    def _consistent(self) -> Self:
-        if self.self_debias and self.kind != "causal":
-            raise ValueError("self_debias needs all of a model's probabilities, which `kind: causal` alone has here")
-        return self
-
     @property
     def way(self) -> str:
         """How it chooses, for tables."""
@@ -57,7 +52,12 @@ class Likelihoods(Section):
         return f"likelihoods of the local {self.kind} model {self.name}{rival}"
 
     def open(self) -> Scorer:
-        """The scorer; BackendUnavailable where the model, its package or the server's key is missing."""
+        """The scorer; BackendUnavailable where the model, its package or the server's key is missing.
+
+        SettingsError for Self-Debias with a model that does not tell all probabilities.
+        """
+        if self.self_debias and self.kind != "causal":
+            raise SettingsError("self_debias needs all of a model's probabilities, which `kind: causal` alone has here")
         scorer = self._opened()
         return Instructed(scorer, self.instruction) if self.instruction else scorer
 
