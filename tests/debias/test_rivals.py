@@ -1,4 +1,4 @@
-"""The files of evaluations/debias on DebiasRAG's rivals: they are right, and run on tiny models and made-up sentences."""
+"""The files of evaluations/debias on rivals: they are right, and run on tiny models and made-up sentences."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from fairft.small import save_retriever, write_lines
 
 from fairagent.debias.sentence_debias import save_debiased
 from fairagent.evaluate.engine.check import check_experiment
-from fairagent.testing import LoopbackServer
 
 FOLDER = Path(__file__).resolve().parents[2] / "evaluations" / "debias"
 README = (FOLDER / "README.md").read_text(encoding="utf-8")
@@ -55,10 +54,8 @@ def write(folder: Path, name: str, models: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", ["crows_pairs", "prompting", "rewrites", "seat", "self_debias", "time"])
-def test_the_files_are_right(
-    tmp_path: Path, name: str, models: Path, server: LoopbackServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+def test_the_files_are_right(tmp_path: Path, name: str, models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
     plan = check_experiment(write(tmp_path, name, models)).plan
     debiased = [system for system, one in plan.systems.items() if one.settings.debias.kind != "none"]
     assert debiased
