@@ -57,6 +57,8 @@ class LocalModel:
             "dtype": self._own.dtype,
             "context": self._own.context,
         }
+        if manner.biased_words:
+            wanted |= {"biased_words": list(manner.biased_words), "alpha": manner.alpha}
         if manner.temperature:
             wanted["seed"] = manner.seed
         if request.reply is not None:
@@ -109,7 +111,15 @@ class LocalModel:
         if self._own.beams > 1:
             temperature = 0.0
         seed = (request.seed or 0) if temperature else 0
-        return Manner(most if room is None else min(most, room), self._own.beams, temperature, seed, self._own.batch)
+        return Manner(
+            most if room is None else min(most, room),
+            self._own.beams,
+            temperature,
+            seed,
+            self._own.batch,
+            self._own.biased_words,
+            self._own.alpha,
+        )
 
     def _room(self, length: int) -> int | None:
         """The tokens that a prompt of this length leaves for the reply; None where that has a place of its own."""

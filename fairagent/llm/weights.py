@@ -12,19 +12,25 @@ from pathlib import Path
 from typing import Any
 
 from fairagent.errors import FatalModelError
+from fairagent.llm.decoding import BiasedWordsProcessor
 from fairagent.llm.request import Message
 from fairagent.loading import load, longest_input, read_config
 
 
 @dataclass(frozen=True, slots=True)
 class Manner:
-    """How a reply is written: `most` tokens at most, by `beams`, or drawn with `seed` where `temperature` is not 0."""
+    """How a reply is written: `most` tokens at most, by `beams`, or drawn with `seed` where `temperature` is not 0.
+
+    The probability of `biased_words` is multiplied by `alpha` at every step.
+    """
 
     most: int
     beams: int = 1
     temperature: float = 0.0
     seed: int = 0
     batch: int = 1
+    biased_words: tuple[str, ...] = ()
+    alpha: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +143,7 @@ class Weights:
             ids[row, places] = torch.tensor(one.ids)
             mask[row, places] = 1
         manner = batch[0].manner
+        rules = [BiasedWordsProcessor.of(tokenizer, manner.biased_words, manner.alpha)] if manner.biased_words else []
         devices = [model.device] if model.device.type == "cuda" else []
         try:
             with torch.inference_mode(), torch.random.fork_rng(devices):
@@ -145,6 +152,7 @@ class Weights:
                     input_ids=ids.to(model.device),
                     attention_mask=mask.to(model.device),
                     generation_config=_configured(tokenizer, model, manner),
+                    logits_processor=rules,
                 )
         except torch.OutOfMemoryError:
             raise FatalModelError(

@@ -23,6 +23,10 @@ class TransformersSettings(Section):
     """Empty: the one that it was saved in."""
     context: int = Field(0, ge=0)
     """How many tokens it reads at once, with the reply where it is causal; 0: as many as it says itself."""
+    biased_words: tuple[str, ...] = ()
+    """Words that it shall say less often (DebiasRAG's decoding rule); those that are several tokens are left out."""
+    alpha: float = Field(0.1, gt=0, le=1)
+    """What the probability of biased words is multiplied by, before all are divided by their sum."""
 
 
 class ModelSettings(Section):

@@ -158,6 +158,18 @@ def test_beams_find_what_the_library_finds_and_draw_nothing(folder: Path) -> Non
     assert differs
 
 
+def test_biased_words_are_said_less_often(causal: Path) -> None:
+    weights = Weights(str(causal), "cpu")
+    plain = LocalModel(settings(causal), weights)
+    said = plain.complete(asked("the judge")).text.split()
+    own = TransformersSettings(device="cpu", biased_words=(said[0],), alpha=1e-9)
+    changed = LocalModel(settings(causal, transformers=own), weights)
+    assert said[0] not in changed.complete(asked("the judge")).text.split()
+    mild = LocalModel(settings(causal, transformers=own.model_copy(update={"alpha": 1.0})), weights)
+    assert mild.complete(asked("the judge")).text.split() == said
+    assert plain.identity(asked("the judge")) != changed.identity(asked("the judge"))
+
+
 def test_what_is_drawn_depends_on_the_seed_alone(folder: Path) -> None:
     import torch
 
