@@ -27,6 +27,7 @@ FLOW = [
     "settings",
     "measures",
     "collection",
+    "loading",
     "llm",
     "prompts",
     "site",

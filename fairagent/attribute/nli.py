@@ -13,7 +13,7 @@ import numpy as np
 from fairagent.attribute.attributor import nothing_to_ask, statement
 from fairagent.errors import BackendUnavailable, SettingsError
 from fairagent.filter.pages import page_of
-from fairagent.likelihood.loading import load
+from fairagent.loading import load
 from fairagent.settings import Part
 from fairagent.site import Site
 from fairagent.types import Answer, Attribution, Document

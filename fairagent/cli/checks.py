@@ -192,6 +192,9 @@ def check_model(settings: Settings, environ: Mapping[str, str]) -> Iterator[Chec
     from fairagent.pipeline import parts_of
 
     asked = any(part.templates for part in parts_of(settings))
+    if settings.model.transformers:
+        yield _local_model(settings.model.name)
+        return
     if environ.get(KEY_VARIABLE):
         yield Check(KEY_VARIABLE, "ok", "set")
     else:
@@ -221,6 +224,16 @@ def check_local_model() -> Check:
     if not converts:
         fix = "; ".join(filter(None, (fix, "pip install 'fairagent[local]' brings what converts a model")))
     return Check("local model", "ok", ", ".join(parts), fix)
+
+
+def _local_model(name: str) -> Check:
+    """The model that runs in this process; its weights are not opened."""
+    from fairagent.loading import read_config
+
+    try:
+        return Check("model", "ok", f"{name} ({read_config(name).model_type}, in this process)")
+    except FairAgentError as error:
+        return Check("model", "problem", name or "none is named", str(error))
 
 
 def check_proxies(environ: Mapping[str, str]) -> Check:

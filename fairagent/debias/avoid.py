@@ -18,7 +18,8 @@ from fairagent.collection.records import checked_id, json_records, read_text
 from fairagent.debias.lexicon import Lexicon
 from fairagent.errors import DataError
 from fairagent.files import write_whole
-from fairagent.retrieve.encoder import Embeddings, Encoder, installed
+from fairagent.loading import installed
+from fairagent.retrieve.encoder import Embeddings, Encoder
 
 KEYS = ("id", "text", "class")
 

@@ -117,6 +117,18 @@ class Theta:
             return found, taken
 
 
+def grid(points: int) -> list[tuple[float, float]]:
+    """Evenly spaced weights (first, second) from (0, 1) to (1, 0), `points` (>= 2) of them; UsageError for fewer.
+
+    >>> grid(3)
+    [(0.0, 1.0), (0.5, 0.5), (1.0, 0.0)]
+    """
+    if points < 2:
+        raise UsageError(f"to search theta takes at least 2 points, not {points}")
+    tried = [(number / (points - 1), 1 - number / (points - 1)) for number in range(points)]
+    return [(round(first, 12), round(second, 12)) for first, second in tried]
+
+
 def search_theta(
     objective: Callable[[tuple[float, float]], float], points: int = 21
 ) -> tuple[tuple[float, float], float]:
@@ -129,14 +141,11 @@ def search_theta(
     >>> search_theta(lambda theta: -abs(theta[0] - 0.7), points=11)[0]
     (0.7, 0.3)
     """
-    if points < 2:
-        raise UsageError(f"to search theta takes at least 2 points, not {points}")
-    tried = [(number / (points - 1), 1 - number / (points - 1)) for number in range(points)]
-    tried = [(round(first, 12), round(second, 12)) for first, second in tried]
+    tried = grid(points)
     values = [objective(theta) for theta in tried]
     if np.isnan(values).any():
         raise DataError("the objective is nan at some theta; it has to be a number everywhere")
-    best = max(range(points), key=lambda number: (values[number], -abs(tried[number][0] - 0.5)))
+    best = max(range(len(tried)), key=lambda number: (values[number], -abs(tried[number][0] - 0.5)))
     return tried[best], values[best]
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairagent.files import explained, force_folder
-from fairagent.likelihood.loading import found_device
+from fairagent.loading import found_device
 from fairagent.retrieve.encoder import Embeddings, load_sentence_model
 
 if TYPE_CHECKING:
@@ -37,6 +37,8 @@ class Tower:
         self.name = name
         self.device = found_device(device)
         self.model: Any = load_sentence_model(name, self.device).eval().float()
+        # Whoever searches with the saved model compares as it was trained.
+        self.model.similarity_fn_name = "cosine"
         self._half = dtype == "bfloat16"
         self._batch = batch
 

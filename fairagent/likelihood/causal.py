@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fairagent.errors import BackendUnavailable, DataError, UsageError
 from fairagent.likelihood.likelihood import Pair, check_texts, perplexity
-from fairagent.likelihood.loading import load, longest_input
+from fairagent.loading import load, longest_input
 from fairagent.types import FloatArray
 
 log = logging.getLogger(__name__)
@@ -62,26 +63,39 @@ class CausalModel:
 
     def score(self, pairs: Sequence[Pair]) -> list[FloatArray]:
         """See `Likelihood.score`; DataError also for a text that is longer than the model takes."""
+        told = self._read(pairs, whole=False)
+        return [scores for _, scores in told]
+
+    def distributions(self, pairs: Sequence[Pair]) -> list[tuple[NDArray[np.intp], FloatArray]]:
+        """For each (context, text): the text's tokens, (t,), and the log-probabilities of all tokens there, (t, v).
+
+        Raises DataError as `score`.
+        """
+        return self._read(pairs, whole=True)
+
+    def _read(self, pairs: Sequence[Pair], whole: bool) -> list[tuple[NDArray[np.intp], FloatArray]]:
+        """The texts' tokens with their log-probabilities, (t,), or with those of the `whole` vocabulary, (t, v)."""
         check_texts(pairs)
         # Fast tokenizers change their settings in place, which other threads would see.
         with self._lock:
             tokens = [self._tokens(context, text) for context, text in pairs]
-            scores: list[FloatArray] = [np.zeros(0)] * len(pairs)
+            told = [(np.array(one.ids[one.start :], dtype=np.intp), np.zeros(0)) for one in tokens]
             # Those of about the same length together: little is spent on padding.
             order = sorted(range(len(pairs)), key=lambda pair: len(tokens[pair].ids))
             for first in range(0, len(order), self._batch):
                 batch = order[first : first + self._batch]
-                for pair, score in zip(batch, self._scores([tokens[pair] for pair in batch]), strict=True):
-                    scores[pair] = score
-        return scores
+                for pair, scores in zip(batch, self._scores([tokens[pair] for pair in batch], whole), strict=True):
+                    told[pair] = told[pair][0], scores
+        return told
 
     def perplexity(self, text: str, context: str = "") -> float:
         """How little the model expects the text after the context: exp of minus the mean log-probability, >= 1."""
         return perplexity(self.score([(context, text)])[0])
 
-    def _scores(self, batch: Sequence[_Tokens]) -> list[FloatArray]:
-        """The log-probabilities of the texts' tokens; the batch is padded on the right, behind all that counts."""
+    def _scores(self, batch: Sequence[_Tokens], whole: bool) -> list[FloatArray]:
+        """The log-probabilities of the texts' tokens, or of the `whole` vocabulary at their places."""
         torch = importlib.import_module("torch")
+        # The batch is padded on the right, behind all that counts.
         width = max(len(tokens.ids) for tokens in batch)
         ids = torch.zeros((len(batch), width), dtype=torch.long)
         mask = torch.zeros_like(ids)
@@ -100,8 +114,10 @@ class CausalModel:
             for row, tokens in enumerate(batch):
                 places = slice(tokens.start - 1 - first, len(tokens.ids) - 1 - first)
                 distributions = torch.log_softmax(logits[row, places].float(), dim=-1)
-                said = ids[row, tokens.start : len(tokens.ids), None]
-                scores.append(distributions.gather(-1, said)[:, 0].double().cpu().numpy())
+                if not whole:
+                    said = ids[row, tokens.start : len(tokens.ids), None]
+                    distributions = distributions.gather(-1, said)[:, 0]
+                scores.append(distributions.double().cpu().numpy())
         return scores
 
     def _tokens(self, context: str, text: str) -> _Tokens:

@@ -9,7 +9,7 @@ from typing import Any
 from fairagent.errors import BackendUnavailable, DataError, UsageError
 from fairagent.files import explained
 from fairagent.llm.local.header import read_header
-from fairagent.retrieve.encoder import installed, without_progress
+from fairagent.loading import installed, without_progress
 
 EXTRA = "local"
 

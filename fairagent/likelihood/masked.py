@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from fairagent.errors import BackendUnavailable, DataError, UsageError
-from fairagent.likelihood.loading import load, longest_input
+from fairagent.loading import load, longest_input
 from fairagent.types import FloatArray
 
 log = logging.getLogger(__name__)

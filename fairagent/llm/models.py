@@ -11,8 +11,10 @@ from fairagent.errors import SettingsError
 from fairagent.llm.budget import Budget
 from fairagent.llm.cache import ReplyCache
 from fairagent.llm.door import Door
+from fairagent.llm.in_process import InProcessModel
 from fairagent.llm.ledger import Ledger
-from fairagent.llm.openai import OpenAIModel, ServerState
+from fairagent.llm.openai import OpenAIModel, ServerState, check_named
+from fairagent.llm.weights import Weights
 from fairagent.settings import BudgetSettings, ModelSettings, Price, Settings
 from fairagent.types import Usage
 
@@ -37,9 +39,10 @@ class Models:
         self._environ = environ
         self._lock = threading.Lock()
         self._cache: ReplyCache | None = None
-        self._asked: dict[ModelSettings, OpenAIModel] = {}
+        self._asked: list[OpenAIModel | InProcessModel] = []
         self._opened: dict[ModelSettings, Door] = {}
         self._servers: dict[tuple[str, str], ServerState] = {}
+        self._weights: dict[tuple[str, str, str], Weights] = {}
         self._tally = Ledger()
 
     @classmethod
@@ -51,7 +54,7 @@ class Models:
         """The model that the settings name, the same one for the same settings.
 
         Raises SettingsError without a name, or without a price where dollars are limited; BackendUnavailable without
-        a key, or where the cache's folder cannot be used.
+        a key or the weights, or where the cache's folder cannot be used.
         """
         with self._lock:
             if settings not in self._opened:
@@ -61,12 +64,25 @@ class Models:
                         f"budget.dollars limits what {settings.name!r} may cost, and its price is not known: add "
                         f"`prices: {{{settings.name}: {{input: ..., output: ...}}}}`, in dollars for a million tokens"
                     )
-                model = OpenAIModel.from_settings(settings, self._environ, self.budget, price)
-                # One server is one server, whatever else the settings of those who call it.
-                model.server = self._servers.setdefault((model.endpoint.base_url, settings.name), model.server)
-                self._asked[settings] = model
+                model = self._local(settings, price) if settings.transformers else self._served(settings, price)
+                self._asked.append(model)
                 self._opened[settings] = Door(model, self._replies(), self._tally)
             return self._opened[settings]
+
+    def _served(self, settings: ModelSettings, price: Price | None) -> OpenAIModel:
+        model = OpenAIModel.from_settings(settings, self._environ, self.budget, price)
+        # One server is one server, whatever else the settings of those who call it.
+        model.server = self._servers.setdefault((model.endpoint.base_url, settings.name), model.server)
+        return model
+
+    def _local(self, settings: ModelSettings, price: Price | None) -> InProcessModel:
+        check_named(settings)
+        assert settings.transformers
+        # The same weights once, whatever else the settings of those who ask them.
+        key = (settings.name, settings.transformers.device, settings.transformers.dtype)
+        if key not in self._weights:
+            self._weights[key] = Weights(*key)
+        return InProcessModel(settings, self._weights[key], self.budget, price)
 
     @property
     def usage(self) -> Usage:
@@ -76,11 +92,11 @@ class Models:
     def close(self) -> None:
         """Close all connections, and the cache."""
         with self._lock:
-            for model in self._asked.values():
+            for model in self._asked:
                 model.close()
             if self._cache:
                 self._cache.close()
-            self._asked, self._opened, self._cache = {}, {}, None
+            self._asked, self._opened, self._weights, self._cache = [], {}, {}, None
 
     def _replies(self) -> ReplyCache | None:
         if self._folder and self._cache is None:

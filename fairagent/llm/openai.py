@@ -84,11 +84,7 @@ class OpenAIModel:
         Raises BackendUnavailable without a key (a local server needs none), SettingsError without a model's name.
         """
         endpoint = Endpoint.find(settings.base_url, environ)
-        if not settings.name:
-            raise SettingsError(
-                "no language model is named: set `model: {name: ...}` in the settings file, FAIRAGENT_MODEL__NAME in "
-                'the environment, or model={"name": ...} in the call'
-            )
+        check_named(settings)
         return cls(settings, endpoint, budget, price, sleep, clock)
 
     def __repr__(self) -> str:
@@ -244,6 +240,15 @@ class OpenAIModel:
             fault = ModelError(f"{fault}; it is not asked for again, since part of it was shown")
             fault.usage = Usage(1, read, estimate_tokens(call.heard), estimated=True)
         raise fault
+
+
+def check_named(settings: ModelSettings) -> None:
+    """Raise SettingsError where the settings name no model."""
+    if not settings.name:
+        raise SettingsError(
+            "no language model is named: set `model: {name: ...}` in the settings file, FAIRAGENT_MODEL__NAME in the "
+            'environment, or model={"name": ...} in the call'
+        )
 
 
 class _Refused(ModelError):

@@ -8,8 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from fairagent.errors import BackendUnavailable
-from fairagent.likelihood.loading import load
-from fairagent.retrieve.encoder import installed, without_progress
+from fairagent.loading import installed, load, without_progress
 from fairagent.site import Site
 from fairagent.types import FloatArray
 

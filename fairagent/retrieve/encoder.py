@@ -3,14 +3,14 @@
 import importlib
 import importlib.util
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fairagent.errors import BackendUnavailable
+from fairagent.loading import installed, without_progress
 from fairagent.threads import one_torch_thread
 
 Embeddings = NDArray[np.float32]
@@ -137,17 +137,6 @@ def open_encoder(name: str, device: str = "cpu") -> SentenceEncoder:
     return SentenceEncoder(name, device)
 
 
-def installed(package: str, what: str, module: str = "") -> Any:
-    """The package, imported; BackendUnavailable, saying that `what` needs it, where it is not installed.
-
-    `module` is the name under which it is imported, where that is not the package's own.
-    """
-    module = module or package.replace("-", "_")
-    if importlib.util.find_spec(module) is None:
-        raise BackendUnavailable(f"{what} needs the package {package}; install it with: pip install {package}")
-    return importlib.import_module(module)
-
-
 def load_sentence_model(name: str, device: str) -> Any:
     """The model of sentence-transformers; BackendUnavailable where it is not on this machine."""
     library = installed("sentence-transformers", "vector search")
@@ -166,16 +155,3 @@ def load_sentence_model(name: str, device: str) -> Any:
             f"no embedding model {name!r} on this machine; name a model's folder, download it beforehand, "
             f"or use {BUNDLED}"
         ) from error
-
-
-@contextmanager
-def without_progress() -> Iterator[None]:
-    """No progress bars of the model library: what is printed is the command line's business."""
-    bars = importlib.import_module("transformers.utils.logging")
-    shown = bars.is_progress_bar_enabled()
-    bars.disable_progress_bar()
-    try:
-        yield
-    finally:
-        if shown:
-            bars.enable_progress_bar()

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairagent.errors import IndexMismatch
+from fairagent.loading import installed
 from fairagent.retrieve.dense import DenseRetriever
 from fairagent.retrieve.encoded import mark_done, read_done
-from fairagent.retrieve.encoder import installed
 from fairagent.retrieve.lucene.strings import IdTable, mapped
 from fairagent.retrieve.vectors import DenseConfig, encoder, folder
 from fairagent.settings.parts import Part, Progress

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from fairagent.errors import BackendUnavailable
-from fairagent.retrieve.encoder import installed, without_progress
+from fairagent.loading import installed, without_progress
 
 BATCH = 8
 """Texts that the model reads at a time: it gives every token of them a number for the whole vocabulary."""

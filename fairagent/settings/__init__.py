@@ -1,14 +1,12 @@
 """Settings: the settings tree, its layers, and the parts of a pipeline."""
 
+from fairagent.settings.models import BudgetSettings, ModelSettings, Price, TransformersSettings
 from fairagent.settings.parts import Part, Without
 from fairagent.settings.section import Section, merge, read_yaml, validate
 from fairagent.settings.tree import (
     ENV_PREFIX,
-    BudgetSettings,
     ContextSettings,
     Expansion,
-    ModelSettings,
-    Price,
     Sampling,
     Settings,
     default_profile,
@@ -28,6 +26,7 @@ __all__ = [
     "Sampling",
     "Section",
     "Settings",
+    "TransformersSettings",
     "Without",
     "default_profile",
     "from_environment",

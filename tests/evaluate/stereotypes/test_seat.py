@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from fairagent.errors import DataError
+from evaluate import words
+from fairagent.errors import DataError, FairAgentError
 from fairagent.evaluate.kinds.stereotypes.association import GENDER, Associations
 from fairagent.evaluate.kinds.stereotypes.files import TargetsAndAttributes, read_seat
+from fairagent.measures.weat import association_test
 from fairagent.retrieve.encoder import Embeddings, SentenceEncoder
 
 DIRECTIONS = {"he": (1, 0), "she": (0, 1), "judge": (3, 1), "nurse": (1, 3), "clerk": (2, 1), "cook": (1, 2)}
 CATEGORIES = ("X", "Y", "A", "B")
+SIDES = {
+    "targ1": ["the judge was born", "the doctor was born"],
+    "targ2": ["the nurse was born", "the river was born"],
+    "attr1": ["he was good", "man"],
+    "attr2": ["she was good", "woman"],
+}
 
 
 class Words:
@@ -65,3 +74,34 @@ def test_minilm_associates_names_with_careers(shared: Path) -> None:
     assert found.effect == pytest.approx(1.0211, abs=2e-3)
     assert found.exact
     assert found.p == pytest.approx(0.0162, abs=2e-3)
+
+
+def test_under_debias_rag_every_text_is_read_after_its_contexts(tmp_path: Path) -> None:
+    from fairft.small import save_retriever
+
+    folder = save_retriever(tmp_path / "encoder")
+    tests = {"name": "sent", **{side: {"category": side, "examples": texts} for side, texts in SIDES.items()}}
+    (tmp_path / "seat.jsonl").write_text(json.dumps(tests) + "\n", encoding="utf-8")
+    (tmp_path / "avoid.jsonl").write_text('{"id": "a1", "text": "She was a nurse."}\n', encoding="utf-8")
+    debias = f"{{kind: debias-rag, library: avoid.jsonl, encoder: {folder}, tau: 1}}"
+    (tmp_path / "seat.yaml").write_text(
+        "kind: seat\nname: seat\nseat: {path: seat.jsonl, tests: all}\nsystems:\n"
+        f"  plain: {{profile: engine, engine: &e {{kind: dense, encoder: {folder}}}}}\n"
+        f"  DebiasRAG: {{profile: engine, engine: *e, debias: {debias}}}\n",
+        encoding="utf-8",
+    )
+    run = words.run(tmp_path / "seat.yaml", tmp_path / "run")
+    found = {one.system: one.record["effect"] for one in run.answered if one.record}
+    encoder = SentenceEncoder(str(folder))
+    in_context = {side: [f"He was a nurse.\n\n{text}" for text in texts] for side, texts in SIDES.items()}
+    for system, sides in (("plain", SIDES), ("DebiasRAG", in_context)):
+        x, y, a, b = (np.asarray(encoder.documents(texts), dtype=np.float64) for texts in sides.values())
+        assert found[system] == pytest.approx(association_test(x, y, a, b).effect, abs=1e-5)
+    assert found["plain"] != pytest.approx(found["DebiasRAG"], abs=1e-3)
+    (tmp_path / "avoid.jsonl").write_text('{"id": "a1", "text": "the judge was born"}\n', encoding="utf-8")
+    with pytest.raises(DataError, match="avoid library"):
+        words.run(tmp_path / "seat.yaml", tmp_path / "leak")
+    text = (tmp_path / "seat.yaml").read_text(encoding="utf-8").replace("tau: 1", "tau: 1, rewrites: 2")
+    (tmp_path / "seat.yaml").write_text(text, encoding="utf-8")
+    with pytest.raises(FairAgentError, match="SEAT asks no language model"):
+        words.run(tmp_path / "seat.yaml", tmp_path / "asks")

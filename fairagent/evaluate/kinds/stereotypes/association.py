@@ -7,15 +7,41 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from fairagent.debias.stage import DebiasRAG
 from fairagent.errors import DataError
 from fairagent.evaluate.kinds.stereotypes.files import TargetsAndAttributes
 from fairagent.measures.weat import SAMPLES, Association, association_test
 from fairagent.memo import Memo
-from fairagent.retrieve.encoder import Encoder
+from fairagent.retrieve.encoder import Embeddings, Encoder
 from fairagent.types import FloatArray
 
 GENDER = ("sent-weat6", "sent-weat6b", "sent-weat7", "sent-weat7b", "sent-weat8", "sent-weat8b")
 """The tests of gender that the debiasing literature reports: career and family, mathematics, science and the arts."""
+
+
+@dataclass(frozen=True, slots=True)
+class InContext:
+    """An encoder that reads every text after the contexts that DebiasRAG makes for it, from no documents."""
+
+    encoder: Encoder
+    stage: DebiasRAG
+
+    @property
+    def name(self) -> str:
+        """See `Encoder.name`."""
+        return f"{self.encoder.name} (DebiasRAG)"
+
+    def documents(self, texts: Sequence[str]) -> Embeddings:
+        """See `Encoder.documents`."""
+        return self.encoder.documents([self._shown(text) for text in texts])
+
+    def queries(self, texts: Sequence[str]) -> Embeddings:
+        """See `Encoder.queries`."""
+        return self.encoder.queries([self._shown(text) for text in texts])
+
+    def _shown(self, text: str) -> str:
+        contexts = [document.text for document in self.stage.apply(text, ()).documents]
+        return "\n\n".join([*contexts, text])
 
 
 @dataclass(frozen=True, slots=True)

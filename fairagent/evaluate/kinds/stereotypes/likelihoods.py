@@ -6,8 +6,20 @@ from typing import Literal
 
 from pydantic import Field
 
-from fairagent.evaluate.kinds.stereotypes.scorers import CausalScorer, MaskedScorer, Scorer
+from fairagent.errors import SettingsError
+from fairagent.evaluate.kinds.stereotypes.scorers import CausalScorer, Instructed, MaskedScorer, Scorer
 from fairagent.settings import ModelSettings, Section
+
+
+class SelfDebiasSection(Section):
+    """Self-Debias (Schick et al., 2021): what the model would rather say if it were asked to be biased is lowered."""
+
+    kinds: tuple[str, ...] = Field(("gender", "race/color", "religion"), min_length=1)
+    """The kinds of bias that it is asked for, each in a sentence of its own."""
+    decay: float = Field(50.0, ge=0)
+    """How fast probabilities fall; 0 changes nothing."""
+    least: float = Field(0.01, gt=0, le=1)
+    """The least share of itself that a probability keeps."""
 
 
 class Likelihoods(Section):
@@ -26,15 +38,30 @@ class Likelihoods(Section):
     batch: int = Field(8, ge=1)
     """How many inputs it reads at a time."""
 
+    instruction: str = ""
+    """What stands before every context, e.g. a request not to be biased (the rival called prompting)."""
+    self_debias: SelfDebiasSection | None = None
+    """causal: Self-Debias; `{}` for its usual values."""
+
     @property
     def way(self) -> str:
         """How it chooses, for tables."""
+        rival = (", Self-Debias" if self.self_debias else "") + (", with an instruction" if self.instruction else "")
         if self.kind == "server":
-            return f"likelihoods of the model {self.name} at a server"
-        return f"likelihoods of the local {self.kind} model {self.name}"
+            return f"likelihoods of the model {self.name} at a server{rival}"
+        return f"likelihoods of the local {self.kind} model {self.name}{rival}"
 
     def open(self) -> Scorer:
-        """The scorer; BackendUnavailable where the model, its package or the server's key is missing."""
+        """The scorer; BackendUnavailable where the model, its package or the server's key is missing.
+
+        SettingsError for Self-Debias with a model that does not tell all probabilities.
+        """
+        if self.self_debias and self.kind != "causal":
+            raise SettingsError("self_debias needs all of a model's probabilities, which `kind: causal` alone has here")
+        scorer = self._opened()
+        return Instructed(scorer, self.instruction) if self.instruction else scorer
+
+    def _opened(self) -> Scorer:
         if self.kind == "masked":
             from fairagent.likelihood.masked import MaskedModel
 
@@ -42,7 +69,12 @@ class Likelihoods(Section):
         if self.kind == "causal":
             from fairagent.likelihood.causal import CausalModel
 
-            return CausalScorer(CausalModel(self.name, self.device, self.dtype, self.batch))
+            model = CausalModel(self.name, self.device, self.dtype, self.batch)
+            if not (rule := self.self_debias):
+                return CausalScorer(model)
+            from fairagent.likelihood.self_debias import SelfDebiased
+
+            return CausalScorer(SelfDebiased(model, rule.kinds, rule.decay, rule.least))
         from fairagent.likelihood.endpoint import EndpointModel
 
         return CausalScorer(EndpointModel(ModelSettings(name=self.name, base_url=self.base_url)))

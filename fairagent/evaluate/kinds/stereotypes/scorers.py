@@ -120,3 +120,25 @@ class CausalScorer:
         after = self.model.score([(before + item.context, f" {sentence}") for sentence in item.sentences])
         both = zip(alone, after, strict=True)
         return Scored(np.array([relevance_to_context(one, other) for one, other in both]))
+
+
+@dataclass(frozen=True, slots=True)
+class Instructed:
+    """By `scorer`, with an instruction before every context: prompting, the simplest way to ask for less bias."""
+
+    scorer: Scorer
+    instruction: str
+
+    @property
+    def way(self) -> str:
+        """See `Scorer.way`."""
+        return f"{self.scorer.way}, with an instruction"
+
+    @property
+    def decimals(self) -> int | None:
+        """See `Scorer.decimals`."""
+        return self.scorer.decimals
+
+    def score(self, item: Item, context: str = "") -> Scored:
+        """See `Scorer.score`."""
+        return self.scorer.score(item, self.instruction + (BETWEEN + context if context else ""))

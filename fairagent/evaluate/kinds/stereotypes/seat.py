@@ -11,6 +11,7 @@ from pydantic import Field
 
 from fairagent.collection import Collection
 from fairagent.collection.faults import listed
+from fairagent.debias.stage import DebiasRAGConfig
 from fairagent.errors import SettingsError
 from fairagent.evaluate.engine.fingerprint import file_hash
 from fairagent.evaluate.engine.kind import (
@@ -28,11 +29,13 @@ from fairagent.evaluate.engine.outcome import Outcome
 from fairagent.evaluate.engine.page import Note, PageSection
 from fairagent.evaluate.engine.plan import Plan
 from fairagent.evaluate.engine.run import Run
+from fairagent.evaluate.engine.systems import site_of
 from fairagent.evaluate.engine.tables import Column, Table
-from fairagent.evaluate.kinds.stereotypes.association import GENDER, Associations
+from fairagent.evaluate.kinds.stereotypes.association import GENDER, Associations, InContext
 from fairagent.evaluate.kinds.stereotypes.files import TargetsAndAttributes, read_seat
+from fairagent.evaluate.questions import check_debiasing
 from fairagent.measures.weat import SAMPLES
-from fairagent.retrieve.encoder import open_encoder
+from fairagent.retrieve.encoder import Encoder, open_encoder
 from fairagent.retrieve.vectors import DenseConfig
 from fairagent.types import Topic, Usage
 
@@ -91,6 +94,7 @@ class Seat(ExperimentKind):
     """The tests that encoders are put to."""
 
     searches = False
+    debiases = True
     overall = "all"
 
     @property
@@ -116,6 +120,15 @@ class Seat(ExperimentKind):
             else:
                 wanted = "SEAT tests encoders: write `engine: {kind: dense, encoder: NAME}`"
                 checking.problems.add(SettingsError, f"systems.{name}.engine: is {engine.kind!r}; {wanted}")
+
+        for name, system in checking.systems.items():
+            if system.settings.debias.templates:
+                wanted = "SEAT asks no language model: leave rewrites at 0"
+                checking.problems.add(SettingsError, f"systems.{name}.debias: {wanted}")
+        if isinstance(checking.subject, Tests):
+            tests = checking.subject.tests.values()
+            texts = [text for test in tests for side in (*test.targets, *test.attributes) for text in side]
+            check_debiasing(checking, texts)
 
     def choose(self, checking: Checking) -> Chosen:
         """The tests that the file names."""
@@ -152,7 +165,10 @@ class Seat(ExperimentKind):
         for name, system in opened.plan.systems.items():
             engine = system.settings.engine
             assert isinstance(engine, DenseConfig)  # checked before
-            encoder = open_encoder(engine.encoder, self.seat.device)
+            encoder: Encoder = open_encoder(engine.encoder, self.seat.device)
+            chosen = system.settings.debias
+            if isinstance(chosen, DebiasRAGConfig):
+                encoder = InContext(encoder, chosen.build(site_of(system, opened.collection, opened.models)))
             systems[name] = Associations(encoder, self.seat.samples, self.seed)
         assert isinstance(opened.subject, Tests)  # `open` made it
         return SeatTrial(opened.subject, systems)

@@ -14,8 +14,9 @@ import numpy as np
 
 from fairagent.errors import BackendUnavailable
 from fairagent.evaluate.kinds.utility.section import SimilaritySection
+from fairagent.loading import without_progress
 from fairagent.measures.bertscore import greedy_match
-from fairagent.retrieve.encoder import Embeddings, SentenceEncoder, without_progress
+from fairagent.retrieve.encoder import Embeddings, SentenceEncoder
 from fairagent.types import FloatArray
 
 KEPT = 256

@@ -1,14 +1,25 @@
-"""Opening transformers models that are on this machine."""
+"""Opening packages and transformers models that are on this machine."""
 
 import importlib
+import importlib.util
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from fairagent.errors import BackendUnavailable, UsageError
-from fairagent.retrieve.encoder import installed, without_progress
 
 DTYPES = ("float32", "bfloat16", "float16")
+
+
+def installed(package: str, what: str, module: str = "") -> Any:
+    """The package, imported; BackendUnavailable, saying that `what` needs it, where it is not installed.
+
+    `module` is the name under which it is imported, where that is not the package's own.
+    """
+    module = module or package.replace("-", "_")
+    if importlib.util.find_spec(module) is None:
+        raise BackendUnavailable(f"{what} needs the package {package}; install it with: pip install {package}")
+    return importlib.import_module(module)
 
 
 def load(
@@ -33,10 +44,7 @@ def load(
                 name, local_files_only=True, dtype=getattr(torch, dtype) if dtype else "auto", output_loading_info=True
             )
     except OSError as error:
-        raise BackendUnavailable(
-            f"no {what} {name!r} on this machine; name a model's folder, or download it beforehand"
-            + (f", such as {such_as}" if such_as else "")
-        ) from error
+        raise _not_here(name, what, such_as) from error
     except (ValueError, KeyError) as error:
         raise BackendUnavailable(f"{name!r} cannot be opened as {kind}: {str(error).splitlines()[0]}") from error
     if missing := sorted(told["missing_keys"]):
@@ -45,6 +53,42 @@ def load(
     if not tokenizer.is_fast:
         raise BackendUnavailable(f"the tokenizer of {name!r} is not a fast one, which says where its tokens stand")
     return tokenizer, model.to(place).eval()
+
+
+def read_config(name: str, what: str = "language model") -> Any:
+    """What a model's folder, or name in the Hugging Face cache, says of itself; its weights are not opened.
+
+    Raises BackendUnavailable where it is not on this machine, or of an architecture that the library does not know.
+    """
+    library = installed("transformers", f"a local {what}")
+    try:
+        return library.AutoConfig.from_pretrained(name, local_files_only=True)
+    except OSError as error:
+        raise _not_here(name, what, "") from error
+    except (ValueError, KeyError) as error:
+        raise BackendUnavailable(
+            f"transformers does not know the model {name!r}: {str(error).splitlines()[0]}"
+        ) from error
+
+
+def _not_here(name: str, what: str, such_as: str) -> BackendUnavailable:
+    return BackendUnavailable(
+        f"no {what} {name!r} on this machine; name a model's folder, or download it beforehand"
+        + (f", such as {such_as}" if such_as else "")
+    )
+
+
+@contextmanager
+def without_progress() -> Iterator[None]:
+    """No progress bars of the model library: what is printed is the command line's business."""
+    bars = importlib.import_module("transformers.utils.logging")
+    shown = bars.is_progress_bar_enabled()
+    bars.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            bars.enable_progress_bar()
 
 
 @contextmanager

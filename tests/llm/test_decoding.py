@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from tiny_models import save_causal, tokenizer
 
-from fairagent.debias.decoding import BiasedWordsProcessor
 from fairagent.errors import UsageError
 from fairagent.likelihood.causal import CausalModel
+from fairagent.llm.decoding import BiasedWordsProcessor
 
 
 def test_biased_tokens_become_less_likely_and_all_add_up_to_one() -> None:

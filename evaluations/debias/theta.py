@@ -1,0 +1,128 @@
+"""The paper's outer search for theta (its section 4.2.3, Figures 2 and 3): the weights with the highest ICAT.
+
+    python evaluations/debias/theta.py evaluations/debias/stereoset.yaml [--system DebiasRAG] [--questions 3 10 30 60]
+
+The file is a StereoSet experiment; of its systems one is DebiasRAG's. Questions are drawn by seed from the half `tune`
+of its examples, and asked under each of `--points` fixed weights; what was found is then tried on the half `test`,
+beside the file's baseline and the system as it stands. Both runs are experiments of their own, in the folder --runs,
+which go on where they were broken off.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+
+from fairagent.debias.theta import grid, search_theta
+from fairagent.evaluate.engine.check import Checked, check_experiment
+from fairagent.evaluate.engine.experiment import build_indexes, run_experiment
+from fairagent.evaluate.engine.run import Run
+from fairagent.evaluate.engine.workers import threads
+from fairagent.evaluate.kinds.stereotypes.benchmark import OVERALL
+from fairagent.evaluate.kinds.stereotypes.stereoset import StereoSet
+from fairagent.evaluate.kinds.stereotypes.trial import Choice
+from fairagent.settings import read_yaml
+
+Weights = tuple[float, float]
+SHOWN = ("LMS", "SS", "ICAT")
+
+
+def fixed(system: dict[str, Any], theta: Weights) -> dict[str, Any]:
+    """DebiasRAG with these weights for every query."""
+    return {**system, "debias": {**system["debias"], "kind": "debias-rag-variant", "rate": 0, "theta": list(theta)}}
+
+
+def name_of(theta: Weights) -> str:
+    """What a system with these weights is called."""
+    return f"theta {theta[0]:.4g}"
+
+
+@contextmanager
+def checked(file: Path, described: dict[str, Any]) -> Iterator[Checked]:
+    """The experiment, whose paths are relative to `file`."""
+    with tempfile.NamedTemporaryFile("w", suffix=".yaml", dir=file.parent, encoding="utf-8") as written:
+        yaml.safe_dump(described, written, sort_keys=False)
+        written.flush()
+        yield check_experiment(Path(written.name))
+
+
+def run(file: Path, described: dict[str, Any], folder: Path, workers: int) -> Run:
+    """The run of the experiment, whose paths are relative to `file`."""
+    with checked(file, described) as experiment, threads(workers) as many:
+        build_indexes(experiment)
+        return run_experiment(experiment, folder, many)
+
+
+def icat(run: Run, system: str, asked: Sequence[str]) -> float:
+    """The ICAT of a system over some of the run's questions."""
+    assert isinstance(run.kind, StereoSet)
+    choices = {
+        outcome.topic: Choice.read(outcome.record)
+        for outcome in run.answered
+        if outcome.system == system and outcome.topic in asked and outcome.record
+    }
+    numbers = run.kind.numbers(choices, [np.array(choice.scores) for choice in choices.values()])
+    found = next(values["ICAT"] for part, kind, values, _ in numbers if (part, kind) == (OVERALL, OVERALL))
+    return float("nan") if found is None else found
+
+
+def main(arguments: list[str] | None = None) -> dict[int, Weights]:
+    """Search, try, and print both; number of questions -> the weights that were found."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("file", type=Path)
+    parser.add_argument("--system", default="DebiasRAG")
+    parser.add_argument("--questions", type=int, nargs="+", default=[3, 10, 30, 60])
+    parser.add_argument("--points", type=int, default=21)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--runs", type=Path, default=Path("runs/debias-theta"))
+    parser.add_argument("--workers", type=int, default=1)
+    options = parser.parse_args(arguments)
+    described = read_yaml(options.file)
+    described.pop("expected", None)
+    own = described["systems"][options.system]
+    if not isinstance(own.get("debias"), dict):
+        parser.error(f"the system {options.system!r} has no section `debias: {{...}}`; name DebiasRAG's with --system")
+    with checked(options.file, {**described, "topics": "tune"}) as experiment:
+        half = experiment.plan.topics
+    asked = random.Random(options.seed).sample(half, min(max(options.questions), len(half)))
+    points = grid(options.points)
+    tried = {name_of(theta): fixed(own, theta) for theta in points}
+    searched = run(
+        options.file,
+        {**described, "topics": asked, "systems": tried, "baseline": name_of(points[0])},
+        options.runs / "search",
+        options.workers,
+    )
+    found: dict[int, Weights] = {}
+    for count in options.questions:
+        first = asked[:count]
+        best, value = search_theta(lambda theta, first=first: icat(searched, name_of(theta), first), options.points)
+        found[count] = best
+        print(f"{len(first)} questions: theta = ({best[0]:.4g}, {best[1]:.4g}), ICAT {value:.2f}")
+
+    baseline = described.get("baseline") or next(iter(described["systems"]))
+    rows = {baseline: described["systems"][baseline], options.system: own}
+    rows |= {f"optimized by {count}": fixed(own, theta) for count, theta in found.items()}
+    tested = run(
+        options.file,
+        {**described, "topics": "test", "systems": rows, "baseline": baseline},
+        options.runs / "test",
+        options.workers,
+    )
+    values = tested.kind.values_together(tested)
+    print(f"\n{'on the half test':28}" + "".join(f"{name:>9}" for name in SHOWN))
+    for system in tested.systems:
+        print(f"{system:28}" + "".join(f"{values.get((system, '', name), np.nan):9.2f}" for name in SHOWN))
+    return found
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,91 @@
+"""The settings of language models: which one, where it runs, what it costs, and what all calls together may use."""
+
+from __future__ import annotations
+
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from fairagent.settings.section import Section
+
+
+class TransformersSettings(Section):
+    """A sequence-to-sequence or causal model that the package transformers runs here; nothing is downloaded."""
+
+    beams: int = Field(1, ge=1)
+    """The width of a beam search, which draws nothing, whatever the temperature; 1: the likeliest token at each step,
+    or a drawn one where the temperature is not 0."""
+    batch: int = Field(8, ge=1)
+    """How many requests that wait at the same time (`--workers`) are answered together; drawn replies are not."""
+    device: str = ""
+    """torch's; empty: a GPU where there is one."""
+    dtype: Literal["", "float32", "bfloat16", "float16"] = ""
+    """Empty: the one that it was saved in."""
+    biased_words: tuple[str, ...] = ()
+    """Words that it shall say less often (DebiasRAG's decoding rule); those that are several tokens are left out."""
+    alpha: float = Field(0.1, gt=0, le=1)
+    """What the probability of biased words is multiplied by, before all are divided by their sum."""
+
+
+class ModelSettings(Section):
+    """The language model for all parts that call one; its key comes from OPENAI_API_KEY and is not a setting."""
+
+    name: str = ""
+    """The model's name at its server; with `transformers`, its folder or its name in the Hugging Face cache."""
+    base_url: str = ""
+    """The server's address, e.g. http://localhost:8000/v1; empty: OPENAI_BASE_URL, or OpenAI if that is not set."""
+    temperature: float = Field(0.3, ge=0, le=2)
+    """The sampling temperature; the default is that of FAIR-QR."""
+    max_tokens: int = Field(400, ge=1)
+    """The longest reply, in tokens."""
+    context: int | None = Field(None, ge=1)
+    """The longest prompt and reply together that the server takes, in tokens; a longer one is not sent. With
+    `transformers` how much the model reads at once; not set: as much as it says itself."""
+    timeout: float = Field(60.0, gt=0)
+    """The longest time of one attempt, in seconds."""
+    deadline: float = Field(300.0, gt=0)
+    """The time after which a request is not retried, in seconds."""
+    log_prompts: bool = False
+    """Whether the debug logs of the package openai may contain prompts."""
+    attempts: int = Field(5, ge=1)
+    """The largest number of attempts of a request, the first included."""
+    transformers: TransformersSettings | None = None
+    """Set, be it to {}: the model runs in this process, and no server is asked."""
+
+    @model_validator(mode="after")
+    def _of_one_place(self) -> Self:
+        if self.transformers and self.base_url:
+            raise ValueError(
+                "base_url names a server, and with transformers the model runs here; leave one of them out"
+            )
+        return self
+
+
+class Price(Section):
+    """The price of a language model, in US dollars per million tokens."""
+
+    input: float = Field(ge=0)
+    """US dollars per million tokens of prompts."""
+    output: float = Field(ge=0)
+    """US dollars per million tokens of replies."""
+
+    def dollars(self, input_tokens: int, output_tokens: int) -> float:
+        """The cost of so many tokens.
+
+        >>> Price(input=2, output=10).dollars(1000, 100)
+        0.003
+        """
+        return (input_tokens * self.input + output_tokens * self.output) / 1e6
+
+
+class BudgetSettings(Section):
+    """Limits on all model calls of a run together; what is not set is not limited."""
+
+    calls: int | None = Field(None, ge=0)
+    """The number of requests sent, failed ones included."""
+    tokens: int | None = Field(None, ge=0)
+    """The number of tokens in prompts and replies."""
+    dollars: float | None = Field(None, ge=0)
+    """The cost in US dollars; the model's price has to be known."""
+    seconds: float | None = Field(None, gt=0)
+    """The time from the start of the run, in seconds; a call that has started is not cut off."""

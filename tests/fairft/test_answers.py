@@ -1,0 +1,136 @@
+"""FairFT reaches answers: train, search with the trained folder, answer in this process, and grade; and its files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import pytest
+import tiny_models
+import yaml
+
+from fairagent.collection import load_collection
+from fairagent.errors import FairAgentError
+from fairagent.evaluate.engine.check import check_experiment
+from fairagent.evaluate.engine.experiment import run_experiment
+from fairagent.evaluate.engine.systems import prepared, site_of
+from fairagent.evaluate.engine.workers import threads
+from fairagent.evaluate.kinds.answers.agreement import OPENING
+from fairagent.fairft.run import check, run_training
+from fairagent.fairft.tower import Tower, top
+from fairagent.llm.models import Models
+from fairagent.retrieve.base import full_text
+from fairagent.retrieve.encoder import SentenceEncoder
+from fairagent.settings import read_yaml
+from fairagent.types import Query
+
+from .small import WORDS, write_lines, write_task
+
+FOLDER = Path(__file__).resolve().parents[2] / "evaluations" / "fairft"
+QUESTIONS = [f"the {WORDS[i]} {WORDS[(i * 3 + 1) % len(WORDS)]} ?" for i in range(4)]
+
+
+@pytest.mark.parametrize("towers", ["both", "query"])
+def test_a_trained_retriever_finds_what_answers_are_given_from(
+    tmp_path: Path, towers: Literal["both", "query"], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    task = write_task(tmp_path)
+    settings = read_yaml(task)
+    settings["retriever"]["towers"] = towers
+    task.write_text(yaml.safe_dump(settings), encoding="utf-8")
+    run = run_training(check(task), tmp_path / "run")
+    trained = run.model
+    assert run.history.best > 0
+    tiny_models.save_causal(tmp_path / "writer", limit=1024, seed=8)
+    questions = [{"prompt": f"{OPENING}{question}", "bias_type": "gender"} for question in QUESTIONS]
+    write_lines(tmp_path / "agreement.jsonl", questions)
+    writer = {"name": str(tmp_path / "writer"), "transformers": {"device": "cpu"}}
+    dense = {
+        name: {"profile": "fairft", "engine": {"kind": "dense", "encoder": str(folder)}}
+        for name, folder in (("untrained", tmp_path / "retriever"), ("FairFT", trained))
+    }
+    experiment = {
+        "kind": "agreement",
+        "name": "end to end",
+        "cache": "",
+        "collection": "collection.yaml",
+        "questions": {"path": "agreement.jsonl"},
+        "settings": {"model": writer, "context": {"documents": 3}, "index": str(tmp_path / "index")},
+        "systems": {"no retrieval": {"profile": "engine", "engine": "none"}, **dense},
+    }
+    file = tmp_path / "answers.yaml"
+    file.write_text(yaml.safe_dump(experiment), encoding="utf-8")
+    checked = check_experiment(file, environ={})
+    for part, site in prepared(checked.plan.systems, checked.collection):
+        part.prepare(site, lambda what, done: None)
+
+    # What is searched with the folder is what the training ranks first; embeddings are kept in half the digits.
+    tower, documents = Tower(str(trained), "cpu"), list(load_collection(tmp_path / "collection.yaml").documents())
+    queries, vectors = tower.encode("query", QUESTIONS), tower.encode("document", list(map(full_text, documents)))
+    site = site_of(checked.plan.systems["FairFT"], checked.collection, Models())
+    engine = site.settings.engine.build(site)
+    found = [engine.search(Query(question), 3).ids for question in QUESTIONS]
+    places = {document.id: place for place, document in enumerate(documents)}
+    for query, ids, best in zip(queries, found, top(queries, vectors, 3), strict=True):
+        assert np.allclose(vectors[[places[id] for id in ids]] @ query, vectors[best] @ query, atol=2e-3)
+    untrained = Tower(str(tmp_path / "retriever"), "cpu").encode("document", list(map(full_text, documents)))
+    assert not np.allclose(vectors, untrained, atol=1e-4)
+
+    with threads(1) as workers:
+        answered = run_experiment(checked, tmp_path / "answered", workers)
+    means = {row.system: row.mean for row in answered.comparisons if row.dimension == ""}
+    assert means.keys() == {"no retrieval", "untrained", "FairFT"}
+    lines = [json.loads(line) for line in (tmp_path / "answered" / "journal.jsonl").read_text().splitlines()]
+    outcomes = [line for line in lines if line.get("system") == "FairFT"]
+    assert len(outcomes) == len(QUESTIONS)
+    assert not any(line.get("error") for line in outcomes)
+
+
+def test_a_model_made_for_inner_products_is_searched_as_it_was_trained(tmp_path: Path) -> None:
+    from sentence_transformers import SentenceTransformer
+
+    write_task(tmp_path)
+    plain = SentenceTransformer(str(tmp_path / "retriever"), device="cpu", similarity_fn_name="dot")
+    plain.save_pretrained(str(tmp_path / "dot"))
+    tower = Tower(str(tmp_path / "dot"), "cpu")
+    tower.save(tmp_path / "model")
+    texts = ["the judge", "a river"]
+    dot, saved = (SentenceEncoder(str(tmp_path / name)).documents(texts) for name in ("dot", "model"))
+    assert np.allclose(saved, tower.encode("document", texts), atol=1e-6)
+    assert not np.allclose(np.linalg.norm(dot, axis=1), 1, atol=0.01)
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize(("name", "questions"), [("answers", 1000), ("answers_accuracy", 2706)])
+def test_the_files_are_right_and_say_what_they_need(shared: Path, tmp_path: Path, name: str, questions: int) -> None:
+    environ = {"OPENAI_BASE_URL": "http://127.0.0.1:9/v1", "FAIRAGENT_INDEX": str(tmp_path)}
+    with pytest.raises(FairAgentError) as fault:
+        check_experiment(FOLDER / f"{name}.yaml", environ=environ)
+    lacking = [line for line in str(fault.value).splitlines() if "no embedding model" in line]
+    for model in ("facebook/contriever", "runs/fairft-self/model", "runs/fairft-1b/model"):
+        assert any(repr(model) in line for line in lacking)
+    file = read_yaml(FOLDER / f"{name}.yaml")
+    for system in file["systems"].values():
+        if isinstance(system.get("engine"), dict):
+            system["engine"] = "dense"
+    folder = tmp_path / "evaluations" / "fairft"
+    folder.mkdir(parents=True)
+    for key, path in (("collection", file["collection"]), ("path", file["questions"]["path"])):
+        (file if key == "collection" else file["questions"])[key] = str((FOLDER / path).resolve())
+    (folder / "all.yaml").write_text(yaml.safe_dump(file, sort_keys=False), encoding="utf-8")
+    plan = check_experiment(folder / "all.yaml", environ=environ).plan
+    assert len(plan.topics) == questions
+    assert list(plan.systems) == [
+        *("no retrieval", "BM25", "FairFilter-BM25", "Contriever", "FairFilter-Contriever", "FairFT-Self", "FairFT-1B")
+    ]
+
+
+def test_both_files_have_the_same_systems_and_the_readme_names_them() -> None:
+    agreement, accuracy = (read_yaml(FOLDER / f"{name}.yaml") for name in ("answers", "answers_accuracy"))
+    assert agreement["systems"] == accuracy["systems"]
+    assert agreement["settings"] == accuracy["settings"]
+    readme = (FOLDER / "README.md").read_text(encoding="utf-8")
+    assert "(answers.yaml)" in readme
+    assert "(answers_accuracy.yaml)" in readme

@@ -1,0 +1,66 @@
+"""Self-Debias: the rule by hand, and a model under it against its own distributions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import tiny_models
+
+from fairagent.errors import DataError, UsageError
+from fairagent.likelihood.causal import CausalModel
+from fairagent.likelihood.self_debias import ABOUT, SelfDebiased, lowered
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> CausalModel:
+    words = dict.fromkeys([*tiny_models.WORDS, *ABOUT.lower().replace("{kind}:", "").split(), "gender", "religion"])
+    return CausalModel(str(tiny_models.save_causal(tmp_path_factory.mktemp("self-debias"), list(words))), "cpu")
+
+
+def test_the_rule_by_hand() -> None:
+    plain = np.log([[0.5, 0.3, 0.2]])
+    biased = np.log([[[0.7, 0.2, 0.1]], [[0.4, 0.4, 0.2]]])
+    # The larger of both: .7, .4, .2; so D is -.2, -.1, 0.
+    factors = np.array([np.exp(-2.0), np.exp(-1.0), 1.0])
+    expected = np.array([0.5, 0.3, 0.2]) * factors
+    np.testing.assert_allclose(np.exp(lowered(plain, biased, 10.0))[0], expected / expected.sum(), rtol=1e-12)
+    # No less than the floor.
+    expected = np.array([0.5, 0.3, 0.2]) * np.maximum(factors, 0.2)
+    np.testing.assert_allclose(np.exp(lowered(plain, biased, 10.0, 0.2))[0], expected / expected.sum(), rtol=1e-12)
+    np.testing.assert_allclose(lowered(plain, biased, 0.0), plain, atol=1e-12)
+    np.testing.assert_allclose(lowered(plain, plain[None], 50.0), plain, atol=1e-12)
+
+
+def test_a_model_under_the_rule(model: CausalModel) -> None:
+    kinds = ("gender", "religion")
+    pairs = [("the nurse", " was a woman"), ("", "the judge is a man .")]
+    debiased = SelfDebiased(model, kinds, decay=5.0)
+    found = debiased.score(pairs)
+    for (context, text), scores in zip(pairs, found, strict=True):
+        asked = [(context, text), *((ABOUT.format(kind=kind) + context, text) for kind in kinds)]
+        told = model.distributions(asked)
+        p, biased = np.exp(told[0][1]), np.exp(np.max([table for _, table in told[1:]], axis=0))
+        weighted = p * np.maximum(np.where(p < biased, np.exp(5.0 * (p - biased)), 1.0), 0.01)
+        expected = np.log(weighted / weighted.sum(axis=1, keepdims=True))
+        ids = model.tokenizer(text, add_special_tokens=False)["input_ids"]
+        np.testing.assert_allclose(scores, expected[np.arange(len(ids)), ids], atol=1e-9)
+    plain = model.score(pairs)
+    assert all(not np.allclose(one, other) for one, other in zip(found, plain, strict=True))
+    same = SelfDebiased(model, kinds, decay=0.0).score(pairs)
+    assert all(np.allclose(one, other, atol=1e-6) for one, other in zip(same, plain, strict=True))
+
+
+def test_distributions_hold_the_scores(model: CausalModel) -> None:
+    pairs = [("the nurse", " was a woman"), ("", "the judge"), ("the law", " is")]
+    for (ids, table), scores in zip(model.distributions(pairs), model.score(pairs), strict=True):
+        np.testing.assert_allclose(np.exp(table).sum(axis=1), 1, atol=1e-5)
+        np.testing.assert_allclose(table[np.arange(len(ids)), ids], scores, atol=1e-6)
+
+
+def test_values_that_make_no_sense(model: CausalModel) -> None:
+    for wrong in ({"kinds": ()}, {"decay": -1.0}, {"least": 0.0}, {"least": 1.5}):
+        with pytest.raises(UsageError, match="Self-Debias takes"):
+            SelfDebiased(model, **wrong)  # type: ignore[arg-type]
+    with pytest.raises(DataError, match="1 of 1 texts are empty"):
+        SelfDebiased(model).score([("a", "")])
+    assert SelfDebiased(model).name == f"{model.name} (Self-Debias)"
