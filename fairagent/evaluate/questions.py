@@ -138,7 +138,9 @@ class QuestionsKind(ExperimentKind, ABC):
     def choose(self, checking: Checking) -> Chosen:
         """The questions that the file chooses; adds what is wrong with libraries of what is to be avoided."""
         asked = questions_of(checking.subject) if checking.subject else {}
-        ids = choose_topics(self, list(asked), checking, "there is no question")
+        ids = choose_topics(
+            self, list(asked), checking, "there is no question", {id: one.kind for id, one in asked.items()}
+        )
         check_debiasing(checking, [text for id in ids for text in asked[id].texts])
         return Chosen(tuple(ids))
 

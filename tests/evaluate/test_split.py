@@ -8,7 +8,7 @@ import pytest
 
 from fairagent.errors import SettingsError
 from fairagent.evaluate.engine.check import check_experiment
-from fairagent.evaluate.engine.split import half
+from fairagent.evaluate.engine.split import half, sampled
 
 from . import words
 
@@ -48,3 +48,29 @@ def test_an_experiment_on_one_half(tmp_path: Path) -> None:
 def test_a_half_that_there_is_not(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="topics: expected `all`, `tune` or `test`, the number"):
         topics(tmp_path, "topics: train\n")
+
+
+def test_a_sample_has_its_share_of_each_class() -> None:
+    classes = {f"q{n}": ("a" if n < 50 else "b" if n < 80 else "c" if n < 99 else "d") for n in range(100)}
+    found = sampled(classes, 10, seed=1)
+    count = {name: sum(classes[topic] == name for topic in found) for name in "abcd"}
+    # 5, 3, 1.9 and .1 of the 10: the largest remainder gets what is left.
+    assert count == {"a": 5, "b": 3, "c": 2, "d": 0}
+    assert sampled(dict(reversed(classes.items())), 10, seed=1) == found
+    assert sampled(classes, 10, seed=2) != found
+    assert sampled(classes, 1000, seed=1) == frozenset(classes)
+    # Of two equal remainders the first in the alphabet.
+    assert sum(classes[topic] == "a" for topic in sampled({"q1": "a", "q51": "b"}, 1, seed=3)) == 1
+    assert sampled({}, 3, seed=1) == frozenset()
+
+
+def test_an_experiment_on_a_sample(tmp_path: Path) -> None:
+    every = topics(tmp_path, "")
+    few = topics(tmp_path, "topics: {sample: 3}\nseed: 4\n")
+    assert len(few) == 3
+    assert few < every
+    assert few == sampled(dict.fromkeys(every, ""), 3, seed=4)
+    assert few == topics(tmp_path, "topics: {sample: 3}\nseed: 4\n")
+    assert len({frozenset(topics(tmp_path, f"topics: {{sample: 3}}\nseed: {seed}\n")) for seed in range(5)}) > 1
+    with pytest.raises(SettingsError, match=r"topics\S*: Input should be greater than or equal to 1"):
+        topics(tmp_path, "topics: {sample: 0}\n")

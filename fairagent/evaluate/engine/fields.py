@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
 from fairagent.settings import Section
+
+
+class TopicSample(Section):
+    """Topics drawn by the experiment's seed."""
+
+    sample: int = Field(ge=1)
+    """How many: of each class of questions, or group of topics, its share."""
 
 
 def _topics(value: Any) -> Any:
@@ -15,8 +23,11 @@ def _topics(value: Any) -> Any:
         return value
     if isinstance(value, list | tuple) and value and all(isinstance(id, str | int) for id in value):
         return tuple(str(id) for id in value)
+    if isinstance(value, Mapping | TopicSample):
+        return value
     raise ValueError(
-        "expected `all`, `tune` or `test`, the number of topics to take from the beginning, or a list of ids"
+        "expected `all`, `tune` or `test`, the number of topics to take from the beginning, {sample: NUMBER}, or a "
+        "list of ids"
     )
 
 
@@ -31,7 +42,7 @@ def _text(value: Any) -> Any:
 
 Name = Annotated[str, BeforeValidator(_text), Field(max_length=60, pattern=r"^[^\s](?:[^\n\r\t]*[^\s])?$")]
 Values = Annotated[dict[str, Any], BeforeValidator(_empty_for_none)]
-Topics = Annotated[str | int | tuple[str, ...], BeforeValidator(_topics)]
+Topics = Annotated[str | int | tuple[str, ...] | TopicSample, BeforeValidator(_topics)]
 
 
 class Published(Section):

@@ -17,10 +17,10 @@ from pydantic import ConfigDict, Field
 
 from fairagent.collection import Collection
 from fairagent.errors import SettingsError
-from fairagent.evaluate.engine.fields import Name, Published, Topics, Values
+from fairagent.evaluate.engine.fields import Name, Published, Topics, TopicSample, Values
 from fairagent.evaluate.engine.outcome import Outcome
 from fairagent.evaluate.engine.problems import Problems
-from fairagent.evaluate.engine.split import half
+from fairagent.evaluate.engine.split import half, sampled
 from fairagent.llm.models import Models
 from fairagent.memo import Memo
 from fairagent.prompts.calls import Calls
@@ -137,7 +137,8 @@ class ExperimentKind(Section, ABC):
     collection: str = Field("", examples=["collection.yaml"])
     """The collection's settings file, relative to this file."""
     topics: Topics = "all"
-    """`all`, the first so many, a list of ids, or a half of them, `tune` or `test`, by a hash of their ids."""
+    """`all`, the first so many, `{sample: N}` (by seed, of each class its share), a list of ids, or a half of them,
+    `tune` or `test`, by a hash of their ids."""
     baseline: str = ""
     """The system that the others are tested against; empty: the first."""
     seed: int = Field(0, ge=0)
@@ -321,15 +322,23 @@ class ExperimentKind(Section, ABC):
 
 
 def choose_topics(
-    kind: ExperimentKind, there: Sequence[str], checking: Checking, what: str = "the collection has no topic"
+    kind: ExperimentKind,
+    there: Sequence[str],
+    checking: Checking,
+    what: str = "the collection has no topic",
+    classes: Mapping[str, str] | None = None,
 ) -> list[str]:
-    """Those of the topics that are `there` which the file chooses, in their order."""
+    """Those of the topics that are `there` which the file chooses, in their order; a sample by class or group."""
     name = checking.collection.name if checking.collection and kind.collection else ""
     topics = kind.topics
     if topics in ("tune", "test"):
         return [id for id in there if half(name, id) == topics]
     if isinstance(topics, int):
         return list(there[:topics])
+    if isinstance(topics, TopicSample):
+        known = checking.subject.topics if checking.subject else {}
+        chosen = sampled(classes or {id: known[id].group for id in there}, topics.sample, kind.seed)
+        return [id for id in there if id in chosen]
     if not isinstance(topics, tuple):
         return list(there)
     for id in topics:

@@ -233,3 +233,11 @@ def test_rivals_change_the_likelihoods_and_say_so(tmp_path: Path, causal: Path) 
     assert not np.allclose(sorted(found["plain"]), sorted(found["self-debias"]))
     with pytest.raises(SettingsError, match="needs all of a model's probabilities"):
         Likelihoods(kind="masked", name="bert", self_debias=SelfDebiasSection()).open()
+
+
+def test_a_sample_of_examples_has_its_share_of_each_bias_type(tmp_path: Path, causal: Path) -> None:
+    data = bench.write_stereoset(tmp_path / "dev.jsonl")
+    more = f", likelihoods: {{kind: causal, name: {causal}}}"
+    file = experiment(tmp_path, "stereoset", data, more, f"topics: {{sample: 2}}\nseed: 3\n{SYSTEMS}")
+    examples = read_stereoset(data)
+    assert sorted(examples[id].kind for id in check_experiment(file).plan.topics) == ["gender", "profession"]
