@@ -125,7 +125,11 @@ class ReplyRefused(ReplyError):
 
 
 class ReplyTruncated(ReplyError):
-    """The reply was cut off at the token limit."""
+    """The reply was cut off at the token limit; `text` is all that came of it."""
+
+    def __init__(self, message: str, *, raw: str = "") -> None:
+        super().__init__(message, raw=raw)
+        self.text = raw
 
 
 class BudgetExceeded(FairAgentError):

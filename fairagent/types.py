@@ -298,7 +298,7 @@ class Answer:
     """A text that answers a query from a context of documents.
 
     `cited` are the numbers (from 1, in rank order) that it cites, in the order of their first mention; `source` says
-    who wrote it.
+    who wrote it. `truncated`: it is the beginning of an answer that was cut off.
     """
 
     text: str
@@ -306,6 +306,7 @@ class Answer:
     notes: tuple[str, ...] = ()
     usage: Usage = Usage()
     source: str = ""
+    truncated: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fairagent.cli import options
+from fairagent.cli.evaluate import PARTIAL
 from fairagent.cli.search import Dimensions, Length, Topic, check_query, query_of
 from fairagent.cli.terminal import console
 
@@ -36,7 +37,8 @@ def answer(
     Prints the answer with its numbered sources, the exposure of the groups in what was retrieved and in what the answer
     rests on, and how it came about. Without more settings the answer is made of sentences of the documents;
     `--set generate.kind=llm` has the language model write it, `--set filter.kind=fair` has it judge the documents
-    beforehand; `--set debias.kind=debias-rag` chooses contexts unlike the biased passages of a library.
+    beforehand; `--set debias.kind=debias-rag` chooses contexts unlike the biased passages of a library. An answer that
+    was cut off is shown as far as it goes, and the exit code is 7.
     """
     from fairagent.pipeline import build, engine_alone, open_site, served
     from fairagent.report.beside import beside_table
@@ -57,25 +59,31 @@ def answer(
     agent, question = served(build(site)), query_of(query, topic, site.collection)
     out = console()
     if beside:
-        plain, fair = engine_alone(site).answer(question), agent.answer(question)
+        results = [engine_alone(site).answer(question), agent.answer(question)]
         if as_json:
-            typer.echo(to_json({"collection": name, "plain": answer_record(plain), "fair": answer_record(fair)}))
+            plain, fair = map(answer_record, results)
+            typer.echo(to_json({"collection": name, "plain": plain, "fair": fair}))
         else:
-            out.print(beside_table(("the engine alone", plain), ("fairagent", fair)))
-        return
-    if as_json:
-        typer.echo(to_json({"collection": name, **answer_record(agent.answer(question))}))
-        return
-    streams = out.is_terminal
-    result = agent.answer(question, _write if streams else None)
-    print_answer(result, out, written=streams and bool(result.answer.text))
+            out.print(beside_table(*zip(("the engine alone", "fairagent"), results, strict=True)))
+    elif as_json:
+        results = [agent.answer(question)]
+        typer.echo(to_json({"collection": name, **answer_record(results[0])}))
+    else:
+        streams = out.is_terminal
+        results = [agent.answer(question, _write if streams else None)]
+        print_answer(results[0], out, written=streams and bool(results[0].answer.text))
+    if any(result.answer.truncated for result in results):
+        raise typer.Exit(PARTIAL)
 
 
 def print_answer(result: AnswerResult, out: Console, written: bool = False) -> None:
     """Print an answer and all that belongs to it; the text itself only where it was not `written` before."""
-    from fairagent.report.answer import answer_body, answer_story, resting_table, sources_table
+    from fairagent.report.answer import CUT_OFF, answer_body, answer_story, resting_table, sources_table
 
-    out.print() if written else out.print(answer_body(result), soft_wrap=False)
+    if written:
+        out.print(CUT_OFF if result.answer.truncated else "", markup=False)
+    else:
+        out.print(answer_body(result), soft_wrap=False)
     out.print()
     if result.context:
         out.print(sources_table(result))

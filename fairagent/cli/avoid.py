@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from fairagent.cli.evaluate import PARTIAL
 from fairagent.cli.options import Assignments, LogPrompts, SettingsFile, logged, settings_of
 from fairagent.errors import UsageError
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
 avoid = typer.Typer(no_args_is_help=True, help="Make an avoid library: the biased passages of DebiasRAG.")
 
+FailedPassage = Literal["drop", "fail"]
 Out = Annotated[Path, typer.Option("--out", metavar="FILE", help="The library (JSON lines).", show_default=False)]
 
 
@@ -30,6 +32,10 @@ def diagnose(
         typer.Option("--class", metavar="NAME", help="A bias class; may be repeated. (default: the lexicon's)"),
     ] = None,
     batch: Annotated[int, typer.Option("--batch", metavar="N", min=1, help="Passages per call.")] = 10,
+    on_error: Annotated[
+        FailedPassage,
+        typer.Option("--on-error", help="Passages without a usable reply: left out, exit code 7; or end the work."),
+    ] = "drop",
     settings: SettingsFile = None,
     assignments: Assignments = None,
     log_prompts: LogPrompts = False,
@@ -52,13 +58,18 @@ def diagnose(
     kinds = classes or list(load_lexicon(lexicon).order)
     models = Models.of(chosen)
     try:
-        found = diagnosed(models.open(chosen.model), Prompts(chosen.prompts), passages, kinds, batch)
+        found = diagnosed(models.open(chosen.model), Prompts(chosen.prompts), passages, kinds, batch, on_error)
     finally:
         models.close()
+    for id, why in found.failed:
+        typer.echo(f"{id}: not diagnosed: {why}", err=True)
     if not found.passages:
         raise UsageError(f"the model finds none of {found.seen} passages biased, so there is no library to write")
     write_avoid(out, found.passages)
     typer.echo(f"{out}: {len(found.passages):,} of {found.seen:,} passages, in {found.usage.calls:,} calls")
+    if found.failed:
+        typer.echo(f"{len(found.failed):,} passages are left out, since the model gave no usable reply", err=True)
+        raise typer.Exit(PARTIAL)
 
 
 @avoid.command("search")

@@ -125,7 +125,9 @@ class RefiningTrial:
 
     def send(self, model: RecordingModel) -> TrialReply:
         """What the model proposes, and what the index and the loop do with it."""
-        watching = _RecordingRefiner(self.group, self.part.asking(model, self.site))
+        # What the template's own reply comes to, and nothing in its place.
+        part = self.part.model_copy(update={"on_error": "keep"})
+        watching = _RecordingRefiner(self.group, part.asking(model, self.site))
         trace = replace(self.agent, loop=FairQR(watching, 1)).search(self.query).trace
         step, state, refinement = trace.steps[-1], watching.state, watching.refinement
         assert state is not None

@@ -138,6 +138,8 @@ class DebiasRAGConfig(Part):
     """The weights of relevance and of distance from what is avoided that the first query finds; they add up to 1."""
     rewrites: int = Field(0, ge=0, le=10)
     """How many rewrites of each counterfactual the model is asked for; 0: its words are swapped, and no model asked."""
+    on_error: Literal["keep", "drop", "fail"] = "keep"
+    """What becomes of a counterfactual without a usable rewrite. keep: its words stay swapped. drop: left out."""
     scorer: str = ""
     """The local causal model that chooses the most fluent rewrite; empty takes the first."""
 
@@ -175,7 +177,7 @@ class DebiasRAGConfig(Part):
         lexicon, passages = load_lexicon(self.lexicon), read_avoid(self.library)
         encoder = open_encoder(self.encoder)
         scorer = CausalModel(self.scorer) if self.scorer and self.rewrites else None
-        rewriter = Rewriter(site.model, site.prompts, self.rewrites, scorer) if self.rewrites else None
+        rewriter = Rewriter(site.model, site.prompts, self.rewrites, scorer, self.on_error) if self.rewrites else None
         index = AvoidIndex(passages, lexicon, encoder)
         return DebiasRAG(index, lexicon, encoder, self.k, self.tau, theta, rewriter, exempt)
 

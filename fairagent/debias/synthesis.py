@@ -5,16 +5,17 @@ Source: DebiasRAG (arXiv 2605.16113), its steps of substitution and refinement; 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from fairagent.debias.avoid import AvoidPassage
 from fairagent.debias.lexicon import Lexicon
-from fairagent.errors import FatalModelError, ModelError, ReplyInvalid
+from fairagent.errors import BudgetExceeded, ModelError, ReplyInvalid
 from fairagent.likelihood.likelihood import Likelihood, perplexity
 from fairagent.llm import Model, Reply, ask
 from fairagent.llm.clean import query_shown, visible
+from fairagent.llm.on_error import attempt
 from fairagent.prompts import Prompts
 from fairagent.types import Document, Usage
 
@@ -22,6 +23,8 @@ PROMPT = "rewrite_counterfactual"
 TEMPERATURE = 0.0
 PREFIX = "fair:"
 """What the ids of synthesized contexts begin with; the rest is the id of the passage that one was made from."""
+ROOM = 40
+"""Characters that a rewrite may have beyond twice those of the sentence, where a server holds bounds."""
 TITLE = "Synthesized counterfactual, not from the collection"
 
 
@@ -35,13 +38,15 @@ class Rewrites(Reply):
 class Rewriter:
     """Rewrites a swapped passage: `count` candidates of `model`, of which the most fluent by `scorer` is taken.
 
-    Fluent is what has the lowest perplexity; without a scorer the model's first candidate is taken.
+    Fluent is what has the lowest perplexity; without a scorer the model's first candidate is taken. `on_error` says
+    what becomes of a passage without a usable rewrite: "keep" it with its words swapped, "drop" it, or "fail".
     """
 
     model: Model
     prompts: Prompts
     count: int = 3
     scorer: Likelihood | None = None
+    on_error: Literal["keep", "drop", "fail"] = "keep"
 
     def rewrite(self, query: str, text: str) -> tuple[str, Usage]:
         """The best rewrite of `text`, in the light of what `query` is about, and what it took.
@@ -54,7 +59,9 @@ class Rewriter:
                 raise ReplyInvalid(f"expected {self.count} rewrites, none of them empty, found {len(reply.rewrites)}")
 
         variables = {"query": query_shown(query), "text": visible(text), "count": self.count}
-        request = self.prompts.request(PROMPT, variables, TEMPERATURE, accept)
+        one = {"type": "string", "minLength": 1, "maxLength": 2 * len(text) + ROOM}
+        bounds = {"items": one, "minItems": self.count, "maxItems": self.count}
+        request = self.prompts.request(PROMPT, variables, TEMPERATURE, accept, {"rewrites": bounds})
         reply, usage = ask(self.model, request, Rewrites)
         candidates = [" ".join(visible(one).split()) for one in reply.rewrites]
         if self.scorer is None:
@@ -78,7 +85,7 @@ def synthesize(
     """A counterfactual context of each passage in which the lexicon swaps a word; rewritten, with a `rewriter`.
 
     A passage that names no group of the lexicon would be a biased context as it is, and none is made of it. Raises
-    FatalModelError and BudgetExceeded.
+    FatalModelError and BudgetExceeded, and where the rewriter's `on_error` is "fail" every ModelError.
     """
     documents: list[Document] = []
     notes: list[str] = []
@@ -88,13 +95,22 @@ def synthesize(
         if text == passage.text:
             continue
         if rewriter:
-            try:
-                text, took = rewriter.rewrite(query, text)
-                usage = usage + took
-            except FatalModelError:
-                raise
-            except ModelError as error:
-                usage = usage + error.usage
-                notes.append(f"{PREFIX}{passage.id} was not rewritten ({error}), and stands with its words swapped")
+            rewritten, took, note = _rewritten(query, passage.id, text, rewriter)
+            usage = usage + took
+            notes += [note] if note else []
+            if rewritten is None:
+                continue
+            text = rewritten
         documents.append(Document(f"{PREFIX}{passage.id}", text, TITLE))
     return Synthesized(tuple(documents), tuple(notes), usage)
+
+
+def _rewritten(query: str, id: str, text: str, rewriter: Rewriter) -> tuple[str | None, Usage, str]:
+    """The text to take, None for none; what it took; and a note where the model gave no rewrite."""
+
+    def instead(error: ModelError | BudgetExceeded) -> tuple[str | None, Usage, str]:
+        kept = rewriter.on_error == "keep"
+        becomes = "stands with its words swapped" if kept else "is left out"
+        return text if kept else None, error.usage, f"{PREFIX}{id} was not rewritten ({error}), and {becomes}"
+
+    return attempt(lambda: (*rewriter.rewrite(query, text), ""), rewriter.on_error, instead)

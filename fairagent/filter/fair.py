@@ -10,13 +10,14 @@ from typing import Literal
 
 from pydantic import Field
 
-from fairagent.errors import FatalModelError, ModelError, ReplyError, UsageError
+from fairagent.errors import BudgetExceeded, ModelError, ReplyError, UsageError
 from fairagent.filter.authors import ask_as_authors
 from fairagent.filter.pages import Page, batches, longest_calls, page_of
 from fairagent.filter.verdicts import ask_verdicts, reason_text
 from fairagent.llm import Model
 from fairagent.llm.clean import query_shown
 from fairagent.llm.ledger import in_threads
+from fairagent.llm.on_error import attempt
 from fairagent.prompts import Prompts
 from fairagent.prompts.calls import Calls, Case
 from fairagent.settings import Part
@@ -112,21 +113,24 @@ class FairFilter:
         """One step's opinion on each of the pages."""
         if not pages:
             return [], Usage()
-        try:
-            if self.compat:
-                passed, usage = ask_as_authors(self.model, self.prompts, prompt, query, pages[0])
-                return [_Opinion(passed)], usage
-            verdicts, usage = ask_verdicts(self.model, self.prompts, prompt, pages, query=query)
-            return [_Opinion(verdict.passed, reason_text(verdict.reason)) for verdict in verdicts], usage
-        except FatalModelError:
-            raise
-        except ModelError as error:
+
+        def otherwise(error: ModelError | BudgetExceeded) -> tuple[list[_Opinion], Usage]:
             if isinstance(error, ReplyError) and len(pages) > 1:
                 # One text that makes the model decline or ramble must not cost its neighbors their verdicts.
                 return self._ask_singly(prompt, query, pages, error.usage)
             if self.on_error == "fail":
-                raise
+                raise error
             return [_Opinion(None, f"not judged: {reason_text(str(error))}")] * len(pages), error.usage
+
+        return attempt(lambda: self._opinions(prompt, query, pages), "keep", otherwise)
+
+    def _opinions(self, prompt: str, query: str, pages: Sequence[Page]) -> tuple[list[_Opinion], Usage]:
+        """The model's, in one call."""
+        if self.compat:
+            passed, usage = ask_as_authors(self.model, self.prompts, prompt, query, pages[0])
+            return [_Opinion(passed)], usage
+        verdicts, usage = ask_verdicts(self.model, self.prompts, prompt, pages, query=query)
+        return [_Opinion(verdict.passed, reason_text(verdict.reason)) for verdict in verdicts], usage
 
     def _ask_singly(self, prompt: str, query: str, pages: Sequence[Page], spent: Usage) -> tuple[list[_Opinion], Usage]:
         opinions = []

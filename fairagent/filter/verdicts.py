@@ -1,7 +1,7 @@
 """The `Filter` protocol, and asking a model for verdicts on documents."""
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Annotated, Protocol
 
 from pydantic import Field
 
@@ -9,6 +9,7 @@ from fairagent.errors import ReplyInvalid
 from fairagent.filter.pages import Page, as_data, call_ids
 from fairagent.llm import Model, Reply, ask
 from fairagent.llm.clean import visible
+from fairagent.llm.reply import one_for_each, text_within
 from fairagent.prompts import Prompts
 from fairagent.types import Document, Filtered, Usage
 
@@ -17,6 +18,8 @@ TEMPERATURE = 0.0
 
 LONGEST_REASON = 200
 """Characters of a model's reason that are kept."""
+Reason = Annotated[str, text_within(160)]
+"""Twenty words, where a server holds bounds."""
 
 
 class DocumentVerdict(Reply):
@@ -24,7 +27,7 @@ class DocumentVerdict(Reply):
 
     id: str
     passed: bool = Field(alias="pass")
-    reason: str
+    reason: Reason
 
 
 class Verdicts(Reply):
@@ -47,7 +50,8 @@ def ask_verdicts(
     def accept(reply: Verdicts) -> None:
         check_ids(ids, [verdict.id for verdict in reply.verdicts])
 
-    request = prompts.request(prompt, {"documents": as_data(ids, pages), **asked}, TEMPERATURE, accept)
+    narrowed = {"verdicts": one_for_each(DocumentVerdict, "id", ids)}
+    request = prompts.request(prompt, {"documents": as_data(ids, pages), **asked}, TEMPERATURE, accept, narrowed)
     reply, usage = ask(model, request, Verdicts)
     return tuple(reply.verdicts), usage
 

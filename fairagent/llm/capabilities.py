@@ -3,17 +3,22 @@
 import re
 import threading
 from collections.abc import Mapping
-from functools import cache
 from typing import Any
 
-from fairagent.llm.reply import Reply
+from fairagent.llm.reply import has_bounds, schema_of, with_bounds, without_bounds
 from fairagent.llm.request import ModelRequest
 
-FORMS = ("json_schema", "json_object", "text")
-"""How a JSON reply is asked for, the strictest first; at the last the prompt alone asks."""
+FORMS = ("bounded json_schema", "json_schema", "json_object", "text")
+"""How a JSON reply is asked for, the strictest first; at the last the prompt alone asks.
 
-_OPTIONAL = ("temperature", "seed", "stream_options", "stream")
+The first says how long texts and lists may be, so that a reply cannot run away; OpenAI's strict mode takes no such
+bounds, and some servers know a few keywords of JSON Schema only.
+"""
+
+_OPTIONAL = ("temperature", "seed", "stream_options", "stream", "logprobs")
 """Parameters that can be done without; a stream then comes without its count of tokens, or in one piece."""
+_TOGETHER = {"stream": {"stream", "stream_options"}, "logprobs": {"logprobs", "top_logprobs"}}
+"""Options of a stream that is none are refused as well; and so with the others."""
 
 RENAMED = "max_completion_tokens in place of max_tokens"
 
@@ -42,15 +47,16 @@ class Capabilities:
         self._dropped: set[str] = set()
         self._renamed = False
 
-    def shape(self, payload: dict[str, Any], reply: type[Reply] | None) -> dict[str, Any]:
-        """`payload` as this server takes it, asking for a `reply` in the strictest form that it knows."""
+    def shape(self, payload: dict[str, Any], request: ModelRequest) -> dict[str, Any]:
+        """`payload` as this server takes it, asking for the request's reply in the strictest form that it knows."""
         shaped = {name: value for name, value in payload.items() if name not in self._dropped}
         if self._renamed:
             shaped["max_completion_tokens"] = shaped.pop("max_tokens")
         form = FORMS[self._form]
-        if reply is not None and form == "json_schema":
-            shaped["response_format"] = {"type": form, "json_schema": json_schema(reply)}
-        elif reply is not None and form == "json_object":
+        if request.reply is not None and form in FORMS[:2]:
+            asked = json_schema(request, bounds=form == FORMS[0])
+            shaped["response_format"] = {"type": "json_schema", "json_schema": asked}
+        elif request.reply is not None and form == "json_object":
             shaped["response_format"] = {"type": form}
         return shaped
 
@@ -58,7 +64,7 @@ class Capabilities:
         """What is given up because the server refused `payload`, saying `said`; None where that names nothing."""
         with self._lock:
             if "response_format" in payload and _FORM.search(said) and _REFUSED.search(said):
-                form = payload["response_format"]["type"]
+                form = _form(payload["response_format"])
                 # Another thread may have learned it in the meantime.
                 self._form = max(self._form, FORMS.index(form) + 1)
                 return f"no response_format {form}"
@@ -69,43 +75,38 @@ class Capabilities:
                 return RENAMED
             for name in _OPTIONAL:
                 if name in payload and name in said:
-                    # Options of a stream that is none are refused as well.
-                    self._dropped |= {name, "stream_options"} if name == "stream" else {name}
+                    self._dropped |= _TOGETHER.get(name, {name})
                     return f"no {name}"
             return None
 
     def lacks(self, request: ModelRequest) -> tuple[str, ...]:
         """What of `request` was given up so far, in words."""
-        forms = [f"no response_format {form}" for form in FORMS[: self._form] if request.reply is not None]
+        # A server without schemas has none with bounds either.
+        refused = FORMS[min(self._form - 1, 1) : self._form] if self._form and request.reply is not None else ()
+        forms = [f"no response_format {form}" for form in refused]
         renamed = [RENAMED] * self._renamed
-        asked = {"temperature"} if request.seed is None else {"temperature", "seed"}
+        optional = {"temperature": True, "seed": request.seed is not None, "logprobs": bool(request.choices)}
+        asked = {name for name, wanted in optional.items() if wanted}
         dropped = [f"no {name}" for name in sorted(self._dropped & asked)]
         return (*forms, *renamed, *dropped)
 
 
-@cache
-def json_schema(reply: type[Reply]) -> dict[str, Any]:
-    """The `json_schema` of a response format that asks for a `reply`: strict, every key required.
+def json_schema(request: ModelRequest, bounds: bool = True) -> dict[str, Any]:
+    """The `json_schema` of a response format that asks for the request's reply: strict, every key required.
 
+    >>> from fairagent.llm.reply import Reply
     >>> class Keywords(Reply):
     ...     keywords: list[str]
-    >>> json_schema(Keywords)["schema"]["required"]
+    >>> json_schema(ModelRequest((), Keywords))["schema"]["required"]
     ['keywords']
     """
-    return {"name": reply.__name__, "strict": True, "schema": _strict(reply.model_json_schema())}
+    assert request.reply is not None
+    schema, shaped = schema_of(request.reply, request.narrowed), with_bounds if bounds else without_bounds
+    return {"name": request.reply.__name__, "strict": True, "schema": shaped(schema)}
 
 
-def _strict(schema: Any) -> Any:
-    """Without titles and defaults, and with every property required: servers refuse anything else as not strict."""
-    if isinstance(schema, list):
-        return [_strict(part) for part in schema]
-    if not isinstance(schema, dict):
-        return schema
-    strict = {
-        key: {name: _strict(part) for name, part in value.items()} if key in ("properties", "$defs") else _strict(value)
-        for key, value in schema.items()
-        if key not in ("title", "default", "description")
-    }
-    if "properties" in strict:
-        strict["required"] = list(strict["properties"])
-    return strict
+def _form(asked: Mapping[str, Any]) -> str:
+    """Which of FORMS a response format is."""
+    if asked["type"] == "json_schema" and has_bounds(asked["json_schema"]["schema"]):
+        return FORMS[0]
+    return str(asked["type"])

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 from pydantic import BaseModel, Field, ValidationError
@@ -14,6 +15,7 @@ from fairagent.errors import (
     ReplyTruncated,
     TransientModelError,
 )
+from fairagent.llm.chances import chances_of
 from fairagent.llm.endpoint import Endpoint
 from fairagent.llm.faults import in_body, quote
 from fairagent.llm.request import ModelReply, ModelRequest, estimate_tokens
@@ -27,6 +29,7 @@ class _Message(BaseModel):
 class _Choice(BaseModel):
     message: _Message
     finish_reason: str | None = None
+    logprobs: Any = None
 
 
 class _Tokens(BaseModel):
@@ -56,6 +59,8 @@ def read_completion(body: str, content_type: str, request: ModelRequest, endpoin
     text, refusal = choice.message.content or "", choice.message.refusal or ""
     reply = _counted(completion, text, choice.finish_reason or "stop", request, model)
     fault: ReplyError
+    if request.choices:
+        reply = replace(reply, chances=chances_of(choice.logprobs, request.choices))
     if choice.finish_reason == "length" and request.whole:
         fault = ReplyTruncated(
             f"{reply.model} was cut off after {reply.output_tokens} tokens; raise model.max_tokens in the settings, "

@@ -62,7 +62,7 @@ class InProcessModel:
         if manner.temperature:
             wanted["seed"] = manner.seed
         if request.reply is not None:
-            wanted["reply"] = json_schema(request.reply)
+            wanted["reply"] = json_schema(request)
         if not request.whole:
             wanted["whole"] = False
         return wanted

@@ -26,6 +26,8 @@ from fairagent.types import Usage
 
 log = logging.getLogger(__name__)
 
+TOP = 20
+"""Tokens whose chances a server is asked for in each place of a reply: the most that OpenAI tells."""
 LONGER = 2
 """By this factor a reply that was cut off may be longer at its second and last try."""
 CUT_OFF = f"cut off, asked again for up to {LONGER} times the tokens"
@@ -101,7 +103,7 @@ class OpenAIModel:
         """
         wanted: dict[str, Any] = {"server": self.endpoint.base_url, **self._wanted(request, 1)}
         if request.reply is not None:
-            wanted["reply"] = json_schema(request.reply)
+            wanted["reply"] = json_schema(request)
         if not request.whole:
             wanted["whole"] = False
         return wanted
@@ -109,7 +111,7 @@ class OpenAIModel:
     def payload(self, request: ModelRequest, longer: int = 1, streamed: bool = False) -> dict[str, Any]:
         """The body of the request as this server takes it; `longer` multiplies the longest reply."""
         stream = {"stream": True, "stream_options": {"include_usage": True}} if streamed else {}
-        return self.server.capabilities.shape(self._wanted(request, longer) | stream, request.reply)
+        return self.server.capabilities.shape(self._wanted(request, longer) | stream, request)
 
     def complete(self, request: ModelRequest) -> ModelReply:
         """The model's answer; see `Model.complete`. Raises BudgetExceeded as well."""
@@ -155,6 +157,8 @@ class OpenAIModel:
         }
         if request.seed is not None:
             wanted["seed"] = request.seed
+        if request.choices:
+            wanted |= {"logprobs": True, "top_logprobs": TOP}
         return wanted
 
     def cost(self, input_tokens: int, output_tokens: int) -> float | None:
@@ -279,7 +283,12 @@ class _Call:
 
     def attempt(self) -> ModelReply:
         """One try: a request, and again where the server could not take its form or cut the reply off."""
-        kind = (self.request.reply is not None, self.request.seed is not None, self._on_text is not None)
+        kind = (
+            self.request.reply is not None,
+            self.request.seed is not None,
+            self._on_text is not None,
+            bool(self.request.choices),
+        )
         # All of it is one turn, so that of many threads one finds out what the server cannot take.
         return self._model.server.breaker.run(self._ask, kind)
 

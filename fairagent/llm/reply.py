@@ -1,9 +1,9 @@
-"""Parsing a model's text: find the JSON object, validate it, say what is wrong."""
+"""The forms of replies: their JSON schemas with bounds, and reading a model's text as one of them."""
 
-from collections.abc import Iterator
-from typing import TypeVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema
 
 from fairagent.errors import ReplyInvalid
 from fairagent.llm.clean import THOUGHTS
@@ -12,13 +12,116 @@ MOST_FAULTS = 5
 LONGEST_FAULT = 200
 
 
+Narrowed = Mapping[str, Mapping[str, Any]]
+"""What one request adds to the schema of its reply: the JSON Schema of some of its fields, by their names."""
+
+BOUNDS = frozenset({"minItems", "maxItems", "minLength", "maxLength", "pattern", "prefixItems"})
+"""The keywords of JSON Schema by which a server keeps a reply from running away."""
+
+
 class Reply(BaseModel):
-    """The form of a reply: one JSON object, without other keys or values of other types."""
+    """The form of a reply: one JSON object, without other keys or values of other types.
+
+    Bounds (`text_within`, `list_within`) are what a server is asked to hold. Where it does not, a longer reply is read
+    all the same, as far as whoever asked looks at it: a long reason is no reason to ask again.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 R = TypeVar("R", bound=Reply)
+
+
+def text_within(most: int, least: int = 1) -> WithJsonSchema:
+    """The annotation of a text of `least` to `most` characters, of any script."""
+    return WithJsonSchema({"type": "string", "minLength": least, "maxLength": most})
+
+
+def text_like(pattern: str) -> WithJsonSchema:
+    """The annotation of a text that matches a `pattern`, which begins with ^, ends with $ and bounds the length itself.
+
+    Servers that make a grammar of it heed no length beside a pattern.
+    """
+    return WithJsonSchema({"type": "string", "pattern": pattern})
+
+
+def list_within(most: int) -> Any:
+    """The annotation of a list of at most `most` items."""
+    return Field(json_schema_extra={"maxItems": most})
+
+
+def one_of(values: Sequence[str] | Sequence[int]) -> dict[str, Any]:
+    """The schema of one of these texts or numbers."""
+    return {"type": "integer" if isinstance(values[0], int) else "string", "enum": list(values)}
+
+
+def one_for_each(item: type[Reply], field: str, values: Sequence[str] | Sequence[int], **more: Any) -> dict[str, Any]:
+    """The schema of a list with one `item` for each of the `values` of its `field`, in their order.
+
+    `more` are the schemas of other fields. A server without bounds gets `items` of it: with any of the values.
+    """
+    schema = schema_of(item, more)
+
+    def of(some: Sequence[Any]) -> dict[str, Any]:
+        return {**schema, "properties": {**schema["properties"], field: one_of(some)}}
+
+    count = len(values)
+    each = [of([value]) for value in values]
+    return {"type": "array", "items": of(values), "prefixItems": each, "minItems": count, "maxItems": count}
+
+
+def schema_of(reply: type[Reply], narrowed: Narrowed | None = None) -> dict[str, Any]:
+    """The JSON Schema of a `reply`, some of its fields `narrowed`: without titles, every property required."""
+    schema: dict[str, Any] = _strict(reply.model_json_schema())
+    for name, narrow in (narrowed or {}).items():
+        schema["properties"][name] = {**schema["properties"][name], **narrow}
+    return schema
+
+
+def with_bounds(schema: Any) -> Any:
+    """The schema with all bounds: where every item has a schema of its own, none has that of all."""
+    if isinstance(schema, list):
+        return [with_bounds(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    kept = {key: with_bounds(part) for key, part in schema.items()}
+    if "prefixItems" in kept:
+        kept.pop("items", None)
+    return kept
+
+
+def has_bounds(schema: Any) -> bool:
+    """Whether a server that takes no bounds would refuse the schema."""
+    return bool(without_bounds(schema) != schema)
+
+
+def without_bounds(schema: Any) -> Any:
+    """The schema without what keeps texts and lists short; enums stay, which every server knows."""
+    return _mapped(schema, lambda key: key not in BOUNDS)
+
+
+def _strict(schema: Any) -> Any:
+    """Without titles and defaults, and with every property required: servers refuse anything else as not strict."""
+    strict = _mapped(schema, lambda key: key not in ("title", "default", "description"))
+    for part in (strict, *strict.get("$defs", {}).values()):
+        if "properties" in part:
+            part["required"] = list(part["properties"])
+    return strict
+
+
+def _mapped(schema: Any, keep: Callable[[str], bool]) -> Any:
+    """The schema with the keywords that `keep` keeps; names of properties and definitions are no keywords."""
+    if isinstance(schema, list):
+        return [_mapped(part, keep) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        key: {name: _mapped(part, keep) for name, part in value.items()}
+        if key in ("properties", "$defs")
+        else _mapped(value, keep)
+        for key, value in schema.items()
+        if keep(key)
+    }
 
 
 def parse_reply(text: str, reply: type[R]) -> R:

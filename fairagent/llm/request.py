@@ -5,11 +5,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from fairagent.errors import BudgetExceeded, ModelError, ReplyInvalid
-from fairagent.llm.reply import Reply, parse_reply
+from fairagent.llm.reply import Narrowed, Reply, parse_reply
 from fairagent.types import Usage
 
 Message = tuple[str, str]
-"""(role, text); the roles are "system" and "user"."""
+"""(role, text); the roles are "system", "user", and "assistant" for the answers of examples."""
 
 CORRECTIONS = 2
 """How often a model may mend an invalid reply. A correction is a new request, not a retry."""
@@ -21,8 +21,10 @@ class ModelRequest:
 
     `reply` is the form of the answer, None for free text. `temperature` None leaves it to the model's settings;
     `max_tokens` (>= 1) cuts the answer shorter than these do; `seed` makes it repeatable where a server can. `accept`
-    looks at a reply of the right form and raises ReplyInvalid where its content cannot be right. `whole` False: a reply
-    that was cut off at the limit will do, as in benchmarks that look at the first tokens alone.
+    looks at a reply of the right form and raises ReplyInvalid where its content cannot be right. `narrowed` is what the
+    reply's schema has for this request alone, such as the ids that verdicts may have. `whole` False: a reply that was
+    cut off at the limit will do, as in benchmarks that look at the first tokens alone. `choices` are letters (at least
+    two) with one of which the answer begins: a server that can tells how likely each was (`ModelReply.chances`).
     """
 
     messages: tuple[Message, ...]
@@ -32,6 +34,8 @@ class ModelRequest:
     seed: int | None = None
     whole: bool = True
     accept: Callable[[Any], None] | None = field(default=None, compare=False)
+    narrowed: Narrowed | None = field(default=None, compare=False)
+    choices: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +45,8 @@ class ModelReply:
     `calls` are the requests that were sent for it, failed ones included. `estimated` says that the server did not
     count the tokens. `finish` is the server's reason for ending, `seconds` the time including waits, `cost` US dollars
     (None where a price is not known), `notes` what had to be done to get it. `cached`: nothing was sent now.
+    `chances` are the letters of `ModelRequest.choices` with their chances in (0, 1] to begin the answer; empty where
+    the server does not tell those of all of them.
     """
 
     text: str
@@ -54,6 +60,7 @@ class ModelReply:
     cost: float | None = None
     notes: tuple[str, ...] = ()
     cached: bool = False
+    chances: tuple[tuple[str, float], ...] = ()
 
     @property
     def usage(self) -> Usage:
@@ -155,6 +162,10 @@ def read_reply(request: ModelRequest, text: str) -> Any:
     """`text` as the reply that `request` asks for; ReplyInvalid where it is none or is not accepted."""
     assert request.reply is not None
     reply = parse_reply(text, request.reply)
+    for role, example in request.messages:
+        # An example shows the form; its answer is one to another question.
+        if role == "assistant" and reply == parse_reply(example, request.reply):
+            raise ReplyInvalid("the reply repeats the answer of an example", raw=text)
     if request.accept is not None:
         try:
             request.accept(reply)

@@ -71,6 +71,9 @@ class ControllerConfig(Part):
     judge: JudgeSettings | None = None
     """Who judges the documents that evidence is learned from, e.g. {by: model} or {by: cross-encoder, scorer: NAME};
     for the action judge."""
+    on_error: Literal["fallback", "fail"] = "fallback"
+    """What is done where the model gives no usable reply, or the budget is used up. fallback: the groups' own documents
+    are the evidence, the engine's scores the judgment, rules choose the next action, and nothing is filtered."""
     beta: float = Field(0.5, gt=0, lt=1)
     """The share of the groups' evidence in the refined query, between 0 and 1. Larger values lead further from the
     user's words."""
@@ -139,7 +142,7 @@ class ControllerConfig(Part):
         source = None if hasattr(site.engine, "query_vector") and not grounded else words_of(site)
         return Controller(
             self._actions(site, graph),
-            ModelPolicy(site.model, site.prompts) if self.policy == "model" else Rules(),
+            ModelPolicy(site.model, site.prompts, self.on_error) if self.policy == "model" else Rules(),
             Mixer(self.beta, source, "feedback" in self.evidence),
             self.feedback,
             self.drift,
@@ -147,7 +150,8 @@ class ControllerConfig(Part):
             prior,
             self.worse,
             KindSource.of_collection(site.collection, graph, site.memo) if prior else None,
-            Sources(self.asked, site.model, site.prompts) if self.asked and self.steps else None,
+            Sources(self.asked, site.model, site.prompts, self.on_error) if self.asked and self.steps else None,
+            self.on_error,
         )
 
     def _actions(self, site: Site, graph: Graph | None) -> tuple[Action, ...]:
@@ -158,7 +162,7 @@ class ControllerConfig(Part):
         if graph:
             made["neighbors"] = NeighborsAction(graph)
         if self.judge and "judge" in self.actions:
-            made["judge"] = self.judge.build(site)
+            made["judge"] = self.judge.build(site, self.on_error)
         if "filter" in self.actions and (filter := site.settings.filter.build(site)):
             made["filter"] = FilterAction(filter, self.worse)
         return tuple(made[name] for name in ORDER if name in made and name in self.actions)

@@ -9,12 +9,15 @@ stops falling. Every group's evidence is relevance feedback, which is why releva
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Literal
 
 import numpy as np
 
-from fairagent.errors import BudgetExceeded, FatalModelError, ModelError
+from fairagent.errors import BudgetExceeded, ModelError
 from fairagent.exposure import ExposureMeter, total_gap
 from fairagent.llm.ledger import ledger
+from fairagent.llm.on_error import attempt
 from fairagent.loop.actions import STOP, Action, Attempt
 from fairagent.loop.actions.refine import RefineAction
 from fairagent.loop.base import LoopResult, Search
@@ -51,11 +54,12 @@ class Controller:
     worse: float | None = 0.01
     kinds: KindSource | None = None
     sources: Sources | None = None
+    on_error: Literal["fallback", "fail"] = "fallback"
 
     def run(self, search: Search) -> LoopResult:
         """See `Loop.run`: the candidates with the scores of the last list accepted.
 
-        What models raise ends the loop with what was reached, but for FatalModelError.
+        What an action's model raises ends the loop with what was reached, but for FatalModelError and with "fail".
         """
         first = search.steps[-1].ranking
         if not len(first):
@@ -84,16 +88,17 @@ class Controller:
                 asked = book.usage != Usage()
                 return state, _stop(environment, state, decision, book.usage) if asked else None, decision.why
             stopped = ""
-            try:
-                attempt = actions[decision.action].act(environment, state)
-            except FatalModelError:
-                raise
-            except (ModelError, BudgetExceeded) as error:
+
+            def ended(error: ModelError | BudgetExceeded) -> Attempt:
+                nonlocal stopped
                 stopped = f"{decision.action}: {error}"
-                attempt = Attempt(state, state, state.gap, failure=str(error))
-        reason = attempt.failure or refusal(attempt.after, attempt.bar)
-        step = _step(environment, state, decision, attempt, reason, book.usage)
-        reached = attempt.otherwise if reason else replace(attempt.after, first=False)
+                return Attempt(state, state, state.gap, failure=str(error))
+
+            act = partial(actions[decision.action].act, environment, state)
+            tried = attempt(act, self.on_error, ended, unpaid=True)
+        reason = tried.failure or refusal(tried.after, tried.bar)
+        step = _step(environment, state, decision, tried, reason, book.usage)
+        reached = tried.otherwise if reason else replace(tried.after, first=False)
         return replace(reached, tried=state.tried | {decision.action}), step, stopped
 
     def _environment(self, search: Search, meter: ExposureMeter) -> Environment:

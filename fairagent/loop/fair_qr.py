@@ -56,7 +56,8 @@ class FairQR:
             added, dropped = new_keywords(proposed, tried, search.engine)
             tried |= {term.text for term in proposed.terms}
             step = replace(now, source=proposed.source, aim=group, usage=proposed.usage, refused=proposed.refused)
-            step = replace(step, added=added, dropped=dropped)
+            notes = (proposed.note,) if proposed.terms and proposed.note else ()
+            step = replace(step, added=added, dropped=dropped, notes=notes)
             if not added:
                 steps.append(replace(step, accepted=False))
                 repeated = proposed.terms and not dropped

@@ -45,11 +45,11 @@ class JudgeSettings(Section):
         for template in self.templates:
             yield from longest_calls(case, template, self.documents * self.groups, self.batch)
 
-    def build(self, site: Site) -> JudgeAction:
+    def build(self, site: Site, on_error: Literal["fallback", "fail"]) -> JudgeAction:
         """The action."""
         judge: Judge
         if self.by == "model":
-            judge = ModelJudge(site.model, site.prompts, self.batch)
+            judge = ModelJudge(site.model, site.prompts, self.batch, on_error=on_error)
         else:
             judge = ScorerJudge(pair_scorer(site, self.scorer))
         return JudgeAction(judge, self.documents, self.groups)

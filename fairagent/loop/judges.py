@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
+from typing import Literal, Protocol
 
-from fairagent.errors import BudgetExceeded, FatalModelError, ModelError
 from fairagent.filter.pages import Page, batches, page_of
 from fairagent.filter.verdicts import ask_verdicts
 from fairagent.llm import Model
 from fairagent.llm.clean import query_shown
 from fairagent.llm.ledger import in_threads
+from fairagent.llm.on_error import attempt
 from fairagent.measures.scale import min_max
 from fairagent.prompts import Prompts
 from fairagent.rerank.pair_scorer import PairScorer
@@ -53,16 +53,18 @@ class ScorerJudge:
 class ModelJudge:
     """A language model's yes or no with the template `judge_relevance`, `batch` documents a call, `workers` at a time.
 
-    Where a call fails, or the budget is used up, its documents are not judged.
+    Where a call fails, or the budget is used up, its documents are not judged ("fallback": what the engine says of them
+    counts), or the error is raised ("fail").
     """
 
     model: Model
     prompts: Prompts
     batch: int = 5
     workers: int = 8
+    on_error: Literal["fallback", "fail"] = "fallback"
 
     def judge(self, query: str, documents: Sequence[Document]) -> Judgment:
-        """What the calls that were answered say. Raises FatalModelError."""
+        """What the calls that were answered say. Raises FatalModelError, and with "fail" what else asking raises."""
         pages = [page_of(document) for document in documents]
         asked = in_threads(partial(self._ask, query_shown(query)), batches(pages, self.batch), self.workers, "judge")
         chances = tuple(chance for some, _ in asked for chance in some)
@@ -72,10 +74,11 @@ class ModelJudge:
         return Judgment(chances, tuple(notes))
 
     def _ask(self, query: str, pages: Sequence[Page]) -> tuple[list[float | None], str]:
-        try:
+        def judged() -> tuple[list[float | None], str]:
             verdicts, _ = ask_verdicts(self.model, self.prompts, RELEVANCE, pages, query=query)
-        except FatalModelError:
-            raise
-        except (ModelError, BudgetExceeded) as error:
+            return [float(verdict.passed) for verdict in verdicts], ""
+
+        def unjudged(error: Exception) -> tuple[list[float | None], str]:
             return [None] * len(pages), str(error)
-        return [float(verdict.passed) for verdict in verdicts], ""
+
+        return attempt(judged, self.on_error, unjudged, unpaid=True)

@@ -1,13 +1,15 @@
 """Who decides what is done next: rules, or a language model."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
-from fairagent.errors import BudgetExceeded, FatalModelError, ModelError
-from fairagent.filter.verdicts import TEMPERATURE, reason_text
+from fairagent.errors import BudgetExceeded, ModelError
+from fairagent.filter.verdicts import TEMPERATURE, Reason, reason_text
 from fairagent.llm import Model, ModelRequest, Reply, ask
 from fairagent.llm.clean import query_shown, visible
+from fairagent.llm.on_error import attempt
+from fairagent.llm.reply import one_of
 from fairagent.loop.actions.base import STOP, Offer
 from fairagent.loop.environment import Environment
 from fairagent.loop.lack import lacking
@@ -29,7 +31,7 @@ class Choice(Reply):
     """The reply of `choose_action`."""
 
     action: Literal["neighbors", "judge", "refine", "filter", "stop"]
-    reason: str
+    reason: Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,34 +70,31 @@ class Rules:
 class ModelPolicy:
     """Asks `model` with the template `choose_action`.
 
-    It stops, and says why, where the model chooses what is not offered, repeats a choice that has failed twice, or
-    gives no usable reply, and where the budget is used up.
+    It stops, and says why, where the model chooses what is not offered or repeats a choice that has failed twice. Where
+    it gives no usable reply, or the budget is used up, `Rules` choose ("fallback"), or the error is raised ("fail").
     """
 
     model: Model
     prompts: Prompts
+    on_error: Literal["fallback", "fail"] = "fallback"
 
     def choose(
         self, environment: Environment, state: State, offers: Mapping[str, Offer], taken: Sequence[Step]
     ) -> Decision:
-        """See `Policy.choose`. Raises FatalModelError."""
+        """See `Policy.choose`. Raises FatalModelError, and with "fail" what else asking raises."""
         offered = [name for name, offer in offers.items() if offer.open]
         if not offered:
             return Decision(STOP, nothing_left(offers))
-        try:
+
+        def by_rules(error: ModelError | BudgetExceeded) -> Decision:
+            decision = Rules().choose(environment, state, offers, taken)
+            return replace(decision, why=f"{decision.why} (by the rules; the model chose nothing: {error})")
+
+        def chosen() -> Decision:
             choice, _ = ask(self.model, self._request(environment, state, offers, taken), Choice)
-        except FatalModelError:
-            raise
-        except (ModelError, BudgetExceeded) as error:
-            return Decision(STOP, f"the model chose nothing: {error}")
-        why = reason_text(choice.reason) or "no reason given"
-        if choice.action == STOP:
-            return Decision(STOP, f"the model: {why}")
-        if choice.action not in offered:
-            return Decision(STOP, f"the model chose {choice.action}, which is not offered ({', '.join(offered)} is)")
-        if [step.source for step in taken[-2:] if not step.accepted] == [choice.action] * 2:
-            return Decision(STOP, f"the model chose {choice.action} again, which had failed twice")
-        return Decision(choice.action, why)
+            return _heeded(choice, offered, taken)
+
+        return attempt(chosen, self.on_error, by_rules, unpaid=True)
 
     def _request(
         self, environment: Environment, state: State, offers: Mapping[str, Offer], taken: Sequence[Step]
@@ -119,7 +118,20 @@ class ModelPolicy:
                 {"action": step.source, "kept": step.accepted, "reason": step.reason} for step in taken[-SHOWN_STEPS:]
             ],
         }
-        return self.prompts.request(CHOOSE, variables, TEMPERATURE)
+        offered = [name for name, offer in offers.items() if offer.open]
+        return self.prompts.request(CHOOSE, variables, TEMPERATURE, narrowed={"action": one_of([*offered, STOP])})
+
+
+def _heeded(choice: Choice, offered: Sequence[str], taken: Sequence[Step]) -> Decision:
+    """What becomes of the model's choice."""
+    why = reason_text(choice.reason) or "no reason given"
+    if choice.action == STOP:
+        return Decision(STOP, f"the model: {why}")
+    if choice.action not in offered:
+        return Decision(STOP, f"the model chose {choice.action}, which is not offered ({', '.join(offered)} is)")
+    if [step.source for step in taken[-2:] if not step.accepted] == [choice.action] * 2:
+        return Decision(STOP, f"the model chose {choice.action} again, which had failed twice")
+    return Decision(choice.action, why)
 
 
 def nothing_left(offers: Mapping[str, Offer]) -> str:

@@ -9,15 +9,18 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeVar
+from functools import partial
+from typing import Annotated, Literal, TypeVar
 
-from fairagent.errors import BudgetExceeded, FatalModelError, ModelError
+from fairagent.errors import BudgetExceeded, ModelError
 from fairagent.llm import Model, Reply, ask
 from fairagent.llm.clean import query_shown, visible
+from fairagent.llm.on_error import attempt
+from fairagent.llm.reply import Narrowed, list_within, one_for_each, text_within
 from fairagent.loop.lack import Lack
 from fairagent.prompts import Prompts
 from fairagent.prompts.calls import STAND_IN, Calls, Case
-from fairagent.refine.keywords import sift
+from fairagent.refine.keywords import Proposed, sift, words_of
 from fairagent.types import Term
 
 EvidenceKind = Literal["llm", "grounded", "passage"]
@@ -27,8 +30,10 @@ MOST_GROUPS = {"llm": 12, "grounded": 12, "passage": 5}
 """How many groups one call is about, those that lack most: their answers fit into 400 tokens."""
 SHOWN_WORDS = 15
 """Words of a group's documents that the model is shown."""
+MOST_WORDS = 5
+"""Words of a group that are asked for."""
 LONGEST_PASSAGE = 1000
-"""Characters of a passage that are used."""
+"""Characters of a passage that are used; a server that holds bounds ends it after forty words, 300 characters."""
 
 _WORD = re.compile(r"\w+")
 
@@ -37,7 +42,7 @@ class NumberedKeywords(Reply):
     """The words for one group, by its number in the call."""
 
     number: int
-    keywords: list[str]
+    keywords: Annotated[list[Proposed], list_within(MOST_WORDS)]
 
 
 class GroupKeywords(Reply):
@@ -50,7 +55,7 @@ class NumberedPassage(Reply):
     """The passage for one group, by its number in the call."""
 
     number: int
-    passage: str
+    passage: Annotated[str, text_within(300, least=0)]
 
 
 class GroupPassages(Reply):
@@ -70,6 +75,10 @@ class GroupText:
         return bool(self.text)
 
 
+_GroupReply = tuple[int, GroupText, tuple[str, ...]]
+"""A group's number in the call, what is told of it, and what of that was refused."""
+
+
 @dataclass(frozen=True, slots=True)
 class ModelEvidence:
     """What a model says of all groups: for each source a `GroupText` a group; the trace gets `notes` and `refused`."""
@@ -83,17 +92,19 @@ class ModelEvidence:
 class Sources:
     """Asks `model`, each of the `kinds` of evidence in one call.
 
-    Where a call fails, or its budget is used up, the groups keep what their documents say, and a note tells why.
+    Where a call fails, or its budget is used up, the groups keep what their documents say, and a note tells why
+    ("fallback"); or the error is raised ("fail").
     """
 
     kinds: tuple[EvidenceKind, ...]
     model: Model
     prompts: Prompts
+    on_error: Literal["fallback", "fail"] = "fallback"
 
     def ask(self, query: str, lacks: Sequence[Lack], words: Mapping[int, Sequence[str]], groups: int) -> ModelEvidence:
         """What the model says of the `lacks`, of `groups` in all; `words` are the group's own, by its place.
 
-        Raises FatalModelError.
+        Raises FatalModelError, and with "fail" what else asking raises.
         """
         texts: list[tuple[GroupText, ...]] = []
         notes: list[str] = []
@@ -101,40 +112,55 @@ class Sources:
         for kind in self.kinds:
             some = lacks[: MOST_GROUPS[kind]]
             found = [GroupText()] * groups
-            try:
-                for number, one, bad in self._answers(kind, query, some, words):
-                    if 1 <= number <= len(some) and one and not found[some[number - 1].place]:
-                        found[some[number - 1].place] = one
-                        notes.append(f"{some[number - 1].group}: {one.text}")
-                    refused += bad
-            except FatalModelError:
-                raise
-            except (ModelError, BudgetExceeded) as error:
-                notes.append(f"{kind}: the model gives no evidence, the groups' documents alone count: {error}")
+            for number, one, bad in attempt(
+                partial(self._answers, kind, query, some, words),
+                self.on_error,
+                partial(_none, kind, notes),
+                unpaid=True,
+            ):
+                if 1 <= number <= len(some) and one and not found[some[number - 1].place]:
+                    found[some[number - 1].place] = one
+                    notes.append(f"{some[number - 1].group}: {one.text}")
+                refused += bad
             texts.append(tuple(found))
         return ModelEvidence(tuple(texts), tuple(notes), tuple(refused))
 
     def _answers(
         self, kind: EvidenceKind, query: str, lacks: Sequence[Lack], words: Mapping[int, Sequence[str]]
-    ) -> Iterator[tuple[int, GroupText, tuple[str, ...]]]:
-        """For each group its number, what is told of it, and what of that was refused."""
+    ) -> list[_GroupReply]:
+        """What is told of each group."""
         if not lacks:
-            return
+            return []
+        told: list[_GroupReply] = []
+        numbers = list(range(1, len(lacks) + 1))
         shown = [self._shown(number, lack, kind, words) for number, lack in enumerate(lacks, start=1)]
         if kind == "passage":
-            for one in self._reply(PASSAGES, GroupPassages, query, shown).passages:
+            bounds = {"passages": one_for_each(NumberedPassage, "number", numbers)}
+            for one in self._reply(PASSAGES, GroupPassages, query, shown, bounds).passages:
                 text = " ".join(visible(one.passage).split())[:LONGEST_PASSAGE]
-                yield one.number, GroupText(text, as_terms(_WORD.findall(text))), ()
-            return
+                # What only repeats the query is no evidence of a group.
+                new = words_of(text) - words_of(query)
+                told.append((one.number, GroupText(text, as_terms(_WORD.findall(text))) if new else GroupText(), ()))
+            return told
         grounded = {"grounded": True} if kind == "grounded" else {}
-        for answer in self._reply(KEYWORDS, GroupKeywords, query, shown, **grounded).groups:
+        bounds = {"groups": one_for_each(NumberedKeywords, "number", numbers)}
+        for answer in self._reply(KEYWORDS, GroupKeywords, query, shown, bounds, **grounded).groups:
             sifted = sift(answer.keywords, query, ())
             text = f"{query} {', '.join(sifted.kept)}" if sifted.kept else ""
-            yield answer.number, GroupText(text, as_terms(sifted.kept)), sifted.refused
+            told.append((answer.number, GroupText(text, as_terms(sifted.kept)), sifted.refused))
+        return told
 
-    def _reply(self, template: str, reply: type[R], query: str, shown: list[dict[str, object]], **more: object) -> R:
+    def _reply(
+        self,
+        template: str,
+        reply: type[R],
+        query: str,
+        shown: list[dict[str, object]],
+        bounds: Narrowed,
+        **more: object,
+    ) -> R:
         variables = {"query": query_shown(query), "groups": shown, **more}
-        found, _ = ask(self.model, self.prompts.request(template, variables), reply)
+        found, _ = ask(self.model, self.prompts.request(template, variables, narrowed=bounds), reply)
         return found
 
     def _shown(
@@ -148,6 +174,11 @@ class Sources:
         if kind == "grounded":
             group["words_of_its_documents"] = [visible(word) for word in words.get(lack.place, ())][:SHOWN_WORDS]
         return group
+
+
+def _none(kind: EvidenceKind, notes: list[str], error: ModelError | BudgetExceeded) -> list[_GroupReply]:
+    notes.append(f"{kind}: the model gives no evidence, the groups' documents alone count: {error}")
+    return []
 
 
 def as_terms(words: Iterable[str]) -> tuple[Term, ...]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fairagent.errors import Fault, PromptError, SettingsError
+from fairagent.llm.reply import Narrowed
 from fairagent.llm.request import Message, ModelRequest
 from fairagent.prompts.prompt import Prompt, read_prompt
 from fairagent.prompts.specimens import SPECIMENS
@@ -82,10 +83,11 @@ class Prompts:
         variables: Mapping[str, object],
         temperature: float | None = None,
         accept: Callable[[Any], None] | None = None,
+        narrowed: Narrowed | None = None,
     ) -> ModelRequest:
         """Template `id` filled with `variables`, with the longest reply that it says; raises what `render` raises."""
         messages, most = self.render(id, **variables), self[id].head.max_tokens
-        return ModelRequest(messages, temperature=temperature, max_tokens=most, accept=accept)
+        return ModelRequest(messages, temperature=temperature, max_tokens=most, accept=accept, narrowed=narrowed)
 
     def _bring(self, id: str) -> bool:
         """Whether another package brings a template of this id, which is there then."""

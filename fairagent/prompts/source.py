@@ -1,4 +1,4 @@
-"""The format of a template file: a YAML head between two `---` lines, then `[system]` and `[user]` sections."""
+"""The format of a template file: a YAML head between two `---` lines, then [system], [user], [assistant] sections."""
 
 import hashlib
 import re
@@ -13,7 +13,7 @@ from pydantic import Field, ValidationError
 from fairagent.errors import Fault
 from fairagent.settings import Section
 
-ROLES = ("system", "user")
+ROLES = ("system", "user", "assistant")
 
 LARGEST = 32 * 1024
 """Bytes; a file of this size is compiled within a second, whatever is in it."""
@@ -149,15 +149,28 @@ def _read_sections(
     for (number, role), (end, _) in pairwise([*headers, (len(lines), "")]):
         text = "\n".join(lines[number + 1 : end])
         if role not in ROLES:
-            faults.append(Fault(path, number + 1, f"unknown section [{role}]; there are [system] and [user]"))
-        elif role in (known for known, _, _ in sections):
-            faults.append(Fault(path, number + 1, f"a second section [{role}]"))
+            faults.append(Fault(path, number + 1, f"unknown section [{role}]; there are [system], [user], [assistant]"))
+        elif fault := _out_of_turn(role, [known for known, _, _ in sections]):
+            faults.append(Fault(path, number + 1, fault))
         elif not text.strip():
             faults.append(Fault(path, number + 1, f"section [{role}] is empty"))
         sections.append((role, text, number + 2))
     roles = [role for role, _, _ in sections]
     if "user" not in roles:
         faults.append(Fault(path, None, "no section [user]"))
-    elif "system" in roles[roles.index("user") :]:
-        faults.append(Fault(path, None, "[system] comes before [user]"))
+    elif roles[-1] == "assistant":
+        faults.append(Fault(path, None, "[assistant] is the last section; a [user] that asks comes after it"))
     return tuple(sections)
+
+
+def _out_of_turn(role: str, before: Sequence[str]) -> str:
+    """Why a section of this role may not come here; "" where it may.
+
+    [system] comes first; examples are pairs of a [user] and the [assistant] that answers it; a [user] ends all.
+    """
+    last = before[-1] if before else ""
+    if role == "system" and before:
+        return "a second section [system]" if "system" in before else "[system] comes before [user]"
+    if role == "assistant" and last != "user":
+        return "an [assistant] answers the [user] before it, and there is none"
+    return "a second section [user] without an [assistant] between them" if role == last == "user" else ""

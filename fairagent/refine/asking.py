@@ -2,18 +2,20 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from typing import ClassVar
+from dataclasses import replace
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from fairagent.errors import ReplyError, ReplyInvalid, ReplyRefused
+from fairagent.errors import BudgetExceeded, ModelError, ReplyInvalid, ReplyRefused, ReplyTruncated
 from fairagent.llm import Model, ModelRequest, ask
 from fairagent.llm.clean import query_shown, visible
+from fairagent.llm.on_error import attempt
 from fairagent.llm.request import Message
 from fairagent.prompts import Prompts
 from fairagent.prompts.calls import STAND_IN, Calls, Case
 from fairagent.refine.keywords import MOST_KEYWORDS, REPLIES, Sifted, sift, words_of
-from fairagent.refine.refiner import RefineState
+from fairagent.refine.refiner import Refiner, RefineState
 from fairagent.settings import Part, Settings
 from fairagent.types import Refinement, Term
 
@@ -44,6 +46,9 @@ class AskingRefiner(ABC):
     Each accepted keyword weighs `keyword_weight`, a word of the user's query being 1; all together weigh at most
     `drift` times the user's query, so that a talkative model cannot outvote the user. Keywords are added to the query
     and never take the place of the user's words, so that a model cannot lead the search away from its topic.
+
+    `on_error` says what is done where the model gives no usable reply: "keep" the query as it is, let the refiner
+    `otherwise` propose ("fallback"; without one the query is kept), or "fail".
     """
 
     __slots__ = ()
@@ -54,27 +59,44 @@ class AskingRefiner(ABC):
     prompts: Prompts
     keyword_weight: float
     drift: float
+    on_error: Literal["keep", "fallback", "fail"] = "fallback"
+    otherwise: Refiner | None = None
 
     @abstractmethod
     def messages(self, state: RefineState) -> tuple[Message, ...]:
         """What the model is asked."""
 
     def refine(self, state: RefineState) -> Refinement:
-        """New keywords for `state.group`; none, and why, where the model declines or says nothing usable.
+        """New keywords for `state.group`; none, and why, where the model knows none.
 
-        Raises what else `Model.complete` raises: TransientModelError (given up), FatalModelError, BudgetExceeded.
+        Raises FatalModelError and BudgetExceeded, and with "fail" every ModelError.
         """
+
+        def instead(error: ModelError | BudgetExceeded) -> Refinement:
+            note = f"{_kind(error)}{error}"
+            refused = error.refused if isinstance(error, _NoneUsable) else ()
+            if self.on_error == "keep" or self.otherwise is None:
+                return Refinement((), self.kind, note, error.usage, refused)
+            found = self.otherwise.refine(state)
+            notes = [f"{note}; {found.source} proposes instead of {self.kind}", *filter(None, [found.note])]
+            return replace(found, note="; ".join(notes), usage=error.usage + found.usage, refused=refused)
+
+        return attempt(lambda: self._asked(state), self.on_error, instead)
+
+    def _asked(self, state: RefineState) -> Refinement:
+        """What the model proposes; ReplyInvalid where it proposes something, and none of it is a keyword."""
         head = self.prompts[self.template].head
         request = ModelRequest(self.messages(state), max_tokens=head.max_tokens)
-        try:
-            reply, usage = ask(self.model, request, REPLIES[head.reply])
-        except ReplyError as error:
-            return Refinement((), self.kind, f"{_kind(error)}: {error}", error.usage)
+        reply, usage = ask(self.model, request, REPLIES[head.reply])
         # A topic word of little weight may be named again, which raises its weight; what was added in full may not.
         known = [term.text for term in state.current.terms if term.weight >= self.keyword_weight]
         found = sift(reply.keywords, state.query.text, [*state.tried, *known])
         each = weight_of_each(self.keyword_weight, self.drift, state.query.text, len(found.kept))
         terms = tuple(Term(word, each) for word in found.kept)
+        if reply.keywords and not found.kept and not found.repeated:
+            error = _NoneUsable(f"none of the model's {len(reply.keywords)} keywords is usable")
+            error.usage, error.refused = usage, found.refused
+            raise error
         known_already = tuple(f"{word}: nothing new" for word in found.repeated)
         return Refinement(terms, self.kind, _note(reply.keywords, found), usage, found.refused + known_already)
 
@@ -95,13 +117,22 @@ def _note(proposed: Sequence[str], found: Sifted) -> str:
         return ""
     if found.repeated:
         return f"repeated: none of the model's {len(proposed)} keywords is new"
-    return f"none of the model's {len(proposed)} keywords is usable" if proposed else "the model proposes no keyword"
+    return "the model proposes no keyword"
 
 
-def _kind(error: ReplyError) -> str:
-    if isinstance(error, ReplyRefused):
-        return "refused"
-    return "invalid reply" if isinstance(error, ReplyInvalid) else "truncated reply"
+class _NoneUsable(ReplyInvalid):
+    """The reply has the form that was asked for, and no keyword in it; `refused` says why."""
+
+    refused: tuple[str, ...] = ()
+
+
+def _kind(error: ModelError | BudgetExceeded) -> str:
+    kinds: dict[type[Exception], str] = {
+        ReplyRefused: "refused: ",
+        ReplyInvalid: "invalid reply: ",
+        ReplyTruncated: "truncated reply: ",
+    }
+    return kinds.get(type(error), "")
 
 
 class AskingConfig(Part):
@@ -112,6 +143,9 @@ class AskingConfig(Part):
     """The weight of one proposed keyword, a word of the user's query being 1."""
     drift: float = Field(0.3, gt=0)
     """The most that the keywords of one refinement weigh together, the user's query being 1."""
+    on_error: Literal["keep", "fallback", "fail"] = "fallback"
+    """What is done where the model gives no usable reply. keep: the query stays as it is, and the loop ends. fallback:
+    the words of the group's own documents (`refine: feedback`) take the place of the model's."""
 
     def evidence(self, settings: Settings) -> Mapping[str, object]:
         """The longest that the template is shown besides the loop's state."""

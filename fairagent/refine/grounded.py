@@ -13,7 +13,7 @@ from fairagent.prompts import Prompts
 from fairagent.prompts.calls import STAND_IN
 from fairagent.refine.asking import AskingConfig, AskingRefiner, template_variables
 from fairagent.refine.feedback import FeedbackRefiner
-from fairagent.refine.refiner import RefineState
+from fairagent.refine.refiner import Refiner, RefineState
 from fairagent.retrieve.base import TextSource
 from fairagent.retrieve.bm25 import prepare_index, words_of
 from fairagent.settings import Settings
@@ -42,6 +42,8 @@ class GroundedRefiner(AskingRefiner):
     feedback: FeedbackRefiner
     keyword_weight: float = 1.0
     drift: float = 0.3
+    on_error: Literal["keep", "fallback", "fail"] = "fallback"
+    otherwise: Refiner | None = None
 
     def messages(self, state: RefineState) -> tuple[Message, ...]:
         """What the model is asked; with no words and titles where the list holds no document of the group."""
@@ -93,5 +95,8 @@ class GroundedConfig(AskingConfig):
 
     def asking(self, model: Model, site: Site) -> GroundedRefiner:
         """The refiner, asking `model`."""
-        feedback = FeedbackRefiner(words_of(site), self.documents, self.terms)
-        return GroundedRefiner(model, site.prompts, feedback, self.keyword_weight, self.drift)
+        words = words_of(site)
+        feedback = FeedbackRefiner(words, self.documents, self.terms)
+        return GroundedRefiner(
+            model, site.prompts, feedback, self.keyword_weight, self.drift, self.on_error, FeedbackRefiner(words)
+        )

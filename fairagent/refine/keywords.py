@@ -4,12 +4,16 @@ import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 from fairagent.llm import Reply
 from fairagent.llm.clean import visible
+from fairagent.llm.reply import list_within, text_like, text_within
 
 MOST_KEYWORDS = 12
 LONGEST_KEYWORD = 80
+LONGEST_PLAN = 1000
+"""Characters of the thoughts before keywords, where a server holds bounds."""
 SHOWN_OF_REFUSED = 40
 """Characters of a refused keyword that are kept for the trace."""
 
@@ -18,14 +22,22 @@ _OPERATOR = re.compile(r'["^~*?:\\|<>(){}\[\]]|&&|(?:^|\s)[-+!]|\b(?:AND|OR|NOT)
 _WORD = re.compile(r"\w+")
 
 
+# Of any script: what is excluded are marks at the beginning (so no dots of a pattern), operators of queries, and what
+# ends a JSON string.
+KEYWORD = r"^[^ -/:-@\[-`{-~\x00-\x1F][^\"\\^~*?:|<>(){}\[\]\x00-\x1F]{0,39}$"
+"""The regular expression of a keyword, for servers that hold bounds: one to forty characters."""
+
+Proposed = Annotated[str, text_like(KEYWORD)]
+
+
 class Keywords(Reply):
     """The reply of the prompts that refine a query."""
 
-    keywords: list[str]
+    keywords: Annotated[list[Proposed], list_within(MOST_KEYWORDS)]
 
 
 class _Reasoned(Reply):
-    reasoning: str
+    reasoning: Annotated[str, text_within(LONGEST_PLAN)]
 
 
 # In this order of bases the reasoning comes first, so that a server that enforces the form makes the model think first.

@@ -7,7 +7,9 @@ from fairagent.llm import Model
 from fairagent.llm.request import Message
 from fairagent.prompts import Prompts
 from fairagent.refine.asking import AskingConfig, AskingRefiner, template_variables
-from fairagent.refine.refiner import RefineState
+from fairagent.refine.feedback import FeedbackRefiner
+from fairagent.refine.refiner import Refiner, RefineState
+from fairagent.retrieve.bm25 import words_at_hand
 from fairagent.site import Site
 
 
@@ -22,6 +24,8 @@ class LlmRefiner(AskingRefiner):
     prompts: Prompts
     keyword_weight: float = 1.0
     drift: float = 0.3
+    on_error: Literal["keep", "fallback", "fail"] = "fallback"
+    otherwise: Refiner | None = None
 
     def messages(self, state: RefineState) -> tuple[Message, ...]:
         """What the model is asked."""
@@ -40,4 +44,6 @@ class LlmConfig(AskingConfig):
 
     def asking(self, model: Model, site: Site) -> LlmRefiner:
         """The refiner, asking `model`."""
-        return LlmRefiner(model, site.prompts, self.keyword_weight, self.drift)
+        words = words_at_hand(site)
+        feedback = FeedbackRefiner(words) if words else None
+        return LlmRefiner(model, site.prompts, self.keyword_weight, self.drift, self.on_error, feedback)

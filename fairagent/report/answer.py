@@ -27,11 +27,15 @@ def answer_text(result: AnswerResult, width: int = 100) -> str:
     return plain(Group(answer_body(result), Text(), sources_table(result), answer_story(result)), width)
 
 
+CUT_OFF = " [cut off here]"
+"""What stands after an answer that was truncated."""
+
+
 def answer_body(result: AnswerResult) -> Text:
     """The answer's text, its citations marked; what is to be said where there is none."""
     text = Text(result.answer.text or f"No answer: {_why_none(result)}.")
     text.highlight_regex(r"\[\d[^\]]*\]", "bold cyan")
-    return text
+    return text.append(CUT_OFF, "bold red") if result.answer.truncated else text
 
 
 def sources_table(result: AnswerResult) -> Table:

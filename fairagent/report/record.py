@@ -59,6 +59,7 @@ def answer_record(result: AnswerResult) -> Record:
     weights = attribution.weights.tolist() if attribution else [None] * len(result.context)
     return {
         "answer": answer.text,
+        "truncated": answer.truncated,
         "source": answer.source,
         "cited": list(answer.cited),
         "context": [

@@ -76,6 +76,12 @@ def words_of(site: Site) -> TermSource:
     return site.engine if isinstance(site.engine, TermSource) else open_index(site)
 
 
+def words_at_hand(site: Site) -> TermSource | None:
+    """As `words_of`, but None where an index would have to be built first."""
+    ready = site.words is not None or isinstance(site.engine, TermSource) or (site.index / MANIFEST).is_file()
+    return words_of(site) if ready else None
+
+
 def beside_index(site: Site, suffix: str) -> Path:
     """The folder of another index of the same documents."""
     _expect_index(site)

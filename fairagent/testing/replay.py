@@ -6,8 +6,11 @@ from collections import defaultdict
 from dataclasses import asdict
 from pathlib import Path
 
+from pydantic import TypeAdapter
+
 from fairagent.errors import DataError, Fault, UsageError
 from fairagent.llm.ledger import counted
+from fairagent.llm.reply import schema_of
 from fairagent.llm.request import Model, ModelReply, ModelRequest
 
 
@@ -34,7 +37,7 @@ class ReplayModel:
         for number, line in enumerate(self._path.read_text(encoding="utf-8").splitlines(), 1):
             try:
                 record = json.loads(line)
-                reply = ModelReply(**{**record["reply"], "notes": tuple(record["reply"]["notes"])})
+                reply = _REPLY.validate_python(record["reply"])
                 self._replies[_key(record["request"])].append(reply)
             except (ValueError, KeyError, TypeError) as error:
                 fault = Fault(self._path, number, f"not a recorded reply ({error}); record it again")
@@ -59,6 +62,9 @@ class ReplayModel:
         raise UsageError(f"{self._path} holds no reply to this request ({start!r} ...); record it again")
 
 
+_REPLY = TypeAdapter(ModelReply)
+
+
 class _Recorder:
     def __init__(self, model: Model, path: Path) -> None:
         self._model = model
@@ -77,7 +83,7 @@ def _plain(request: ModelRequest) -> dict[str, object]:
     """What is asked, as JSON has it."""
     return {
         "messages": [list(message) for message in request.messages],
-        "reply": request.reply and request.reply.model_json_schema(),
+        "reply": request.reply and schema_of(request.reply, request.narrowed),
         "temperature": request.temperature,
         "max_tokens": request.max_tokens,
         "seed": request.seed,

@@ -62,4 +62,13 @@ def test_without_a_verdict_there_are_no_weights(error: ModelError):
         return error if documents_in(request)[0]["text"] == "A judge." else judging(request)
 
     with pytest.raises(type(error)):
-        JudgeAttributor(ScriptedModel(answer), PROMPTS).attribute("law", ANSWER, CONTEXT)
+        JudgeAttributor(ScriptedModel(answer), PROMPTS, on_error="fail").attribute("law", ANSWER, CONTEXT)
+    if isinstance(error, FatalModelError):
+        with pytest.raises(FatalModelError):
+            JudgeAttributor(ScriptedModel(answer), PROMPTS).attribute("law", ANSWER, CONTEXT)
+        return
+    found = JudgeAttributor(ScriptedModel(answer), PROMPTS, workers=1).attribute("law", ANSWER, CONTEXT)
+    assert (found.kind, found.weights.tolist()) == ("citations", [0.0, 1.0, 1.0])
+    assert found.notes == (f"the judge gave no usable verdict, so citations count: {error}",)
+    # What was judged before was paid for.
+    assert found.usage.input_tokens >= 50

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fairagent.cli import answer as answer_command
-from fairagent.testing import LoopbackServer
+from fairagent.testing import LoopbackServer, completion
 
 from .conftest import FAIR_QR, Call, Small
 
@@ -226,3 +226,21 @@ def test_a_model_is_heard_in_a_terminal(
     assert shown.startswith("She won [2], he lost.\n")
     assert server.requests[0]["stream"] is True
     assert "citations of no document were taken out: [9]" in shown
+
+
+def test_an_answer_that_is_cut_off_is_shown_marked_and_ends_with_exit_code_7(
+    call: Call, small: Small, server: LoopbackServer
+) -> None:
+    server.script = lambda request: completion("She won [2], then she", finish="length")
+    arguments = ["answer", "lawyer", "--set", "generate.kind=llm", *MODEL, *small.options]
+    shown = call(*arguments)
+    assert shown.exit_code == 7
+    assert "She won [2], then she [cut off here]" in shown.stdout
+    assert "the answer is cut off" in " ".join(shown.stdout.split())
+    told = call(*arguments, "--json")
+    assert told.exit_code == 7
+    assert (json.loads(told.stdout)["answer"], json.loads(told.stdout)["truncated"]) == ("She won [2], then she", True)
+    both = call(*arguments, "--beside", "--json")
+    assert both.exit_code == 7
+    failed = call(*arguments, "--set", "generate.on_error=fail")
+    assert (failed.exit_code, failed.stdout) == (5, "")

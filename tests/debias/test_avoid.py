@@ -9,11 +9,11 @@ import pytest
 
 from fairagent.debias.avoid import AvoidIndex, AvoidPassage, read_avoid, write_avoid
 from fairagent.debias.diagnosis import diagnose
-from fairagent.errors import DataError, ReplyInvalid
+from fairagent.errors import DataError, FatalModelError, ReplyInvalid, ReplyTruncated
 from fairagent.llm import ModelRequest
 from fairagent.llm.ledger import ledger
 from fairagent.prompts import Prompts
-from fairagent.testing import ScriptedModel
+from fairagent.testing import Scripted, ScriptedModel
 from fairagent.types import Document
 
 from .parts import LIBRARY, WordEncoder, lexicon, written
@@ -98,5 +98,29 @@ def test_a_diagnosis_of_other_passages_is_refused() -> None:
 
     model = ScriptedModel(answer)
     with ledger() as spent, pytest.raises(ReplyInvalid) as raised:
-        diagnose(model, Prompts(), passages, ["gender"], batch=1)
+        diagnose(model, Prompts(), passages, ["gender"], batch=1, on_error="fail")
     assert (raised.value.usage.calls, spent.usage.calls) == (3, 4)
+
+
+def test_a_passage_that_is_not_diagnosed_costs_the_others_nothing() -> None:
+    texts = ["all women are late", "ramble", "all martians are green"]
+    passages = [Document(f"p{number}", text) for number, text in enumerate(texts)]
+
+    def answer(request: ModelRequest) -> Scripted:
+        return ReplyTruncated("cut off") if "ramble" in request.messages[-1][1] else diagnosing(request)
+
+    found = diagnose(ScriptedModel(answer), Prompts(), passages, ["gender"], batch=3)
+    assert [one.id for one in found.passages] == ["p0", "p2"]
+    assert (found.seen, found.failed) == (3, (("p1", "cut off"),))
+    with pytest.raises(FatalModelError):
+        diagnose(ScriptedModel([FatalModelError("no key")]), Prompts(), passages, ["gender"])
+
+
+def test_a_diagnosis_is_bounded_to_the_passages_and_the_classes() -> None:
+    model = ScriptedModel(diagnosing)
+    diagnose(model, Prompts(), [Document("p", "all"), Document("q", "x")], ["gender"])
+    assert model.requests[0].narrowed is not None
+    each = model.requests[0].narrowed["diagnoses"]["prefixItems"]
+    ids = [one["id"] for one in json.loads(model.requests[0].messages[1][1].splitlines()[1])]
+    assert [one["properties"]["id"]["enum"] for one in each] == [[id] for id in ids]
+    assert [one["properties"]["kind"]["enum"] for one in each] == [["", "gender"]] * 2

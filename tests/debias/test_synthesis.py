@@ -70,6 +70,25 @@ def test_what_is_no_set_of_rewrites_is_asked_for_again_and_then_done_without(tmp
     assert made.usage.calls == 3
 
 
+def test_a_counterfactual_without_a_rewrite_is_left_out_or_an_error_if_on_error_says_so(tmp_path: Path) -> None:
+    def rewriter(on_error: str) -> Rewriter:
+        model = ScriptedModel([ReplyRefused("no such texts"), rewrites("He arrives late.")])
+        return Rewriter(model, Prompts(), 1, on_error=on_error)  # type: ignore[arg-type]
+
+    made = synthesize("q", PASSAGES, lexicon(tmp_path), rewriter("drop"))
+    assert [one.text for one in made.documents] == ["He arrives late."]
+    assert made.notes[0].endswith("was not rewritten (no such texts), and is left out")
+    with pytest.raises(ReplyRefused):
+        synthesize("q", PASSAGES, lexicon(tmp_path), rewriter("fail"))
+
+
+def test_rewrites_are_as_many_as_asked_for_and_bounded_by_the_passage(tmp_path: Path) -> None:
+    model = ScriptedModel([rewrites("one", "two")])
+    Rewriter(model, Prompts(), 2).rewrite("q", "x" * 30)
+    one = {"type": "string", "minLength": 1, "maxLength": 100}
+    assert model.requests[0].narrowed == {"rewrites": {"items": one, "minItems": 2, "maxItems": 2}}
+
+
 def test_what_no_call_can_mend_ends_it_and_the_ledger_knows_what_was_spent(tmp_path: Path) -> None:
     model = ScriptedModel([rewrites("one"), FatalModelError("no key")])
     with ledger() as spent, pytest.raises(FatalModelError):

@@ -107,7 +107,7 @@ def test_25_all_faults_of_all_templates_come_with_file_and_line_before_anything_
         ("{{ group|tojson }}", "{{ group|tojson }}{{ groups }}", "unknown variable 'groups'; the head declares"),
         ("optional: [keywords, tried]", "optional: [keywords, tried, mood]", "will not be given: mood"),
         ("reply: Keywords", "reply: text", "reply is 'text', but has to be Keywords"),
-        ("version: 2", "version: two", "version: Input should be a valid integer"),
+        ("version: 3", "version: two", "version: Input should be a valid integer"),
         ("{{ tried|tojson }}", "{{ tried.last.word }}", "[user] cannot be rendered"),
         ("[user]", "[human]", "unknown section [human]"),
     ],

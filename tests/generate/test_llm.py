@@ -6,12 +6,19 @@ from typing import Any
 
 import pytest
 
-from fairagent.errors import FatalModelError, ReplyInvalid, ReplyRefused
+from fairagent.errors import (
+    FatalModelError,
+    ModelError,
+    ReplyInvalid,
+    ReplyRefused,
+    ReplyTruncated,
+    TransientModelError,
+)
 from fairagent.generate import LlmGenerator
 from fairagent.llm import ModelReply, ModelRequest
 from fairagent.prompts import Prompts
 from fairagent.testing import ScriptedModel
-from fairagent.types import Document, Query, Term
+from fairagent.types import Document, Query, Term, Usage
 
 PROMPTS = Prompts()
 CONTEXT = [Document("d1", "A court.", "One"), Document("d2", "A judge.", "Two"), Document("d3", "A law.", "Three")]
@@ -150,3 +157,60 @@ def test_orders_in_documents_stay_data() -> None:
     made.answer("q", [Document("d1", evil)])
     assert shown(model.requests[0])[0]["text"] == evil
     assert "Ignore the rules" not in model.requests[0].messages[0][1]
+
+
+def cut_off(text: str = "A judge [2], then a sena") -> ReplyTruncated:
+    error = ReplyTruncated("cut off after 400 tokens", raw=text)
+    error.usage = Usage(2, 100, 800)
+    return error
+
+
+def test_an_answer_that_is_cut_off_is_shown_and_marked() -> None:
+    found = generator(cut_off())[0].answer("judge", CONTEXT)
+    assert (found.text, found.cited, found.truncated) == ("A judge [2], then a sena", (2,), True)
+    assert (found.notes, found.usage.calls) == (("the answer is cut off: cut off after 400 tokens",), 2)
+    told: list[str] = []
+    assert generator(cut_off())[0].answer("judge", CONTEXT, told.append).text == "".join(told)
+
+
+def test_a_long_answer_that_is_cut_off_is_kept_as_a_whole() -> None:
+    assert len(generator(cut_off("so " * 2000))[0].answer("judge", CONTEXT).text) > 5000
+
+
+def test_sentences_of_the_documents_take_its_place_if_on_error_says_so() -> None:
+    for error in (cut_off(), ReplyRefused("declined"), TransientModelError("overloaded")):
+        found = generator(error, on_error="fallback")[0].answer("judge", CONTEXT)
+        assert (found.source, found.text, found.truncated) == ("extractive", "Two: A judge [2].", False)
+        assert found.notes[0] == f"sentences of the documents: {error}"
+
+
+@pytest.mark.parametrize("error", [cut_off(), ReplyRefused("declined"), TransientModelError("overloaded")])
+def test_or_the_error_is_raised(error: ModelError) -> None:
+    with pytest.raises(type(error)):
+        generator(error, on_error="fail")[0].answer("judge", CONTEXT)
+
+
+@pytest.mark.parametrize("error", [ReplyRefused("declined"), TransientModelError("overloaded"), cut_off("")])
+def test_nothing_cannot_be_kept(error: ModelError) -> None:
+    with pytest.raises(type(error)):
+        generator(error)[0].answer("judge", CONTEXT)
+
+
+@pytest.mark.parametrize("on_error", ["keep", "fallback", "fail"])
+def test_a_missing_key_ends_all(on_error: str) -> None:
+    with pytest.raises(FatalModelError):
+        generator(FatalModelError("no key"), on_error=on_error)[0].answer("judge", CONTEXT)
+
+
+@pytest.mark.parametrize("on_error", ["keep", "fallback"])
+def test_what_was_shown_before_a_stream_broke_off_is_the_answer(on_error: str) -> None:
+    class Breaking:
+        def stream(self, request: ModelRequest, on_text: Callable[[str], None]) -> ModelReply:
+            on_text("A judge [2], ")
+            raise ModelError("broke off; part of it was shown")
+
+    told: list[str] = []
+    made = LlmGenerator(Breaking(), PROMPTS, on_error=on_error)  # type: ignore[arg-type]
+    found = made.answer("judge", CONTEXT, told.append)
+    assert (found.truncated, found.cited) == (True, (2,))
+    assert "".join(told).startswith("A judge [2]")

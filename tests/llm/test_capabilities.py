@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from dataclasses import replace
+from typing import Annotated, Any, Literal
 
 import pytest
 from pydantic import Field
 
 from fairagent.llm import ModelRequest, Reply
-from fairagent.llm.capabilities import RENAMED, Capabilities, json_schema
+from fairagent.llm.capabilities import FORMS, RENAMED, Capabilities, json_schema
+from fairagent.llm.reply import list_within, one_for_each, one_of, text_like, text_within
 
 WANTED = {"model": "tiny", "messages": [], "temperature": 0.3, "max_tokens": 400, "seed": 1}
 
@@ -25,8 +27,11 @@ class Verdicts(Reply):
     verdicts: list[Verdict]
 
 
+ASKED = ModelRequest((("user", "Hello"),), Verdicts)
+
+
 def test_the_schema_is_closed_complete_and_bare():
-    schema = json_schema(Verdicts)["schema"]
+    schema = json_schema(ASKED)["schema"]
     assert schema == {
         "$defs": {
             "Verdict": {
@@ -48,24 +53,24 @@ def test_the_schema_is_closed_complete_and_bare():
 
 
 def test_it_asks_for_everything_at_first():
-    shaped = Capabilities().shape(WANTED, Verdicts)
+    shaped = Capabilities().shape(WANTED, ASKED)
     assert shaped.pop("response_format")["type"] == "json_schema"
     assert shaped == WANTED
-    assert Capabilities().shape(WANTED, None) == WANTED
+    assert Capabilities().shape(WANTED, replace(ASKED, reply=None)) == WANTED
 
 
 def test_what_is_learned_twice_counts_once():
     """Two threads may have sent the same before the first of them was answered."""
     capabilities = Capabilities()
-    shaped = capabilities.shape(WANTED, Verdicts)
+    shaped = capabilities.shape(WANTED, ASKED)
     for _ in range(2):
         assert capabilities.learn(shaped, "response_format is not supported") == "no response_format json_schema"
-    assert capabilities.shape(WANTED, Verdicts)["response_format"] == {"type": "json_object"}
+    assert capabilities.shape(WANTED, ASKED)["response_format"] == {"type": "json_object"}
 
 
 def test_only_what_a_request_asks_for_can_be_lacking():
     capabilities = Capabilities()
-    shaped = capabilities.shape(WANTED, Verdicts)
+    shaped = capabilities.shape(WANTED, ASKED)
     for said in ("response_format is not supported", "unknown field: seed", "max_tokens is not supported"):
         capabilities.learn(shaped, said)
     plain = ModelRequest((("user", "Hello"),))
@@ -89,5 +94,86 @@ def test_only_what_a_request_asks_for_can_be_lacking():
 )
 def test_other_refusals_teach_nothing(said):
     capabilities = Capabilities()
-    assert capabilities.learn(capabilities.shape(WANTED, Verdicts), said) is None
+    assert capabilities.learn(capabilities.shape(WANTED, ASKED), said) is None
     assert capabilities.lacks(ModelRequest((), Verdicts, seed=1)) == ()
+
+
+class Named(Reply):
+    id: str
+    why: Annotated[str, text_within(20)]
+
+
+class Bounded(Reply):
+    """A form with every bound that there is."""
+
+    words: Annotated[list[Annotated[str, text_like("^[^a]{1,3}$")]], list_within(2)]
+    of: list[Named]
+
+
+BOUNDED = ModelRequest((("user", "Hello"),), Bounded, narrowed={"of": one_for_each(Named, "id", ["x", "y"])})
+SAID = "Invalid schema for response_format 'Bounded': 'maxLength' is not permitted."
+
+
+def schema_in(shaped: dict[str, Any]) -> dict[str, Any]:
+    return shaped["response_format"]["json_schema"]["schema"]["properties"]
+
+
+def named(*ids: str, **why: object) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": {"id": {"type": "string", "enum": list(ids)}, "why": {"type": "string", **why}},
+        "required": ["id", "why"],
+        "additionalProperties": False,
+    }
+
+
+def test_the_first_rung_bounds_every_text_and_list_and_names_each_item() -> None:
+    within = {"minLength": 1, "maxLength": 20}
+    assert schema_in(Capabilities().shape(WANTED, BOUNDED)) == {
+        "words": {"type": "array", "items": {"type": "string", "pattern": "^[^a]{1,3}$"}, "maxItems": 2},
+        "of": {
+            "type": "array",
+            "prefixItems": [named("x", **within), named("y", **within)],
+            "minItems": 2,
+            "maxItems": 2,
+        },
+    }
+
+
+def test_a_server_that_takes_no_bounds_gets_the_schema_with_the_enums_alone() -> None:
+    capabilities = Capabilities()
+    assert capabilities.learn(capabilities.shape(WANTED, BOUNDED), SAID) == f"no response_format {FORMS[0]}"
+    shaped = capabilities.shape(WANTED, BOUNDED)
+    assert shaped["response_format"]["type"] == "json_schema"
+    assert schema_in(shaped) == {
+        "words": {"type": "array", "items": {"type": "string"}},
+        "of": {"type": "array", "items": named("x", "y")},
+    }
+    assert capabilities.lacks(BOUNDED) == (f"no response_format {FORMS[0]}",)
+
+
+def test_each_refusal_is_one_rung_down() -> None:
+    capabilities = Capabilities()
+    for form in FORMS[:3]:
+        shaped = capabilities.shape(WANTED, BOUNDED)
+        assert capabilities.learn(shaped, "response_format: not supported") == f"no response_format {form}"
+    assert "response_format" not in capabilities.shape(WANTED, BOUNDED)
+    # A server without schemas has none with bounds either: that says nothing more.
+    assert capabilities.lacks(BOUNDED) == ("no response_format json_schema", "no response_format json_object")
+
+
+def test_one_of_is_texts_or_numbers() -> None:
+    assert one_of(["a", "b"]) == {"type": "string", "enum": ["a", "b"]}
+    assert one_of([1, 2]) == {"type": "integer", "enum": [1, 2]}
+
+
+def test_a_server_without_chances_is_not_asked_for_them_again() -> None:
+    capabilities = Capabilities()
+    wanted = WANTED | {"logprobs": True, "top_logprobs": 20}
+    asked = replace(ASKED, choices="AB")
+    assert capabilities.shape(wanted, asked)["top_logprobs"] == 20
+    said = "You are not allowed to request logprobs from this model"
+    assert capabilities.learn(capabilities.shape(wanted, asked), said) == "no logprobs"
+    assert not {"logprobs", "top_logprobs"} & capabilities.shape(wanted, asked).keys()
+    assert "no logprobs" in capabilities.lacks(asked)
+    assert capabilities.lacks(ASKED) == ()

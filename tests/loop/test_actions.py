@@ -19,7 +19,7 @@ from fairagent.loop.actions.neighbors import NeighborsAction
 from fairagent.loop.actions.refine import RefineAction
 from fairagent.loop.channels import Mixer
 from fairagent.loop.controller import Controller
-from fairagent.loop.judges import ScorerJudge
+from fairagent.loop.judges import ModelJudge, ScorerJudge
 from fairagent.prompts import Prompts
 from fairagent.testing import ScriptedModel
 from fairagent.types import Document, FloatArray, SearchResult, Step
@@ -145,6 +145,16 @@ def test_a_judge_that_never_answers_is_refused_and_the_loop_goes_on() -> None:
     assert (step.accepted, step.reason) == (False, "no document was judged")
     assert "4 of 4 documents were not judged: overloaded" in step.notes
     assert any(step.source == "refine" for step in result.trace.steps)
+
+
+def test_a_judge_that_fails_ends_the_search_if_on_error_says_so() -> None:
+    model = ScriptedModel(lambda request: TransientModelError("overloaded"))
+    judge = JudgeAction(ModelJudge(model, Prompts(), on_error="fail"))
+    with pytest.raises(TransientModelError):
+        agent(MIXED, Controller((judge, REFINE), on_error="fail")).search("law")
+    # The loop's own policy is for what an action raises.
+    trace = agent(MIXED, Controller((judge, REFINE))).search("law").trace
+    assert trace.stopped.startswith("judge: ")
 
 
 def test_a_judge_without_a_key_is_an_error() -> None:

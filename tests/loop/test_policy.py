@@ -9,6 +9,7 @@ from loop_engine import LAWYERS, Dense, agent, judging, verdicts
 
 from fairagent.errors import BudgetExceeded, FatalModelError, ReplyInvalid
 from fairagent.llm import ModelRequest
+from fairagent.llm.on_error import OnError
 from fairagent.loop.actions.base import Offer
 from fairagent.loop.actions.refine import RefineAction
 from fairagent.loop.controller import Controller
@@ -24,9 +25,10 @@ def choice(action: str, reason: str = "it may help") -> str:
     return json.dumps({"action": action, "reason": reason})
 
 
-def chosen(model: ScriptedModel, *more: object, drift: float = 0.1) -> Trace:
+def chosen(model: ScriptedModel, *more: object, drift: float = 0.1, on_error: OnError = "fallback") -> Trace:
     actions = (*more, RefineAction(9, 0.5))
-    loop = Controller(actions, ModelPolicy(model, Prompts()), drift=drift)  # type: ignore[arg-type]
+    policy = ModelPolicy(model, Prompts(), on_error)  # type: ignore[arg-type]
+    loop = Controller(actions, policy, drift=drift, on_error=on_error)  # type: ignore[arg-type]
     return agent(ENGINE, loop).search("law").trace
 
 
@@ -70,10 +72,18 @@ def test_an_action_that_is_not_offered_ends_the_loop() -> None:
 
 def test_an_action_that_does_not_exist_is_corrected_twice_then_given_up() -> None:
     model = ScriptedModel([choice("dance")] * 3)
-    trace = chosen(model)
+    with pytest.raises(ReplyInvalid):
+        chosen(model, on_error="fail")
     assert len(model.requests) == 3
-    assert trace.stopped.startswith("the model chose nothing: the reply is not the JSON object")
-    assert trace.usage.calls == 3
+
+
+def test_rules_choose_where_the_model_chooses_nothing() -> None:
+    model = ScriptedModel([*[choice("dance")] * 3, choice("stop", "good enough")])
+    trace = chosen(model)
+    assert [step.source for step in trace.steps] == ["query", "refine", "stop"]
+    assert "(by the rules; the model chose nothing: the reply is not the JSON object" in trace.steps[1].why
+    assert trace.stopped == "the model: good enough"
+    assert trace.usage.calls == 4
 
 
 def test_a_model_that_repeats_what_has_failed_twice_is_stopped() -> None:
@@ -102,10 +112,18 @@ def test_a_budget_that_ends_keeps_what_was_reached_and_says_so() -> None:
 
     trace = chosen(ScriptedModel(ends))
     assert trace.steps[1].accepted
-    assert trace.stopped == "the model chose nothing: the budget of 1 calls is used up"
+    assert "(by the rules; the model chose nothing: the budget of 1 calls is used up)" in trace.steps[2].why
+    calls.clear()
+    with pytest.raises(BudgetExceeded):
+        chosen(ScriptedModel(ends), on_error="fail")
 
 
-def test_a_reply_that_is_none_ends_the_loop_and_a_missing_key_the_search() -> None:
-    assert "chose nothing" in chosen(ScriptedModel([ReplyInvalid("nothing was said")] * 3)).stopped
+def test_a_missing_key_ends_the_search() -> None:
     with pytest.raises(FatalModelError):
         chosen(ScriptedModel([FatalModelError("no key")]))
+
+
+def test_only_what_is_offered_is_within_the_bounds() -> None:
+    model = ScriptedModel([choice("stop")])
+    chosen(model, judging(ScriptedModel([])))
+    assert model.requests[0].narrowed == {"action": {"type": "string", "enum": ["judge", "refine", "stop"]}}

@@ -78,6 +78,24 @@ def test_where_the_model_fails_the_groups_keep_their_documents(error: Exception)
     assert found.notes == (f"llm: the model gives no evidence, the groups' documents alone count: {error}",)
 
 
+def test_or_the_search_ends_if_on_error_says_so() -> None:
+    lacks = [Lack(Group("gender", "female"), 0, 0.0, 0.5, 0.5)]
+    with pytest.raises(ReplyRefused):
+        Sources(("llm",), ScriptedModel([ReplyRefused("no")]), Prompts(), "fail").ask("law", lacks, {}, 1)
+
+
+@pytest.mark.parametrize("passage", ["law", "Law, law!", "...", "", " "])
+def test_an_echo_of_the_query_is_no_passage(passage: str) -> None:
+    lacks = [Lack(Group("gender", label), place, 0.0, 0.5, 0.5) for place, label in enumerate(("female", "male"))]
+    said = json.dumps({"passages": [{"number": 1, "passage": passage}, {"number": 2, "passage": "He was a judge."}]})
+    model = ScriptedModel([said])
+    (texts,) = Sources(("passage",), model, Prompts()).ask("law", lacks, {}, 2).texts
+    assert [one.text for one in texts] == ["", "He was a judge."]
+    assert model.requests[0].narrowed is not None
+    each = model.requests[0].narrowed["passages"]["prefixItems"]
+    assert [one["properties"]["number"] for one in each] == [{"type": "integer", "enum": [n]} for n in (1, 2)]
+
+
 def test_a_call_that_can_never_succeed_is_raised() -> None:
     with pytest.raises(FatalModelError):
         asked_for(ScriptedModel([FatalModelError("no key")]), "llm")

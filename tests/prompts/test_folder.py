@@ -94,11 +94,14 @@ FAULTS = [
     (HEAD.replace("[query, ", "[") + "[user]\n" + USER.replace("{{ query }}", ""), None, "has to require: query"),
     (HEAD, None, "no section [user]"),
     (HEAD + "Hello\n" + BODY, 10, "text before the first section"),
-    (HEAD + BODY.replace("system", "sytem"), 10, "unknown section [sytem]; there are [system] and [user]"),
+    (HEAD + BODY.replace("system", "sytem"), 10, "unknown section [sytem]; there are [system], [user], [assistant]"),
     (HEAD + BODY + "[user]\nAgain.\n", 14, "a second section [user]"),
-    (HEAD + BODY + "[assistant]\nYes.\n", 14, "unknown section [assistant]"),
+    (HEAD + BODY + "[assistant]\nYes.\n", None, "[assistant] is the last section"),
+    (HEAD + "[assistant]\nYes.\n" + BODY, 10, "an [assistant] answers the [user] before it"),
+    (HEAD + BODY + "[assistant]\nYes.\n[assistant]\nNo.\n[user]\nAgain.\n", 16, "an [assistant] answers the [user]"),
+    (HEAD + BODY + "[assistant]\nYes.\n[system]\nBe brief.\n[user]\nAgain.\n", 16, "a second section [system]"),
     (HEAD + BODY.replace("Be brief.", " "), 10, "section [system] is empty"),
-    (HEAD + "[user]\n" + USER + "[system]\nBe brief.\n", None, "[system] comes before [user]"),
+    (HEAD + "[user]\n" + USER + "[system]\nBe brief.\n", 12, "[system] comes before [user]"),
     (HEAD + BODY.replace("{{ group }}", ""), 5, "required variable 'group' is never used"),
     (HEAD + BODY + "\n{{ qeury }}", 15, "unknown variable 'qeury'; the head declares dimension, group, query"),
     (HEAD + BODY + "{{ keywords }}", 14, "unknown variable 'keywords'"),
@@ -109,6 +112,13 @@ FAULTS = [
     (HEAD.encode() + BODY.encode() + b"M\xfcller", 14, "not UTF-8 (byte 0xfc)"),
     (HEAD + BODY + "x" * LARGEST, None, "larger than 32 kB"),
 ]
+
+
+def test_examples_are_turns_before_the_one_that_asks(tmp_path):
+    write(tmp_path, HEAD + BODY.replace("[user]", "[user]\nlawyers?\n[assistant]\njudges\n[user]"))
+    messages = Prompts(tmp_path).render("refine_query", **VALUES)
+    assert [role for role, _ in messages] == ["system", "user", "assistant", "user"]
+    assert [text for _, text in messages[1:3]] == ["lawyers?", "judges"]
 
 
 @pytest.mark.parametrize(("text", "line", "words"), FAULTS)

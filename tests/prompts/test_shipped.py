@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from fairagent.debias.diagnosis import Diagnoses
 from fairagent.debias.synthesis import Rewrites
+from fairagent.errors import ReplyInvalid
+from fairagent.evaluate.kinds.stereotypes.choice import Order
 from fairagent.filter.verdicts import Verdicts
+from fairagent.llm.reply import Reply, parse_reply
 from fairagent.llm.request import estimate_tokens
 from fairagent.loop.policy import Choice
 from fairagent.loop.sources import GroupKeywords, GroupPassages
@@ -41,26 +45,44 @@ def test_each_says_what_it_is_and_is_short(source, id):
     assert head.version >= 1
     assert head.purpose.endswith(".")
     messages = prompts.render(id, **SPECIMENS[id])
-    assert [role for role, _ in messages] == ["system", "user"]
+    examples = source == "few-shot" and prompts[id].path.parent.name == source
+    turns = ["user", "assistant"] * (len(messages) // 2 - 1)
+    assert [role for role, _ in messages] == ["system", *turns, "user"]
+    assert bool(turns) == examples
     # A model with a window of 2,048 tokens has room for the data and its reply.
     assert estimate_tokens(*(text for _, text in messages)) < 900
 
 
+FORMS: dict[str, type[Reply]] = REPLIES | {
+    kind.__name__: kind for kind in (Verdicts, Rewrites, Diagnoses, GroupKeywords, GroupPassages, Choice, Order)
+}
+
+
 @pytest.mark.parametrize(("source", "id"), ALL)
-def test_each_asks_for_the_reply_that_its_code_reads(source, id):
+def test_each_asks_for_the_reply_that_its_code_reads_and_shows_none_that_could_be_copied(source, id):
     prompts = Prompts(source)
     reply = prompts[id].head.reply
-    user = prompts.render(id, **SPECIMENS[id])[1][1]
-    if id in REFINING:
-        example = user.splitlines()[-1]
-        assert REPLIES[reply].model_validate_json(example)
-    elif reply == "text":
-        assert user.endswith((":", "?"))
-    else:
-        example = user.splitlines()[-1].replace(", ...]", "]")
-        kinds = (Verdicts, Rewrites, Diagnoses, GroupKeywords, GroupPassages, Choice)
-        forms = {kind.__name__: kind for kind in kinds}
-        assert forms[reply].model_validate_json(example)
+    messages = prompts.render(id, **SPECIMENS[id])
+    asked = messages[-1][1]
+    if reply == "text":
+        assert asked.endswith((":", "?"))
+        return
+    keys = _keys(FORMS[reply].model_json_schema())
+    told = "\n".join(text for role, text in messages if role != "assistant")
+    assert all(f'"{key}"' in told for key in keys)
+    for role, text in messages:
+        if role == "assistant":
+            assert parse_reply(text, FORMS[reply])
+            continue
+        assert "..." not in text
+        with pytest.raises(ReplyInvalid):
+            parse_reply(text, FORMS[reply])
+
+
+def _keys(schema: dict[str, Any]) -> set[str]:
+    """The names of all properties of a form."""
+    found = set(schema.get("properties", {}))
+    return found.union(*(_keys(part) for part in schema.get("$defs", {}).values()))
 
 
 @pytest.mark.parametrize(("source", "id"), ALL)
@@ -71,10 +93,10 @@ def test_data_stay_data(source, id):
     kept = {"query": "plain"} if id == "ask" or id.startswith("lamp_") else {}
     plain = prompts.render(id, **{**_with(SPECIMENS[id], "plain"), **kept})
     hostile = prompts.render(id, **{**_with(SPECIMENS[id], HOSTILE), **kept})
-    assert hostile[0] == plain[0]
+    assert hostile[:-1] == plain[:-1]
     written = json.dumps(HOSTILE, ensure_ascii=False)
-    assert written in hostile[1][1]
-    assert hostile[1][1].replace(written, '"plain"') == plain[1][1]
+    assert written in hostile[-1][1]
+    assert hostile[-1][1].replace(written, '"plain"') == plain[-1][1]
 
 
 def _with(value: object, text: str) -> object:
@@ -96,7 +118,7 @@ def _values(value: object) -> Iterator[str]:
 
 @pytest.mark.parametrize(("source", "id"), ALL)
 def test_everything_that_is_given_is_shown(source, id):
-    user = Prompts(source).render(id, **SPECIMENS[id])[1][1]
+    user = Prompts(source).render(id, **SPECIMENS[id])[-1][1]
     for text in _values(SPECIMENS[id]):
         assert json.dumps(text, ensure_ascii=False)[1:-1] in user
 
@@ -144,6 +166,5 @@ def test_refine_query_reads_as_it_should():
 
 Give one to five keywords for this query and this group, the best first; an empty list if you know none that fits. A
 word that was added for the topic may be named again if it stands for the group: it then counts more. Answer with one
-JSON object alone:
-{"keywords": ["...", "..."]}""",
+JSON object alone, in which "keywords" is the list of your keywords, each a string.""",
     )

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import pytest
 
-from fairagent.errors import FatalModelError, ModelError, ReplyRefused, ReplyTruncated, TransientModelError
+from fairagent.errors import (
+    BudgetExceeded,
+    FatalModelError,
+    ModelError,
+    ReplyRefused,
+    ReplyTruncated,
+    TransientModelError,
+)
 from fairagent.llm import ModelReply
 from fairagent.prompts import Prompts
-from fairagent.refine.keywords import Keywords, ReasonedKeywords
+from fairagent.refine.keywords import KEYWORD, Keywords, ReasonedKeywords
 from fairagent.refine.llm import LlmRefiner
 from fairagent.refine.refiner import RefineState
 from fairagent.testing import ScriptedModel
-from fairagent.types import Exposure, Group, Query, Ranking, Term, Usage
+from fairagent.types import Exposure, Group, Query, Ranking, Refinement, Term, Usage
 
 
 def state(query: str = "lawyers", terms: tuple[Term, ...] = (), tried: frozenset[str] = frozenset()) -> RefineState:
@@ -153,7 +161,66 @@ def test_an_invalid_reply_is_corrected_once():
     assert refinement.usage == Usage(2, 220, 11, None, 0.0)
 
 
-@pytest.mark.parametrize("kind", [TransientModelError, FatalModelError, ModelError])
-def test_faults_of_the_door_are_raised(kind):
-    with pytest.raises(kind, match="503"):
-        refiner(kind("127.0.0.1 answered 503")).refine(state())
+def test_a_fault_that_no_call_can_mend_is_raised():
+    with pytest.raises(FatalModelError, match="401"):
+        refiner(FatalModelError("127.0.0.1 answered 401")).refine(state())
+
+
+class Feedback:
+    """A refiner without a model."""
+
+    def refine(self, state: RefineState) -> Refinement:
+        return Refinement((Term("her"),), "feedback")
+
+
+BAD = [
+    (ReplyTruncated("cut off after 400 tokens"), "truncated reply: cut off after 400 tokens"),
+    (TransientModelError("overloaded"), "overloaded"),
+    (refused(), "refused: tiny declined to answer: I cannot."),
+    (reply("...", "..."), "none of the model's 2 keywords is usable"),
+]
+
+
+@pytest.mark.parametrize(("bad", "note"), BAD)
+def test_a_bad_reply_is_followed_by_what_on_error_says(bad: object, note: str) -> None:
+    def asking(on_error: str, otherwise: object = None) -> LlmRefiner:
+        return LlmRefiner(ScriptedModel([bad]), Prompts(), on_error=on_error, otherwise=otherwise)
+
+    kept = asking("keep", Feedback()).refine(state())
+    assert (kept.terms, kept.source, kept.note) == ((), "llm", note)
+    fallen = asking("fallback", Feedback()).refine(state())
+    assert (fallen.terms, fallen.source) == ((Term("her"),), "feedback")
+    assert fallen.note == f"{note}; feedback proposes instead of llm"
+    assert fallen.usage == kept.usage
+    # Where there are no words to take, the query is kept.
+    assert asking("fallback").refine(state()) == kept
+    with pytest.raises(ModelError, match=re.escape(note.split(": ", 1)[-1])):
+        asking("fail", Feedback()).refine(state())
+
+
+@pytest.mark.parametrize("on_error", ["keep", "fallback", "fail"])
+@pytest.mark.parametrize("error", [FatalModelError("no key"), BudgetExceeded("used up")])
+def test_what_ends_everything_ends_a_refinement(on_error: str, error: Exception) -> None:
+    def ends(request: object) -> str:
+        raise error
+
+    with pytest.raises(type(error)):
+        LlmRefiner(ScriptedModel(ends), Prompts(), on_error=on_error, otherwise=Feedback()).refine(state())
+
+
+def test_the_answer_of_an_example_is_no_proposal() -> None:
+    asking = refiner(reply("she", "her", "woman"), reply("she", "women"), prompts="few-shot")
+    assert [term.text for term in asking.refine(state()).terms] == ["she", "women"]
+    assert "repeats the answer of an example" in asking.model.requests[1].messages[-1][1]
+    # The plain template has no examples to repeat.
+    assert len(refiner(reply("she", "her", "woman")).refine(state()).terms) == 3
+
+
+@pytest.mark.parametrize("word", ["she", "Ærø", "北京", "кошка", "नमस्ते", "São Tomé", "O'Brien", "x" * 40])
+def test_a_keyword_of_any_script_is_within_the_bounds(word: str) -> None:
+    assert re.fullmatch(KEYWORD[1:-1], word)
+
+
+@pytest.mark.parametrize("word", ["...", "", " x", "a*b", 'a"b', "a OR (b)", "a\nb", "-x", "x" * 41])
+def test_what_could_not_be_searched_for_is_not(word: str) -> None:
+    assert not re.fullmatch(KEYWORD[1:-1], word)

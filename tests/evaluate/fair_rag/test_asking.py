@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fairagent.collection.lamp import TASKS, Item, LampQuestion
-from fairagent.errors import FatalModelError, ReplyInvalid, ReplyRefused, ReplyTruncated
+from fairagent.errors import FatalModelError, ReplyInvalid, ReplyRefused
 from fairagent.evaluate.kinds.fair_rag.lamp_asking import NO_ANSWER, TOKENS, answer_from, messages_for
 from fairagent.llm.request import estimate_tokens
 from fairagent.prompts import Prompts
@@ -110,8 +110,13 @@ def test_a_model_that_gives_no_answer_has_answered_with_nothing(tmp_path: Path, 
     assert (answer.text, answer.notes) == ("", (f"{NO_ANSWER}: {error}",))
 
 
-def test_what_can_be_mended_is_raised(tmp_path: Path) -> None:
-    with pytest.raises(ReplyTruncated, match=r"nothing but thoughts came within 128 tokens; .* template lamp_4"):
-        answer_from(ScriptedModel(["<think>Let me see"]), PROMPTS, question(tmp_path), [])
+def test_thoughts_alone_are_no_answer_and_say_what_to_do(tmp_path: Path) -> None:
+    found = answer_from(ScriptedModel(["<think>Let me see"]), PROMPTS, question(tmp_path), [])
+    assert (found.text, found.usage.calls) == ("", 1)
+    assert found.notes[0].startswith(f"{NO_ANSWER}: nothing but thoughts came within 128 tokens")
+    assert "template lamp_4" in found.notes[0]
+
+
+def test_a_missing_key_ends_all(tmp_path: Path) -> None:
     with pytest.raises(FatalModelError):
         answer_from(ScriptedModel([FatalModelError("no key")]), PROMPTS, question(tmp_path), [])

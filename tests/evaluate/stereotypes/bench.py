@@ -84,4 +84,4 @@ def model(request: dict[str, object]) -> Answer:
     sentences = next(one for one in every if {*one} == {choice["sentence"] for choice in shown})
     wanted = sentences if "The text, as" not in user else (*sentences[1::-1], *sentences[2:])
     letters = {choice["sentence"]: choice["letter"] for choice in shown}
-    return completion("".join(letters[sentence] for sentence in wanted), usage=None)
+    return completion(json.dumps({"order": "".join(letters[sentence] for sentence in wanted)}), usage=None)

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from fairagent.errors import ReplyInvalid
-from fairagent.evaluate.kinds.stereotypes.choice import ChoiceScorer, order, read_order
-from fairagent.llm import ModelRequest
+from fairagent.evaluate.kinds.stereotypes.choice import ChoiceScorer, order
+from fairagent.llm import ModelReply, ModelRequest
 from fairagent.prompts import Prompts
 from fairagent.testing import ScriptedModel
 
@@ -24,9 +24,13 @@ def shown(request: ModelRequest) -> dict[str, str]:
     return {one["sentence"]: one["letter"] for one in json.loads(found[0])}
 
 
+def ordered(letters: str) -> str:
+    return json.dumps({"order": letters})
+
+
 def test_scores_follow_the_reply_and_not_the_places() -> None:
     wanted = (INTRA.unrelated, INTRA.stereotype, INTRA.anti_stereotype)
-    model = ScriptedModel(lambda request: " > ".join(shown(request)[sentence] for sentence in wanted))
+    model = ScriptedModel(lambda request: ordered("".join(shown(request)[sentence] for sentence in wanted)))
     for seed in range(8):
         found = ChoiceScorer(model, Prompts(), seed).score(INTRA)
         # The stereotype, its opposite, the unrelated one.
@@ -43,7 +47,7 @@ def test_one_item_has_one_order_whoever_is_asked() -> None:
 
 
 def test_what_is_asked() -> None:
-    model = ScriptedModel(["AB", "ABC", "AB"])
+    model = ScriptedModel([ordered("AB"), ordered("ABC"), ordered("AB")])
     scorer = ChoiceScorer(model, Prompts())
     scorer.score(PAIR)
     scorer.score(INTER, "A river.")
@@ -58,38 +62,41 @@ def test_what_is_asked() -> None:
     assert scorer.way == "forced choice, no likelihoods"
 
 
-@pytest.mark.parametrize(
-    ("reply", "count", "letters"),
-    [
-        ("CAB", 3, "CAB"),
-        ("C, A, B", 3, "CAB"),
-        ("C > A > B.", 3, "CAB"),
-        ("1. C\n2. A", 3, None),
-        ('{"order": "CAB"}', 3, "CAB"),
-        ('["C", "A", "B"]', 3, "CAB"),
-        ("The order is: B, A, C", 3, "BAC"),
-        ("<think>ABC or CAB</think>\nBAC", 3, "BAC"),
-        ("B", 2, "BA"),
-        ("**A**", 2, "AB"),
-        ("B", 3, None),
-        ("AAB", 3, None),
-        ("A sentence is as good as any other", 2, None),
-        ("I cannot say.", 2, None),
-        ("", 2, None),
-        ("ABCD", 3, None),
-    ],
-)
-def test_replies(reply: str, count: int, letters: str | None) -> None:
-    if letters is None:
-        with pytest.raises(ReplyInvalid, match="no order of the letters"):
-            read_order(reply, count)
-    else:
-        assert read_order(reply, count) == letters
+def test_a_server_is_asked_for_one_of_the_orders_and_for_its_chances() -> None:
+    model = ScriptedModel([ordered("AB"), ordered("ABC")])
+    scorer = ChoiceScorer(model, Prompts())
+    scorer.score(PAIR)
+    scorer.score(INTRA)
+    two, three = model.requests
+    assert (two.choices, three.choices) == ("AB", "ABC")
+    assert two.narrowed == {"order": {"type": "string", "enum": ["AB", "BA"]}}
+    assert three.narrowed is not None
+    assert three.narrowed["order"]["enum"] == ["ABC", "ACB", "BAC", "BCA", "CAB", "CBA"]
+
+
+def test_chances_are_the_scores_where_they_are_told() -> None:
+    def answer(request: ModelRequest) -> ModelReply:
+        chances = tuple((letter, {"A": 0.5, "B": 0.125, "C": 0.25}[letter]) for letter in request.choices)
+        return ModelReply(ordered(request.choices[::-1]), 1, 1, chances=chances)
+
+    model = ScriptedModel(answer)
+    found = ChoiceScorer(model, Prompts()).score(INTRA)
+    letters = [shown(model.requests[0])[sentence] for sentence in INTRA.sentences]
+    assert found.scores.tolist() == [{"A": 0.5, "B": 0.125, "C": 0.25}[letter] for letter in letters]
+    assert found.by_chance
+
+
+@pytest.mark.parametrize("reply", ["AAB", "ABCD", "B", "", "I cannot say."])
+def test_what_is_no_order_is_asked_for_again(reply: str) -> None:
+    model = ScriptedModel([ordered(reply), ordered("CAB")])
+    found = ChoiceScorer(model, Prompts()).score(INTRA)
+    assert (found.usage.calls, found.by_chance) == (2, False)
+    assert "order must be all of the letters A, B, C" in model.requests[1].messages[-1][1]
 
 
 def test_a_reply_that_cannot_be_read_was_paid_for_all_the_same() -> None:
-    scorer = ChoiceScorer(ScriptedModel(["I would rather not."]), Prompts())
+    scorer = ChoiceScorer(ScriptedModel(["I would rather not."] * 3), Prompts())
     with pytest.raises(ReplyInvalid) as found:
         scorer.score(PAIR)
-    assert found.value.usage.calls == 1
+    assert found.value.usage.calls == 3
     assert np.isfinite(found.value.usage.input_tokens)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from fairagent.collection.lamp import Item, LampQuestion, LampTask
-from fairagent.errors import ReplyInvalid, ReplyRefused
+from fairagent.errors import ReplyError
 from fairagent.evaluate.asking import answer_to
 from fairagent.generate.context import shortened
 from fairagent.llm import Message, Model
@@ -24,14 +24,13 @@ def answer_from(
 ) -> Answer:
     """The model's answer to `question` from `items`, best first; there may be none.
 
-    A model that declines, or says nothing, has answered with nothing: "", and the notes begin with NO_ANSWER. Raises
-    what else `Model.complete` raises, and ReplyTruncated where a model had not finished thinking at the template's
-    limit.
+    A model that declines, says nothing, or had not finished thinking at the template's limit has answered with nothing:
+    "", and the notes begin with NO_ANSWER. Raises what else `Model.complete` raises.
     """
     messages = messages_for(prompts, question, items, tokens)
     try:
         return answer_to(model, prompts[question.task.prompt], messages)
-    except (ReplyRefused, ReplyInvalid) as error:
+    except ReplyError as error:
         return Answer("", notes=(f"{NO_ANSWER}: {error}",), usage=error.usage, source="llm")
 
 

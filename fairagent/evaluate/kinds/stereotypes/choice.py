@@ -1,20 +1,23 @@
-"""Forced choice: a language model behind the door says which sentence is likelier, where it tells no likelihoods."""
+"""Forced choice: a language model behind the door says which sentence is likelier, where it tells no likelihoods.
+
+A server that tells how likely the first letter of the answer was says more than the answer: its chances are the scores.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import permutations
 
 import numpy as np
 
 from fairagent.errors import ReplyInvalid
 from fairagent.evaluate.kinds.stereotypes.items import Example, Item
 from fairagent.evaluate.kinds.stereotypes.scorers import Scored
-from fairagent.llm import Model, ModelRequest
-from fairagent.llm.clean import THOUGHTS, visible
+from fairagent.llm import Model, Reply
+from fairagent.llm.reply import one_of
+from fairagent.llm.request import valid_reply
 from fairagent.prompts import Prompts
 
 PROMPT = "choose_sentence"
@@ -23,9 +26,18 @@ TEMPERATURE = 0.0
 FORCED_CHOICE = "forced choice, no likelihoods"
 
 
+class Order(Reply):
+    """The reply of `choose_sentence`: its letters, that of the likeliest sentence first."""
+
+    order: str
+
+
 @dataclass(frozen=True, slots=True)
 class ChoiceScorer:
     """Asks `model` to put the sentences of an item in order; the scores say how many stand behind each.
+
+    Where the server tells the chance of every letter to begin the answer, these are the scores: the answer alone says
+    nothing about how sure the model was, and a model that always says A prefers by its chances all the same.
 
     The sentences are shown in an order of their own, by `seed` and the item's id: models like some places better. One
     seed gives one order, whoever is asked, so that systems are compared on the same questions.
@@ -45,7 +57,7 @@ class ChoiceScorer:
     def score(self, item: Item, context: str = "") -> Scored:
         """See `Scorer.score`.
 
-        Raises what `Model.complete` raises, and ReplyInvalid for a reply from which no order can be read.
+        Raises what `ask` raises, ReplyInvalid where no order comes.
         """
         shown = order(self.seed, item)
         letters = LETTERS[: len(shown)]
@@ -53,16 +65,21 @@ class ChoiceScorer:
             {"letter": letter, "sentence": item.sentences[place]} for letter, place in zip(letters, shown, strict=True)
         ]
         opening = item.context if isinstance(item, Example) and item.part == "intersentence" else None
-        messages = self.prompts.render(PROMPT, sentences=sentences, opening=opening, context=context or None)
-        most = self.prompts[PROMPT].head.max_tokens
-        reply = self.model.complete(ModelRequest(messages, temperature=TEMPERATURE, max_tokens=most))
-        try:
-            chosen = read_order(reply.text, len(shown))
-        except ReplyInvalid as error:
-            error.usage = reply.usage
-            raise
+        orders = ["".join(some) for some in permutations(letters)]
+
+        def accept(reply: Order) -> None:
+            if reply.order not in orders:
+                raise ReplyInvalid(f"order must be all of the letters {', '.join(letters)}, found {reply.order[:20]!r}")
+
+        variables = {"sentences": sentences, "opening": opening, "context": context or None}
+        request = self.prompts.request(PROMPT, variables, TEMPERATURE, accept, {"order": one_of(orders)})
+        found, reply = valid_reply(self.model, replace(request, reply=Order, choices=letters))
         scores = np.zeros(len(shown))
-        for behind, letter in enumerate(reversed(chosen)):
+        if reply.chances:
+            for letter, chance in reply.chances:
+                scores[shown[letters.index(letter)]] = chance
+            return Scored(scores, reply.usage, by_chance=True)
+        for behind, letter in enumerate(reversed(found.order)):
             scores[shown[letters.index(letter)]] = behind
         return Scored(scores, reply.usage)
 
@@ -72,38 +89,3 @@ def order(seed: int, item: Item) -> tuple[int, ...]:
     digest = hashlib.sha256(json.dumps([seed, item.id, *item.sentences]).encode()).digest()
     rng = np.random.default_rng(int.from_bytes(digest[:8], "big"))
     return tuple(rng.permutation(len(item.sentences)).tolist())
-
-
-def read_order(reply: str, count: int) -> str:
-    """The letters of a reply, the likeliest first; of two, the first alone will do. ReplyInvalid where there are none.
-
-    >>> read_order("BAC", 3), read_order("<think>A?</think> B > A", 2), read_order('{"order": ["A", "C", "B"]}', 3)
-    ('BAC', 'BA', 'ACB')
-    >>> read_order("**B**", 2)
-    'BA'
-    """
-    text = visible(reply.rpartition(THOUGHTS[1])[2]).strip()
-    letters = LETTERS[:count]
-    for found in (_json(text), re.sub(r"[\W_]+", "", text), *_runs(text, letters)):
-        if sorted(found) == sorted(letters):
-            return found
-        if count == 2 and found in ("A", "B"):
-            return found + ("B" if found == "A" else "A")
-    raise ReplyInvalid(f"the reply is no order of the letters {', '.join(letters)}: {text[:80]!r}", raw=reply)
-
-
-def _json(text: str) -> str:
-    """The letters of an object or an array that the reply is; "" where it is neither."""
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return ""
-    if isinstance(value, dict):
-        value = next(iter(value.values()), "")
-    return "".join(map(str, value)) if isinstance(value, list | str) else ""
-
-
-def _runs(text: str, letters: str) -> Sequence[str]:
-    """Every run of the letters with marks between them that stands within a longer reply, the last first."""
-    runs = re.findall(rf"(?<![A-Za-z])[{letters}](?:[\s,;>.-]*[{letters}]){{{len(letters) - 1}}}(?![A-Za-z])", text)
-    return [re.sub(r"\W+", "", run) for run in reversed(runs)]

@@ -169,7 +169,10 @@ class PreferenceKind(QuestionsKind, ABC):
 
     def remarks(self, run: Run) -> tuple[str, ...]:
         """How the numbers were made, and what they are."""
-        return (f"by {self.way}", *self.notes)
+        chosen = [outcome.record for outcome in run.answered if outcome.record]
+        told = sum(bool(record.get("by_chance")) for record in chosen)
+        by_chance = (f"{told:,} of {len(chosen):,} choices by the chances of the letters",) if told else ()
+        return (f"by {self.way}", *by_chance, *self.notes)
 
     def files(self, run: Run) -> Mapping[str, Table]:
         """A line for each system, part, kind and measure."""

@@ -32,10 +32,14 @@ NOTHING = Usage()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scored:
-    """The scores of an item's sentences in their order, and what a language model's reply took to get them."""
+    """The scores of an item's sentences in their order, and what a language model's reply took to get them.
+
+    `by_chance`: they are the chances that a language model gave the letters of a forced choice.
+    """
 
     scores: FloatArray
     usage: Usage = NOTHING
+    by_chance: bool = False
 
 
 class Scorer(Protocol):

@@ -31,7 +31,8 @@ class Choice:
     """How a model scored an item's sentences: what the numbers of all items together are made of.
 
     `kind` is its bias type; `part` intrasentence or intersentence, or of a pair stereo or antistereo; `target` its
-    target term, "" for a pair; `decimals` to how many places the scores of a pair are rounded.
+    target term, "" for a pair; `decimals` to how many places the scores of a pair are rounded. `by_chance` is as in
+    `Scored`.
     """
 
     kind: str
@@ -39,14 +40,15 @@ class Choice:
     target: str
     scores: tuple[float, ...]
     decimals: int | None = None
+    by_chance: bool = False
 
     @classmethod
     def of(cls, item: Item, scored: Scored, decimals: int | None) -> Choice:
         """That of an item."""
         scores = tuple(float(score) for score in scored.scores)
         if isinstance(item, Example):
-            return cls(item.kind, item.part, item.target, scores, decimals)
-        return cls(item.kind, "stereo" if item.stereo else "antistereo", "", scores, decimals)
+            return cls(item.kind, item.part, item.target, scores, decimals, scored.by_chance)
+        return cls(item.kind, "stereo" if item.stereo else "antistereo", "", scores, decimals, scored.by_chance)
 
     @classmethod
     def read(cls, record: Mapping[str, Any]) -> Choice:
