@@ -240,7 +240,8 @@ def test_a_key_of_the_kind_below_is_a_fault_of_the_kind_above() -> None:
 
 
 def test_parts_of_a_profile_are_laid_over_in_the_same_way() -> None:
-    assert loaded("fair-qr", refine={"keyword_weight": 2}).refine == LlmConfig(drift=100, keyword_weight=2, on_error="keep")
+    found = loaded("fair-qr", refine={"keyword_weight": 2}).refine
+    assert found == LlmConfig(drift=100, keyword_weight=2, on_error="keep")
     assert loaded("fair-qr", refine="feedback").refine == FeedbackConfig()
     assert loaded("fair-qr", refine={"kind": "grounded"}).refine.drift == 0.3  # type: ignore[attr-defined]
 
