@@ -70,10 +70,15 @@ def test_a_failed_topic_says_what_it_took(file: Path, server: LoopbackServer, tm
         return moody(request) if first else error(400, "too long")
 
     server.script = fails_at_last
-    failed = [outcome for outcome in run(file, tmp_path / "run").outcomes if outcome.failed]
+    # Without a policy that has something else take the model's place.
+    strict = file.with_name("strict.yaml")
+    text = file.read_text(encoding="utf-8").replace("refine: llm,", "refine: {kind: llm, on_error: fail},")
+    strict.write_text(text.replace("{kind: llm, drift: 2}", "{kind: llm, drift: 2, on_error: fail}"), encoding="utf-8")
+    failed = [outcome for outcome in run(strict, tmp_path / "run").outcomes if outcome.failed]
     # A first question that was answered, paid for or kept, and a second one that was not.
     assert {(outcome.calls, outcome.input_tokens) for outcome in failed} == {(2, 400)}
     assert all("too long" in str(outcome.failed) for outcome in failed)
+    assert not [outcome for outcome in run(file, tmp_path / "kept").outcomes if outcome.failed]
 
 
 def test_run_json_names_models_and_what_their_servers_lack(file: Path, server: LoopbackServer, tmp_path: Path) -> None:

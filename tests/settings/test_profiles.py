@@ -65,7 +65,7 @@ def test_fair_qr() -> None:
     chosen = loaded("fair-qr")
     assert (chosen.engine, chosen.loop, chosen.loops) == (BM25Config(), FairQRConfig(), True)
     assert (chosen.expansion.documents, chosen.iterations, chosen.candidates) == (0, 5, "best")
-    assert (chosen.refine, chosen.rerank) == (LlmConfig(drift=100), OriginalConfig())
+    assert (chosen.refine, chosen.rerank) == (LlmConfig(drift=100, on_error="keep"), OriginalConfig())
     assert chosen.model.temperature == 0.3
 
 
@@ -143,7 +143,7 @@ def test_no_profile_again(tmp_path: Path) -> None:
 
 def test_settings_made_by_hand_lie_over_their_profile() -> None:
     chosen = Settings(profile="fair-qr", refine={"keyword_weight": 2}, rerank="mmr", iterations=1)
-    assert chosen.refine == LlmConfig(drift=100, keyword_weight=2)
+    assert chosen.refine == LlmConfig(drift=100, keyword_weight=2, on_error="keep")
     assert (chosen.rerank, chosen.iterations, chosen.candidates) == (MMRConfig(), 1, "best")
     # Whoever copies or reads them again changes nothing.
     assert Settings.model_validate(chosen.model_dump(mode="json")) == chosen
@@ -240,7 +240,8 @@ def test_a_key_of_the_kind_below_is_a_fault_of_the_kind_above() -> None:
 
 
 def test_parts_of_a_profile_are_laid_over_in_the_same_way() -> None:
-    assert loaded("fair-qr", refine={"keyword_weight": 2}).refine == LlmConfig(drift=100, keyword_weight=2)
+    found = loaded("fair-qr", refine={"keyword_weight": 2}).refine
+    assert found == LlmConfig(drift=100, keyword_weight=2, on_error="keep")
     assert loaded("fair-qr", refine="feedback").refine == FeedbackConfig()
     assert loaded("fair-qr", refine={"kind": "grounded"}).refine.drift == 0.3  # type: ignore[attr-defined]
 
