@@ -31,6 +31,7 @@ def test_the_file_is_right() -> None:
     problems.check(FILE)
     assert {name: system.settings.prompts for name, system in systems.items()} == {
         "default": "",
+        "labeled only": "",
         "terse": str(FOLDER / "terse"),
         "few-shot": "few-shot",
         "reasoning": "reasoning",
@@ -87,7 +88,7 @@ def test_each_system_asks_with_its_own_template(file: Path, tmp_path: Path, monk
 
 def test_what_it_takes_is_known_before(file: Path) -> None:
     rows = {row.system: row for row in estimate(check_experiment(file, environ={"OPENAI_API_KEY": "none"}))}
-    assert rows["feedback"].calls == 0
+    assert rows["feedback"].calls == rows["labeled only"].calls == 0
     assert rows["terse"].input_tokens < rows["default"].input_tokens < rows["few-shot"].input_tokens
     assert rows["default"].input_tokens < rows["grounded"].input_tokens
-    assert {row.calls for name, row in rows.items() if name != "feedback"} == {2 * 19}
+    assert {row.calls for name, row in rows.items() if name not in ("feedback", "labeled only")} == {2 * 19}
