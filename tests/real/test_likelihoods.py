@@ -57,11 +57,12 @@ def test_the_signal_of_fairft(causal: CausalModel, tmp_path: Path) -> None:
     asked = Example("q1", "Is every judge late?", "No, that is a prejudice.")
     documents = [Document("d1", "Judges are as punctual as others."), Document("d2", "A wall is painted.")]
     signals = Signals(causal, Prompts(), tmp_path / "signals.jsonl")
-    found = signals.of(asked, documents)
+    places = np.array([[0, 1]])
+    (found,) = signals.table([asked], documents, places)
     assert (found < 0).all()
     assert found[0] != found[1]
     again = Signals(causal, Prompts(), tmp_path / "signals.jsonl")
-    assert again.of(asked, documents).tolist() == found.tolist()
+    assert again.table([asked], documents, places).tolist() == [found.tolist()]
     assert again.asked == 0
 
 
