@@ -107,7 +107,8 @@ def test_43_the_key_is_in_nothing_that_is_written(
     from fairagent.cli import app
 
     done = CliRunner().invoke(app, ["evaluate", str(file), "--workers", "2"])
-    assert done.exit_code == 7, done.output
+    # What fails there falls back to the documents' words, and the trace says why.
+    assert done.exit_code == 0, done.output
     assert server.keys[0] == f"Bearer {CANARY}"
     written = [path for path in tmp_path.rglob("*") if path.is_file()]
     names = {path.name for path in written}
