@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -55,25 +56,26 @@ def answer(
     )
     check_query(query, topic)
     site = open_site(settings=chosen)
-    name = site.collection.name
-    agent, question = served(build(site)), query_of(query, topic, site.collection)
-    out = console()
-    if beside:
-        results = [engine_alone(site).answer(question), agent.answer(question)]
-        if as_json:
-            plain, fair = map(answer_record, results)
-            typer.echo(to_json({"collection": name, "plain": plain, "fair": fair}))
+    with closing(site.models):
+        name = site.collection.name
+        agent, question = served(build(site)), query_of(query, topic, site.collection)
+        out = console()
+        if beside:
+            results = [engine_alone(site).answer(question), agent.answer(question)]
+            if as_json:
+                plain, fair = map(answer_record, results)
+                typer.echo(to_json({"collection": name, "plain": plain, "fair": fair}))
+            else:
+                out.print(beside_table(*zip(("the engine alone", "fairagent"), results, strict=True)))
+        elif as_json:
+            results = [agent.answer(question)]
+            typer.echo(to_json({"collection": name, **answer_record(results[0])}))
         else:
-            out.print(beside_table(*zip(("the engine alone", "fairagent"), results, strict=True)))
-    elif as_json:
-        results = [agent.answer(question)]
-        typer.echo(to_json({"collection": name, **answer_record(results[0])}))
-    else:
-        streams = out.is_terminal
-        results = [agent.answer(question, _write if streams else None)]
-        print_answer(results[0], out, written=streams and bool(results[0].answer.text))
-    if any(result.answer.truncated for result in results):
-        raise typer.Exit(PARTIAL)
+            streams = out.is_terminal
+            results = [agent.answer(question, _write if streams else None)]
+            print_answer(results[0], out, written=streams and bool(results[0].answer.text))
+        if any(result.answer.truncated for result in results):
+            raise typer.Exit(PARTIAL)
 
 
 def print_answer(result: AnswerResult, out: Console, written: bool = False) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from contextlib import closing
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -55,8 +56,7 @@ def search(
     Exposure is the share of the readers' attention that a group's documents get; "before" is the engine's ranking for
     the plain query.
     """
-    from fairagent.collection import load_collection
-    from fairagent.pipeline import collection_path, open_agent
+    from fairagent.pipeline import build, open_site, served
     from fairagent.report.record import result_record, to_json
 
     chosen = options.settings_of(
@@ -70,10 +70,11 @@ def search(
         model=options.logged(log_prompts),
     )
     check_query(query, topic)
-    loaded = load_collection(collection_path("", chosen))
-    result = open_agent(loaded, settings=chosen).search(query_of(query, topic, loaded))
+    site = open_site(settings=chosen)
+    with closing(site.models):
+        result = served(build(site)).search(query_of(query, topic, site.collection))
     if as_json:
-        typer.echo(to_json({"collection": loaded.name, **result_record(result)}))
+        typer.echo(to_json({"collection": site.collection.name, **result_record(result)}))
     else:
         _print(result, chosen.n)
 
