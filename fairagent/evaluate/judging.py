@@ -13,7 +13,7 @@ import numpy as np
 
 from fairagent.collection import Collection, make_target
 from fairagent.errors import DataError
-from fairagent.measures import AWRF, NDCG, JudgedRanking, Measure, Product, Unlabeled, blend
+from fairagent.measures import AWRF, NDCG, JudgedRanking, Measure, Product, blend
 from fairagent.settings import Part
 from fairagent.types import FloatArray, Ranking, Topic
 
@@ -70,8 +70,7 @@ def judged_value(
         if due is None:
             return None
         rows = collection.groups.memberships(dimension, ids, topic) if len(ids) else np.zeros((0, len(due)))
-        of_type = collection.groups.of_type(dimension, ids, topic)
-        if of_type is None and isinstance(measure, Unlabeled) and measure.of == "type":
+        if measure.needs_types and (of_type := collection.groups.of_type(dimension, ids, topic)) is None:
             return None
     judgments = np.array(list(grades.values()), dtype=np.float64)
     return measure(JudgedRanking(found > 0, len(relevant), rows, due, None, of_type, found, judgments))

@@ -54,6 +54,8 @@ class Measure(ABC):
     """Whether it looks at groups, so that it has a value a dimension; else it is of relevance alone."""
     needs_labels: ClassVar[bool] = True
     """Of one that looks at groups: whether it leaves out what has no label, so that a target needs labels."""
+    needs_types: ClassVar[bool] = False
+    """Of one that looks at groups: whether it needs to know which documents are of the dimension's type."""
     lower_is_better: ClassVar[bool] = False
     neutral: ClassVar[bool] = False
     """Whether it only describes a ranking, so that neither a higher nor a lower value is better."""
@@ -130,6 +132,11 @@ class Product(Measure):
     def needs_labels(self) -> bool:  # type: ignore[override]
         """Whether one that looks at groups needs labels."""
         return any(one.of_groups and one.needs_labels for one in (self.left, self.right))
+
+    @property
+    def needs_types(self) -> bool:  # type: ignore[override]
+        """Whether one of both needs to know which documents are of the type."""
+        return self.left.needs_types or self.right.needs_types
 
     def __call__(self, judged: JudgedRanking) -> float:
         """The product of both values; raises DataError where one of them is not defined."""

@@ -46,6 +46,11 @@ class Unlabeled(Measure):
         if self.of not in get_args(Of):
             raise UsageError(f"unlabeled: of is {self.of!r}, expected one of: {', '.join(get_args(Of))}")
 
+    @property
+    def needs_types(self) -> bool:  # type: ignore[override]
+        """Whether only documents of the type count."""
+        return self.of == "type"
+
     def __call__(self, judged: JudgedRanking) -> float:
         """The share; raises DataError where the ranking has no memberships, or nobody says what is of the type."""
         if judged.memberships is None or (self.of == "type" and judged.of_type is None):
