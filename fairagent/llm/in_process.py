@@ -12,6 +12,7 @@ from fairagent.llm.capabilities import json_schema
 from fairagent.llm.request import ModelReply, ModelRequest
 from fairagent.llm.weights import Manner, Weights
 from fairagent.settings import ModelSettings, Price, TransformersSettings
+from fairagent.settings.models import cost_of
 
 
 class InProcessModel:
@@ -69,9 +70,7 @@ class InProcessModel:
 
     def cost(self, input_tokens: int, output_tokens: int) -> float | None:
         """US dollars for so many tokens; None where the price is not known."""
-        if not input_tokens and not output_tokens:
-            return 0.0
-        return self._price.dollars(input_tokens, output_tokens) if self._price else None
+        return cost_of(self._price, input_tokens, output_tokens)
 
     def complete(self, request: ModelRequest) -> ModelReply:
         """The model's answer; see `Model.complete`. Raises BudgetExceeded as well.

@@ -22,6 +22,7 @@ from fairagent.llm.faults import from_client
 from fairagent.llm.request import ModelReply, ModelRequest, estimate_tokens
 from fairagent.llm.retry import Allowance, Retry
 from fairagent.settings import ModelSettings, Price
+from fairagent.settings.models import cost_of
 from fairagent.types import Usage
 
 log = logging.getLogger(__name__)
@@ -163,9 +164,7 @@ class OpenAIModel:
 
     def cost(self, input_tokens: int, output_tokens: int) -> float | None:
         """US dollars for so many tokens; None where the price is not known."""
-        if not input_tokens and not output_tokens:
-            return 0.0
-        return self._price.dollars(input_tokens, output_tokens) if self._price else None
+        return cost_of(self._price, input_tokens, output_tokens)
 
     def _post(self, payload: dict[str, Any], call: _Call) -> ModelReply:
         """One request, if the budget has room for it."""

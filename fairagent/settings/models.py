@@ -78,6 +78,17 @@ class Price(Section):
         return (input_tokens * self.input + output_tokens * self.output) / 1e6
 
 
+def cost_of(price: Price | None, input_tokens: int, output_tokens: int) -> float | None:
+    """US dollars for so many tokens; None where the price is not known, but nothing costs nothing.
+
+    >>> cost_of(None, 0, 0), cost_of(None, 5, 0), cost_of(Price(input=2, output=10), 1000, 100)
+    (0.0, None, 0.003)
+    """
+    if not input_tokens and not output_tokens:
+        return 0.0
+    return price.dollars(input_tokens, output_tokens) if price else None
+
+
 class BudgetSettings(Section):
     """Limits on all model calls of a run together; what is not set is not limited."""
 
