@@ -13,9 +13,9 @@ from fairagent.errors import UsageError
 from fairagent.exposure import ExposureMeter
 from fairagent.found import Found, engine_notes
 from fairagent.loop.base import Loop, LoopResult, Search
-from fairagent.loop.controller import first_of, without
+from fairagent.loop.controller import without
 from fairagent.loop.fair_qr import measured
-from fairagent.loop.state import finite_gap
+from fairagent.loop.guard import Guarded
 from fairagent.query import as_query
 from fairagent.rerank.base import Pool, Reranker
 from fairagent.rerank.exposure import stricter
@@ -93,33 +93,30 @@ class FairAgent:
         else:
             looped = LoopResult(select(self.settings.candidates, begun), begun, "", meter)
         pool = replace(search.pool(looped.candidates, looped.meter, looped.unit), n=length)
-        ranking, notes = self._guarded(pool, looped)
-        notes += engine_notes(self.retriever, asked)
+        guarded = self._guarded(pool, looped, begun[-1].ranking)
+        notes = guarded.notes + engine_notes(self.retriever, asked)
         if self.settings.expansion.documents and not isinstance(self.retriever, TermSource):
             notes += ("no topic words were added: this engine does not tell the terms of its documents",)
         clocks = (started, engine_started)
-        return Found(
-            asked, ranking, looped.steps, looped.stopped, looped.meter, self.retriever, self.settings, notes, *clocks
-        )
+        found = asked, guarded.ranking, looped.steps, looped.stopped, looped.meter
+        return Found(*found, self.retriever, self.settings, notes, guarded.alarms, *clocks)
 
     def _serve(self, pool: Pool) -> Ranking:
         return self.reranker.rerank(pool) if self.reranker else pool.ranking.top(pool.n)
 
-    def _guarded(self, pool: Pool, looped: LoopResult) -> tuple[Ranking, tuple[str, ...]]:
-        """What is served: never less fair than the engine's own list, by more than the loop allows, without a word."""
-        seen, meter = looped.served, looped.meter
+    def _guarded(self, pool: Pool, looped: LoopResult, deep: Ranking) -> Guarded:
+        """What is served, and whether that, or what the loop had come to, is worse than the engine's list `deep`."""
+        seen = looped.served
         ranking = seen if seen is not None and pool.n == self.settings.n else self._serve(pool)
-        if looped.worse is None or not len(ranking):
-            return ranking, ()
-        own = without(first_of(looped.steps), looped.removed).top(pool.n)
-        most = finite_gap(meter.measure(own)) + looped.worse
-        if finite_gap(meter.measure(ranking)) <= most:
-            return ranking, ()
-        if self.reranker and (strict := stricter(self.reranker)):
-            ranking = strict.rerank(pool)
-            if finite_gap(meter.measure(ranking)) <= most:
-                return ranking, ("less fair than the engine's own list at first: exposure was given more weight",)
-        return own, ("nothing fairer than the engine's own list was found: it is served",)
+        if looped.guard is None:
+            return Guarded(ranking)
+
+        def strict() -> Ranking | None:
+            reranker = stricter(self.reranker) if self.reranker else None
+            return reranker.rerank(pool) if reranker else None
+
+        own = without(deep, looped.removed).top(pool.n)
+        return looped.guard.choose(ranking, own, deep, looped.meter, strict)
 
     def _start(self, query: Query) -> tuple[tuple[Step, ...], ExposureMeter]:
         """The user's words, then, where the engine can tell them, the words of the topic."""

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
 
+from fairagent import alarms
 from fairagent.attribute import Attributor, with_exposures
 from fairagent.debias.stage import DebiasRAG
 from fairagent.exposure import ExposureMeter
-from fairagent.filter import Filter, removal_warnings, removals
+from fairagent.filter import Filter, filter_alarms, removed_by
 from fairagent.generate import Generator, OnText, fit
 from fairagent.retrieve.base import Retriever, texts_for
 from fairagent.types import (
@@ -19,7 +20,6 @@ from fairagent.types import (
     Filtered,
     Hit,
     Query,
-    Removal,
     SearchResult,
     Usage,
 )
@@ -99,31 +99,29 @@ class Answerer:
         attribution = None
         if self.attributor:
             attribution = self.attributor.attribute(found.query.text, answer, context.documents)
-        removed = _removed(context.filtered, meter) if context.filtered else ()
+        verdicts = context.filtered.verdicts if context.filtered else ()
+        removed = removed_by(verdicts, meter) if verdicts else ()
         made = frozenset(context.debiased.made) if context.debiased else frozenset()
+        asked = (answer, context, attribution)
+        usage = sum((part.usage for part in asked if part), Usage())
         return AnswerResult(
             query=found.query,
             answer=answer,
             context=_hits(context.chosen, found, meter),
             search=found,
-            notes=(*context.notes, *removal_warnings(removed), *_made(answer, context.chosen, made)),
+            notes=(*context.notes, *_made(answer, context.chosen, made)),
             filtered=context.filtered,
             removed=removed,
             attribution=_measured(attribution, context.documents, replace(meter, synthetic_ids=made)),
             seconds=found.trace.seconds + perf_counter() - started,
             debiased=context.debiased,
+            alarms=(*found.trace.alarms, *filter_alarms(verdicts, removed), *alarms.of_usage(usage)),
         )
 
 
 def _topic(found: SearchResult) -> Query:
     """The user's query with the topic's words, where the engine told any; not those for a group."""
     return [step.query for step in found.trace.steps if step.aim is None][-1]
-
-
-def _removed(filtered: Filtered, meter: ExposureMeter) -> tuple[Removal, ...]:
-    rows = meter.memberships([verdict.id for verdict in filtered.verdicts])
-    labels = {target.dimension: target.labels for target in meter.targets}
-    return removals(labels, dict(zip(labels, rows, strict=True)), filtered.verdicts)
 
 
 def _hits(chosen: Sequence[Document], found: SearchResult, meter: ExposureMeter) -> tuple[Hit, ...]:

@@ -21,6 +21,9 @@ from fairagent.types import Exposure, FloatArray, Group, Ranking
 ESTIMATE_FROM = 50
 """How many of the first documents an estimated target is taken from (swept in evaluations/sweep)."""
 
+NOTHING_SHOWN = float(-np.log(SMOOTHING))
+"""What counts as the divergence of a dimension in which nothing labeled is shown, beside those of the others."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ExposureMeter:
@@ -110,6 +113,16 @@ def dimensions_of(collection: Collection, settings: Settings) -> tuple[str, ...]
 def total_gap(exposures: Sequence[Exposure]) -> float:
     """The sum of the dimensions' divergences, each by its importance; infinite where one shows no labeled document."""
     return sum(one.importance * one.divergence for one in exposures if one.importance)
+
+
+def finite_gaps(exposures: Sequence[Exposure]) -> list[float]:
+    """What each dimension counts for in the gap, finite also where it shows no labeled document."""
+    return [one.importance * min(one.divergence, NOTHING_SHOWN) for one in exposures]
+
+
+def finite_gap(exposures: Sequence[Exposure]) -> float:
+    """`total_gap`, but a dimension in which nothing labeled is shown does not drown the others."""
+    return sum(finite_gaps(exposures))
 
 
 def most_underexposed(exposures: Sequence[Exposure]) -> Group | None:

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from time import perf_counter
 
+from fairagent import alarms
+from fairagent.alarms import Alarm
 from fairagent.exposure import ExposureMeter, total_gap
 from fairagent.retrieve.base import Retriever, TextSource
 from fairagent.retrieve.clock import engine_seconds
@@ -26,6 +28,7 @@ class Found:
     retriever: Retriever
     settings: Settings
     notes: tuple[str, ...]
+    alarms: tuple[Alarm, ...]
     started: float
     engine_started: float
 
@@ -34,6 +37,7 @@ class Found:
         served = ranking.top(self.settings.n)
         exposures = self.meter.measure(served)
         hits = hits_of(served, self.meter, self.retriever)
+        usage = sum((step.usage for step in self.steps), Usage())
         trace = Trace(
             query=self.query,
             profile=self.settings.profile,
@@ -46,11 +50,12 @@ class Found:
             gap=total_gap(exposures),
             targets=tuple(target.source for target in self.meter.targets),
             oracle=self.meter.oracle,
-            usage=sum((step.usage for step in self.steps), Usage()),
+            usage=usage,
             seconds=perf_counter() - self.started,
             engine_seconds=engine_seconds() - self.engine_started,
             draw=draw,
             notes=(*self.notes, *unused_refiner(self.settings)),
+            alarms=(*self.alarms, *(alarm for step in self.steps for alarm in step.alarms), *alarms.of_usage(usage)),
         )
         return SearchResult(self.query, served, hits, trace)
 

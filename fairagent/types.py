@@ -10,6 +10,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from fairagent.alarms import Alarm as Alarm
 from fairagent.usage import Usage as Usage
 
 FloatArray = NDArray[np.float64]
@@ -156,7 +157,8 @@ class Step:
     action; `why` says why that was chosen, `notes` what it did. `ranking` is the deep list, `gap` the sum of the
     dimensions' divergences at the cut-off. `aim` is the group that a refiner wrote for, `added` are its new keywords,
     `dropped` those that do not occur in the index, `refused` as in `Refinement`. A controller's step has the groups'
-    `weights` instead, the `ranking` that would have been served, and the `reason` why it was not accepted.
+    `weights` instead, the `ranking` that would have been served, and the `reason` why it was not accepted. `alarms` are
+    what its model did that must not go unnoticed.
     """
 
     source: str
@@ -174,6 +176,7 @@ class Step:
     reason: str = ""
     why: str = ""
     notes: tuple[str, ...] = ()
+    alarms: tuple[Alarm, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +196,7 @@ class Trace:
     `exposures` and `gap` are those of the final ranking; `targets` says where each dimension's target comes from;
     `oracle` marks a search whose target or groups came from the relevance judgments. `seconds` is the whole time,
     `engine_seconds` the engine's part of it, `usage.seconds` the model's. `draw` is set where the ranking was drawn at
-    random; `notes` say what else is to be known, such as an engine that failed.
+    random; `notes` say what else is to be known, such as an engine that failed, `alarms` what must not go unnoticed.
     """
 
     query: Query
@@ -212,6 +215,7 @@ class Trace:
     profile: str = ""
     engine: str = ""
     notes: tuple[str, ...] = ()
+    alarms: tuple[Alarm, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -331,7 +335,7 @@ class AnswerResult:
     """An answer to a query, and everything it came from.
 
     `context` are the documents it was written from, in rank order: citation [k] is the k-th of them. `removed` is what
-    each group lost to the filter. `seconds` is the whole time, the search's included.
+    each group lost to the filter. `seconds` is the whole time, the search's included; so are `alarms` the search's.
     """
 
     query: Query
@@ -344,6 +348,7 @@ class AnswerResult:
     attribution: Attribution | None = None
     seconds: float = 0.0
     debiased: Debiased | None = None
+    alarms: tuple[Alarm, ...] = ()
 
     @property
     def cited(self) -> tuple[Hit, ...]:

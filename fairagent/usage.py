@@ -10,7 +10,8 @@ class Usage:
     """What calls of language models consumed; `cost` is in US dollars, None where a price is unknown.
 
     `estimated` says that a server did not count its tokens, `notes` what had to be done to get the answers (each
-    once). `saved` is what the answers that came from a cache took when they were paid for.
+    once). `saved` is what the answers that came from a cache took when they were paid for. `unusable` of the `calls`
+    came to nothing: they failed, or gave no reply of the form asked for.
     """
 
     calls: int = 0
@@ -21,6 +22,7 @@ class Usage:
     estimated: bool = False
     notes: tuple[str, ...] = ()
     saved: Usage | None = None
+    unusable: int = 0
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(
@@ -32,6 +34,7 @@ class Usage:
             self.estimated or other.estimated,
             tuple(dict.fromkeys(self.notes + other.notes)),
             self.saved + other.saved if self.saved and other.saved else self.saved or other.saved,
+            self.unusable + other.unusable,
         )
 
     @property

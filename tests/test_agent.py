@@ -18,10 +18,12 @@ import pytest
 from scripted import Clock, Engine, Proposals, agent, by_letter, collection, ranking, refinement
 
 from fairagent.agent import FairAgent
+from fairagent.alarms import WORSE
 from fairagent.collection import GroupTable, TopicGroups
 from fairagent.collection.table_buffer import TableBuffer
-from fairagent.errors import DataError, FatalModelError
+from fairagent.errors import DataError, FatalModelError, WorseThanEngine
 from fairagent.loop.base import LoopResult, Search
+from fairagent.loop.guard import Guard, kept_relevance
 from fairagent.rerank.chain import ChainReranker
 from fairagent.rerank.exposure import ExposureReranker
 from fairagent.retrieve import clock as engine_clock
@@ -506,19 +508,19 @@ def test_an_estimated_target_comes_from_the_list_of_the_topic_words() -> None:
     assert result.trace.exposures[0].target.tolist() == [1.0, 0.0]
 
 
-# --- what is served is not less fair than the engine's own list -------------------------------------------------
+# --- what is served is compared with the engine's own list ------------------------------------------------------
 
 
 @dataclasses.dataclass(frozen=True)
 class Candidates:
-    """A loop that has these candidates, and allows the served list to be less fair by `worse`."""
+    """A loop that has these candidates, and a guard."""
 
     ids: str
-    worse: float | None = 0.01
+    guard: Guard | None = dataclasses.field(default_factory=lambda: Guard(worse=0.01))
 
     def run(self, search: Search) -> LoopResult:
         found = ranking(self.ids.split())
-        return LoopResult(found, search.steps, "done", search.meter, worse=self.worse)
+        return LoopResult(found, search.steps, "done", search.meter, guard=self.guard)
 
 
 def guarded(own: str, loop: Candidates, reranker: Any, **settings: Any) -> Any:
@@ -528,14 +530,21 @@ def guarded(own: str, loop: Candidates, reranker: Any, **settings: Any) -> Any:
 
 GUARDED = by_letter([f"{letter}{number}" for letter in "fmu" for number in range(1, 7)])
 FIRST = Candidates("m1 m2 f1 m3 m4 f2")
-STRICTER = ("less fair than the engine's own list at first: exposure was given more weight",)
-OWN = ("nothing fairer than the engine's own list was found: it is served",)
+
+
+def alarms(result: Any) -> list[str]:
+    return list(map(str, result.trace.alarms))
 
 
 def test_the_engines_list_is_served_where_nothing_fairer_was_found() -> None:
     for reranker in (None, Cut()):
         result = guarded("m1 f1 m2 f2 m3", FIRST, reranker)
-        assert (result.ranking.ids, result.trace.notes) == (("m1", "f1", "m2", "f2"), OWN)
+        assert result.ranking.ids == ("m1", "f1", "m2", "f2")
+        [alarm] = result.trace.alarms
+        # A woman of four, every rank counting alike: ln 2 - H(1/4) = .131.
+        assert str(alarm) == (
+            "worse than the engine: less fair in gender, a gap of 0.131 beside 0.000; the engine's own list is served"
+        )
         # What the trace says at its end is about the list that is served.
         assert result.trace.gap == 0
         assert [hit.id for hit in result.hits] == ["m1", "f1", "m2", "f2"]
@@ -546,38 +555,79 @@ def test_exposure_is_given_more_weight_first() -> None:
     for reranker in (ExposureReranker(fairness=0.0), ChainReranker((Cut(), ExposureReranker(fairness=0.0)))):
         result = guarded("m1 f1 m2 f2 m3", FIRST, reranker)
         assert {id[0] for id in result.ranking.ids} == {"m", "f"}
-        assert (result.trace.gap, result.trace.notes) == (0, STRICTER)
+        [note] = result.trace.notes
+        assert note.startswith("exposure was given more weight: the list was less fair in gender")
+        assert result.trace.alarms == ()
     # Where that does not help either, since there are no women, it is the engine's list.
     none = guarded("m1 f1 m2 f2 m3", Candidates("m1 m2 m3 m4"), ExposureReranker(fairness=0.0))
-    assert (none.ranking.ids, none.trace.notes) == (("m1", "f1", "m2", "f2"), OWN)
+    assert (none.ranking.ids, [one.what for one in none.trace.alarms]) == (("m1", "f1", "m2", "f2"), [WORSE])
 
 
 def test_a_list_that_is_as_fair_is_served_without_a_word() -> None:
     for own in ("m1 m2 m3 m4", "m1 m2 m3 f1"):
-        served = guarded(own, Candidates("m5 f2 m6 m4 m3"), Cut())
-        assert (served.ranking.ids, served.trace.notes) == (("m5", "f2", "m6", "m4"), ())
+        served = guarded(own, Candidates("m5 f2 m6 m4 m3", Guard(worse=0.01, floor=0)), Cut())
+        assert (served.ranking.ids, served.trace.notes, alarms(served)) == (("m5", "f2", "m6", "m4"), (), [])
 
 
 def test_by_how_much_it_may_be_less_fair() -> None:
     # Own: one woman of four, KL .1308; served: none, ln 2 = .6931. The difference is .5623.
-    for worse, ids in (
-        (0.56, ("m1", "m2", "m3", "f1")),
-        (0.57, ("m1", "m2", "m3", "m4")),
+    for guard, ids in (
+        (Guard(worse=0.56), ("m1", "m2", "m3", "f1")),
+        (Guard(worse=0.57), ("m1", "m2", "m3", "m4")),
         (None, ("m1", "m2", "m3", "m4")),
     ):
-        served = guarded("m1 m2 m3 f1", Candidates("m1 m2 m3 m4 f1", worse), Cut())
-        assert (served.ranking.ids, served.trace.notes) == (ids, OWN if ids[3] == "f1" else ()), worse
+        served = guarded("m1 m2 m3 f1", Candidates("m1 m2 m3 m4 f1", guard), Cut())
+        assert (served.ranking.ids, len(served.trace.alarms)) == (ids, ids[3] == "f1"), guard
+
+
+def test_it_may_be_served_all_the_same_or_end_the_search() -> None:
+    kept = guarded("m1 f1 m2 f2 m3", Candidates("m1 m2 m3 m4", Guard("keep")), Cut())
+    assert kept.ranking.ids == ("m1", "m2", "m3", "m4")
+    assert alarms(kept)[0].endswith("; it is served all the same")
+    with pytest.raises(WorseThanEngine, match="worse than the engine's own list: less fair in gender"):
+        guarded("m1 f1 m2 f2 m3", Candidates("m1 m2 m3 m4", Guard("error")), Cut())
+
+
+def test_each_dimension_counts_for_itself() -> None:
+    """More fair in one dimension by more than it is less fair in the other: that is still an alarm."""
+    rows = [
+        ("a", {"x": {"l": 1.0}, "y": {"l": 1.0}}),
+        ("b", {"x": {"l": 1.0}, "y": {"r": 1.0}}),
+        ("c", {"x": {"r": 1.0}, "y": {"l": 1.0}}),
+    ]
+    groups = GroupTable.from_rows(rows, ["x", "y"])
+    made = agent(Engine({"q": "a b c"}), None, reranker=lambda engine: Cut(), groups=groups, n=2)
+    # Own: a b, x wholly left (.693), y half each (0). Served: a c, x half each, y wholly left.
+    result = dataclasses.replace(made, loop=Candidates("a c b", Guard(floor=0))).search("q")
+    assert result.ranking.ids == ("a", "b")
+    assert alarms(result) == [
+        "worse than the engine: less fair in y, a gap of 0.693 beside 0.000; the engine's own list is served"
+    ]
+
+
+def test_a_list_that_is_far_less_relevant() -> None:
+    """The engine's scores are 6, 5, ... 1 (its last counts as 0), so its first two have 5 and 4, and f2 m4 1 and 0."""
+    own = ranking(["m1", "f1", "m2", "m3", "f2", "m4"], [6.0, 5.0, 4.0, 3.0, 2.0, 1.0])
+    assert kept_relevance(ranking(["f2", "m4"]), own.top(2), own) == pytest.approx(1 / 9)
+    assert kept_relevance(ranking(["m1", "unknown"]), own.top(2), own) == pytest.approx(5 / 9)
+    alike = ranking(["m1", "f1"], [1.0, 1.0])
+    assert kept_relevance(ranking(["f1"]), alike.top(1), alike) == 1
+    for floor, whats in ((0.2, [WORSE]), (0.1, [])):
+        served = guarded("m1 f1 m2 m3 f2 m4", Candidates("f2 m4", Guard("keep", 9.0, floor)), Cut(), n=2)
+        assert [alarm.what for alarm in served.trace.alarms] == whats
+    [alarm] = guarded("m1 f1 m2 m3 f2 m4", Candidates("f2 m4", Guard("keep", 9.0)), Cut(), n=2).trace.alarms
+    assert alarm.detail == "less relevant, with 11% of what its list has by its own scores; it is served all the same"
 
 
 def test_a_list_without_a_label_is_less_fair_than_any() -> None:
-    assert guarded("m1 m2 m3 m4", Candidates("u1 u2 u3 u4"), Cut()).trace.notes == OWN
+    assert len(guarded("m1 m2 m3 m4", Candidates("u1 u2 u3 u4"), Cut()).trace.alarms) == 1
     # And where the engine's own shows none, whatever there is may be served.
-    assert guarded("u1 u2 u3 u4", FIRST, Cut()).trace.notes == ()
+    assert alarms(guarded("u1 u2 u3 u4", Candidates("m1 m2 f1 m3 m4 f2", Guard(floor=0)), Cut())) == []
 
 
 def test_nothing_found_is_no_less_fair() -> None:
     result = guarded("m1 f1", Candidates(""), Cut())
-    assert (result.ranking.ids, result.trace.notes) == ((), ())
+    assert (result.ranking.ids, alarms(result)) == ((), [])
 
 
 # --- engines that break the contract ----------------------------------------------------------------------------

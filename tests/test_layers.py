@@ -18,6 +18,7 @@ ROOT = Path(fairagent.__file__).parent
 
 FLOW = [
     "usage",
+    "alarms",
     "types",
     "errors",
     "files",

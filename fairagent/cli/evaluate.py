@@ -150,7 +150,13 @@ def print_results(run: Run, as_json: bool, before: Mapping[str, Any] = {}, after
     from fairagent.evaluate.engine.results import results_text
     from fairagent.report.record import to_json
 
-    typer.echo(to_json({**before, "partial": run.partial, **_record(run), **after}) if as_json else results_text(run))
+    if as_json:
+        typer.echo(to_json({**before, "partial": run.partial, **_record(run), **after}))
+        return
+    for line in results_text(run).splitlines():
+        # Alarms stand out in a terminal; elsewhere nothing is colored.
+        alarm = line.startswith("! ")
+        typer.secho(line, fg="red" if alarm else None, bold=alarm or None)
 
 
 def account(paid: Usage) -> str:
@@ -187,6 +193,7 @@ def _spent(usage: Usage | None) -> dict[str, Any]:
 
 
 def _record(run: Run) -> dict[str, Any]:
+    from fairagent.evaluate.engine.alarmed import alarms_of
     from fairagent.evaluate.engine.verdicts import verdicts
 
     return {
@@ -197,6 +204,7 @@ def _record(run: Run) -> dict[str, Any]:
         "oracles": list(run.oracle_systems),
         "excluded": dict(run.excluded),
         "comparisons": [asdict(row) for row in run.comparisons],
+        "alarms": alarms_of(run),
         **({"thresholds": [one.record() for one in verdicts(run)]} if run.thresholds else {}),
         **run.kind.records(run),
     }

@@ -4,7 +4,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from fairagent.alarms import GROUP_REMOVED, REMOVED, Alarm, without_verdict
 from fairagent.errors import DataError
+from fairagent.exposure import ExposureMeter
 from fairagent.types import UNKNOWN, FloatArray, Group, Removal, Verdict
 
 LEVEL = 0.05
@@ -67,6 +69,28 @@ def removal_warnings(run: Sequence[Removal]) -> tuple[str, ...]:
             if p < LEVEL / len(known):
                 warnings.append(_warning(removal.group, own_gone, own_seen, gone - own_gone, seen - own_seen, p))
     return tuple(warnings)
+
+
+def removed_by(verdicts: Sequence[Verdict], meter: ExposureMeter) -> tuple[Removal, ...]:
+    """What each group that `meter` knows lost to a filter."""
+    rows = meter.memberships([verdict.id for verdict in verdicts])
+    labels = {target.dimension: target.labels for target in meter.targets}
+    return removals(labels, dict(zip(labels, rows, strict=True)), verdicts)
+
+
+def filter_alarms(verdicts: Sequence[Verdict], removed: Sequence[Removal] = ()) -> tuple[Alarm, ...]:
+    """That a filter removed most documents, said nothing on most, or took far more of one group than of the others.
+
+    >>> [str(alarm) for alarm in filter_alarms([Verdict("d1", False, False, False)])]
+    ['most documents removed: the filter removed 1 of 1']
+    """
+    gone, missing = (
+        sum(not verdict.kept for verdict in verdicts),
+        sum(verdict.fair is None for verdict in verdicts),
+    )
+    most = [Alarm(REMOVED, f"the filter removed {gone} of {len(verdicts)}")] if 2 * gone > len(verdicts) else []
+    groups = [Alarm(GROUP_REMOVED, warning) for warning in removal_warnings(removed)]
+    return (*most, *without_verdict("filter", missing, len(verdicts)), *groups)
 
 
 def _chance(gone: int, seen: int, others_gone: int, others_seen: int) -> float:

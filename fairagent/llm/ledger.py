@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
+from dataclasses import replace
 from typing import TypeVar
 
 from fairagent.errors import BudgetExceeded, ModelError
@@ -58,6 +59,7 @@ def counted(ask: Callable[[], ModelReply]) -> ModelReply:
     try:
         reply = ask()
     except (ModelError, BudgetExceeded) as error:
+        error.usage = replace(error.usage, unusable=error.usage.calls)
         _write(error.usage)
         raise
     finally:

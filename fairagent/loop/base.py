@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from fairagent.exposure import ExposureMeter
+from fairagent.loop.guard import Guard
 from fairagent.rerank.base import Pool
 from fairagent.retrieve.base import Retriever
 from fairagent.types import Query, Ranking, Step
@@ -36,9 +37,9 @@ class LoopResult:
     """What a loop came to: all `steps`, why it ended, and the candidates for the re-ranker.
 
     `meter` measures as the loop did; `unit` is what a difference of 1 in relevance is on the scale of the candidates'
-    scores (0: their range). `worse` is by how much the served list may be less fair than the engine's own before that
-    is done something about; None: it is served whatever it is. `removed` are the documents that a filter has taken out.
-    `served` is what `Search.serve` made of the candidates, where the loop has seen it.
+    scores (0: their range). `guard` compares what is served with the engine's own list; None: nobody does. `removed`
+    are the documents that a filter has taken out. `served` is what `Search.serve` made of the candidates, where the
+    loop has seen it.
     """
 
     candidates: Ranking
@@ -46,7 +47,7 @@ class LoopResult:
     stopped: str
     meter: ExposureMeter
     unit: float = 0.0
-    worse: float | None = None
+    guard: Guard | None = None
     removed: frozenset[str] = frozenset()
     served: Ranking | None = None
 

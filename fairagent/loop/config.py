@@ -12,6 +12,7 @@ from fairagent.loop.actions.refine import RefineAction
 from fairagent.loop.channels import Mixer
 from fairagent.loop.controller import Controller
 from fairagent.loop.fair_qr import FairQR
+from fairagent.loop.guard import Guard, OnWorse
 from fairagent.loop.judge_config import JudgeSettings
 from fairagent.loop.kinds import KindSource
 from fairagent.loop.policy import CHOOSE, ActionName, ModelPolicy, Rules, longest_choice
@@ -33,7 +34,27 @@ def _several(value: Any) -> Any:
     return (value,) if isinstance(value, str) else value
 
 
-class FairQRConfig(Part):
+class GuardedConfig(Part):
+    """A loop whose list is compared with the engine's own."""
+
+    on_worse: OnWorse = "engine"
+    """What is done where the list is worse than the engine's own: keep serves it, engine serves the engine's own, error
+    ends the search. The trace and the terminal say so, and experiments count it."""
+    worse: float = Field(0.05, ge=0)
+    """By how much the gap of what is served may exceed that of the engine's own list in a dimension, in the unit of
+    `divergence` (nats). With on_worse: engine, exposure is given more weight before the engine's list is served. The
+    action filter may raise the gap by as much. Larger values tolerate more."""
+    floor: float = Field(0.4, ge=0, le=1)
+    """The share of the relevance of the engine's own list that has to remain, by the engine's scores above the last of
+    its list: 0 allows any loss, 1 none."""
+
+    @property
+    def guard(self) -> Guard:
+        """What compares the two lists."""
+        return Guard(self.on_worse, self.worse, self.floor)
+
+
+class FairQRConfig(GuardedConfig):
     """FAIR-QR: the part `refine` proposes keywords for the most under-exposed group."""
 
     of_groups: ClassVar[bool] = True
@@ -41,15 +62,18 @@ class FairQRConfig(Part):
     rerank_depth: int = Field(0, ge=0)
     """How many of the first documents of the refined list are re-ranked; 0: all of them. Few (20 to 100) keep what the
     refinement has gained; with many, `rerank: original` brings the first list back."""
+    on_worse: OnWorse = "keep"
+    """What is done where the list is worse than the engine's own; the paper serves it."""
 
     def build(self, site: Site) -> FairQR:
         """The loop."""
         settings = site.settings
         refiner = settings.refine.build(site)
-        return FairQR(refiner, settings.iterations, settings.threshold, settings.candidates, self.rerank_depth)
+        limits = settings.iterations, settings.threshold, settings.candidates, self.rerank_depth
+        return FairQR(refiner, *limits, self.guard)
 
 
-class ControllerConfig(Part):
+class ControllerConfig(GuardedConfig):
     """The groups' own evidence, mixed into the query by weights that follow what each group lacks."""
 
     of_groups: ClassVar[bool] = True
@@ -92,10 +116,6 @@ class ControllerConfig(Part):
     prior: float | None = Field(None, ge=0)
     """The weight of the kinds of documents (is this query about persons at all?) in the scores; 0: they do not count.
     Larger values lift documents of the kind that has labels. Not set: 0.6 with a corpus graph, else 0.3."""
-    worse: float = Field(0.01, ge=0)
-    """By how much the gap of what is served may exceed that of the engine's own list, in the unit of `divergence`
-    (nats): beyond it exposure is given more weight, or the engine's list is served. A filter may raise the gap by as
-    much. Larger values tolerate more."""
 
     @property
     def asked(self) -> tuple[EvidenceKind, ...]:
@@ -148,7 +168,7 @@ class ControllerConfig(Part):
             self.drift,
             site.settings.threshold,
             prior,
-            self.worse,
+            self.guard,
             KindSource.of_collection(site.collection, graph, site.memo) if prior else None,
             Sources(self.asked, site.model, site.prompts, self.on_error) if self.asked and self.steps else None,
             self.on_error,

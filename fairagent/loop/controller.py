@@ -23,6 +23,7 @@ from fairagent.loop.actions.refine import RefineAction
 from fairagent.loop.base import LoopResult, Search
 from fairagent.loop.channels import Mixer
 from fairagent.loop.environment import Environment
+from fairagent.loop.guard import Guard
 from fairagent.loop.kinds import KindSource, labeled_share
 from fairagent.loop.policy import Decision, Policy, Rules
 from fairagent.loop.prior import importance
@@ -41,7 +42,7 @@ class Controller:
     An action counts if what would be served after it has a smaller gap, and its estimated relevance, the mean score by
     the engine, `kinds` and judges, stays above (1 - `drift`) of that of the engine's own list. `mixer` makes scores of
     the groups' evidence, learned from `feedback` documents, and of what `sources` ask a model. `prior` is the weight of
-    the kinds of documents (`fairagent.loop.prior`), 0 for none. `worse` is as in `LoopResult`.
+    the kinds of documents (`fairagent.loop.prior`), 0 for none. `guard` is as in `LoopResult`.
     """
 
     actions: tuple[Action, ...] = (RefineAction(),)
@@ -51,7 +52,7 @@ class Controller:
     drift: float = 0.1
     tolerance: float = 0.0
     prior: float = 0.6
-    worse: float | None = 0.01
+    guard: Guard | None = field(default_factory=Guard)
     kinds: KindSource | None = None
     sources: Sources | None = None
     on_error: Literal["fallback", "fail"] = "fallback"
@@ -75,7 +76,7 @@ class Controller:
         removed = frozenset(first.ids) - frozenset(state.found.ids)
         candidates = sorted_by(state.found, state.scores)
         return LoopResult(
-            candidates, steps, stopped, environment.meter, environment.unit, self.worse, removed, state.served
+            candidates, steps, stopped, environment.meter, environment.unit, self.guard, removed, state.served
         )
 
     def _next(self, environment: Environment, state: State, taken: Sequence[Step]) -> tuple[State, Step | None, str]:
@@ -121,11 +122,6 @@ def weighed(meter: ExposureMeter, first: Ranking) -> ExposureMeter:
     return replace(meter, importance=tuple(weights))
 
 
-def first_of(steps: tuple[Step, ...]) -> Ranking:
-    """The engine's own list: the last one that no action has made."""
-    return next(step.ranking for step in reversed(steps) if not step.why)
-
-
 def without(ranking: Ranking, removed: frozenset[str]) -> Ranking:
     """The ranking without these documents."""
     places = [place for place, id in enumerate(ranking.ids) if id not in removed]
@@ -151,6 +147,7 @@ def _step(
         reason=reason,
         why=decision.why,
         notes=(*(new.notes if new else ()), *attempt.notes),
+        alarms=attempt.alarms,
     )
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from fairagent.candidates import ListPolicy, select
 from fairagent.exposure import ExposureMeter, most_underexposed, total_gap
 from fairagent.loop.base import LoopResult, Search
+from fairagent.loop.guard import Guard
 from fairagent.query import with_terms
 from fairagent.refine.refiner import Refiner, RefineState, new_keywords
 from fairagent.types import Step
@@ -19,7 +20,7 @@ class FairQR:
     """`refiner` proposes keywords, `iterations` times at most; `candidates` says which lists are re-ranked.
 
     With a `depth` the list is cut to it before it is re-ranked: the paper does not say how deep it re-ranks, and at
-    the depth of the whole list the original query's order comes back.
+    the depth of the whole list the original query's order comes back. `guard` is as in `LoopResult`.
     """
 
     refiner: Refiner
@@ -27,13 +28,15 @@ class FairQR:
     threshold: float = 0.0
     candidates: ListPolicy = "best"
     depth: int = 0
+    guard: Guard | None = None
 
     def run(self, search: Search) -> LoopResult:
         """See `Loop.run`."""
         steps = list(search.steps)
         stopped = self._refine(search, steps)
         found = select(self.candidates, steps)
-        return LoopResult(found.top(self.depth) if self.depth else found, tuple(steps), stopped, search.meter)
+        found = found.top(self.depth) if self.depth else found
+        return LoopResult(found, tuple(steps), stopped, search.meter, guard=self.guard)
 
     def _refine(self, search: Search, steps: list[Step]) -> str:
         """Append a step for each query tried, and say why it stopped."""

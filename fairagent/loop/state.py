@@ -5,15 +5,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from fairagent.exposure import finite_gap
 from fairagent.loop.channels import Mix
 from fairagent.loop.control import Control
 from fairagent.loop.evidence import EvidenceDocuments
 from fairagent.loop.sources import ModelEvidence
-from fairagent.measures.gap import SMOOTHING
 from fairagent.types import Exposure, FloatArray, Ranking
-
-NOTHING_SHOWN = float(-np.log(SMOOTHING))
-"""What counts as the divergence of a dimension in which nothing labeled is shown, beside those of the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +76,6 @@ def refusal(after: State, bar: float) -> str:
     if after.estimated < after.least:
         return "less relevant"
     return "" if after.gap < bar else "the gap did not fall"
-
-
-def finite_gap(exposures: Sequence[Exposure]) -> float:
-    """`total_gap`, but a dimension in which nothing labeled is shown does not drown the others."""
-    return sum(one.importance * min(one.divergence, NOTHING_SHOWN) for one in exposures)
 
 
 def sorted_by(ranking: Ranking, scores: FloatArray) -> Ranking:

@@ -80,7 +80,7 @@ def removed_text(removed: Sequence[Removal]) -> str:
 
 def answer_story(result: AnswerResult) -> RenderableType:
     """The search's story, then the filter, the context, the answer and what it rests on."""
-    return story(result.search.trace, _lines(result))
+    return story(result.search.trace, _lines(result), result.alarms)
 
 
 def _lines(result: AnswerResult) -> Iterator[StoryLine]:

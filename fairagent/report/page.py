@@ -18,6 +18,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from fairagent.evaluate.engine.alarmed import alarms_of
 from fairagent.evaluate.engine.exposures import MeanExposure, counted_topics, mean_exposures
 from fairagent.evaluate.engine.outcome import GroupShares
 from fairagent.evaluate.engine.page import LinePlot, Note
@@ -69,6 +70,7 @@ def page(run: Run) -> str:
             policy=_policy(style, script),
             short=names.short_names(run.measures),
             counted=counted,
+            alarms=alarms_of(run),
             findings=found,
             finding_bars={finding.dimension: _finding_bars(finding, colors) for finding in found},
             tables=result_tables(run),

@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fairagent.report.text import ORACLE, gap_text, percent, plain, targets_text
-from fairagent.types import Draw, Exposure, Group, Step, Term, Trace, Usage
+from fairagent.types import Alarm, Draw, Exposure, Group, Step, Term, Trace, Usage
 
 StoryLine = tuple[str, Text]
 """What the line is about, and its text."""
@@ -29,10 +29,10 @@ def story_text(trace: Trace, width: int = 100) -> str:
     return plain(story(trace), width)
 
 
-def story(trace: Trace, after: Iterable[StoryLine] = ()) -> RenderableType:
+def story(trace: Trace, after: Iterable[StoryLine] = (), alarms: tuple[Alarm, ...] | None = None) -> RenderableType:
     """The story, a numbered paragraph a step, then the end: why it stopped, the final ranking, what it cost.
 
-    `after` are lines on what came after the search.
+    `after` are lines on what came after the search. Last stand the `alarms`, None: the search's.
     """
     page = Table.grid(padding=(0, 1))
     page.add_column(justify="right", no_wrap=True)
@@ -44,6 +44,8 @@ def story(trace: Trace, after: Iterable[StoryLine] = ()) -> RenderableType:
         reached = step if step.accepted else reached
     _add(page, "", _ending(trace))
     _add(page, "", after)
+    for alarm in trace.alarms if alarms is None else alarms:
+        _add(page, "!", [("alarm", Text(str(alarm), "bold red"))])
     return page
 
 

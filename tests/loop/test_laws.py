@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from loop_engine import Dense, agent, judging, verdicts
 from scripted import by_letter
 
+from fairagent.exposure import finite_gap
 from fairagent.loop.actions.refine import RefineAction
 from fairagent.loop.controller import Controller
-from fairagent.loop.state import finite_gap
 from fairagent.testing import ScriptedModel
 from fairagent.types import Query, SearchResult
 
@@ -24,7 +24,7 @@ collections = st.fixed_dictionaries({f"{letter}{number}": texts for letter in "f
 def searched(documents: dict[str, str], drift: float, judged: bool) -> SearchResult:
     judge = judging(ScriptedModel(verdicts(lambda text: "ship" not in text)))
     actions = (judge, RefineAction(5, 0.7)) if judged else (RefineAction(5, 0.7),)
-    loop = Controller(actions, drift=drift, prior=0.0, worse=None)
+    loop = Controller(actions, drift=drift, prior=0.0, guard=None)
     return agent(Dense(documents), loop, by_letter([*documents, "f9", "m9"])).search("law")
 
 

@@ -10,7 +10,8 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, TypeAdapter
 
-from fairagent.types import Debiased, Exposure, Filtered, SearchResult, Step, Topic, Usage
+from fairagent.alarms import Alarm, of_usage
+from fairagent.types import Debiased, Exposure, Filtered, Removal, SearchResult, Step, Topic, Usage
 
 NOTHING = Usage()
 
@@ -148,7 +149,8 @@ class Outcome:
     questions are answered: `hits` are the documents that were retrieved then, and there are no `exposures`. `tail` has
     the ids and scores of the documents below the hits, for run files. `record` has what a kind of experiment keeps
     besides, as plain values. `group` is that of the topic, "" where it has none; `cited` is the exposure in what
-    answers rest on.
+    answers rest on. `alarms` are those of the search and the answer, `removals` what a filter took from each group;
+    `unusable` of the calls came to nothing.
     """
 
     topic: str
@@ -172,6 +174,9 @@ class Outcome:
     record: Mapping[str, Any] | None = None
     group: str = ""
     cited: tuple[GroupShares, ...] = ()
+    alarms: tuple[Alarm, ...] = ()
+    removals: tuple[Removal, ...] = ()
+    unusable: int = 0
 
     @property
     def scored(self) -> tuple[tuple[str, float], ...]:
@@ -194,10 +199,16 @@ class Outcome:
         tail: tuple[tuple[str, float], ...] = (),
         record: Mapping[str, Any] | None = None,
         cited: Iterable[Exposure] = (),
+        alarms: tuple[Alarm, ...] = (),
+        removals: tuple[Removal, ...] = (),
         seconds: float = 0.0,
     ) -> Outcome:
-        """The outcome of a topic, which took `usage`; `search` tells the steps. The runner adds missing `seconds`."""
+        """The outcome of a topic, which took `usage`; `search` tells the steps, and has `alarms` of its own.
+
+        The runner adds missing `seconds`.
+        """
         trace = search.trace if search else None
+        raised = (*(trace.alarms if trace else ()), *alarms, *of_usage(usage))
         return cls(
             topic=topic.id,
             query=search.query.text if search else topic.query,
@@ -216,6 +227,8 @@ class Outcome:
             record=record,
             group=topic.group,
             cited=tuple(map(GroupShares.of, cited)),
+            alarms=tuple(dict.fromkeys(raised)),
+            removals=removals,
         )
 
     @classmethod
@@ -240,6 +253,7 @@ def took(usage: Usage) -> dict[str, Any]:
         "output_tokens": whole.output_tokens,
         "cost": None if whole.cost is None else round(whole.cost, 12),
         "notes": whole.notes,
+        "unusable": whole.unusable,
     }
 
 

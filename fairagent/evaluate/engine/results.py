@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from fairagent.collection.faults import listed
+from fairagent.evaluate.engine.alarmed import alarms_of
 from fairagent.evaluate.engine.comparison import Comparison
 from fairagent.evaluate.engine.run import JOURNAL, Run
 from fairagent.evaluate.engine.statistics import RESAMPLES
@@ -35,12 +36,16 @@ TOPICS_NAMED = 50
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Calls, tokens, and US dollars (None where a price is not known) over all topics that were tried."""
+    """Calls, tokens, and US dollars (None where a price is not known) over all topics that were tried.
+
+    `unusable` of the calls came to nothing.
+    """
 
     calls: int
     input_tokens: int
     output_tokens: int
     dollars: float | None
+    unusable: int = 0
 
 
 def costs(run: Run) -> dict[str, Cost]:
@@ -49,10 +54,10 @@ def costs(run: Run) -> dict[str, Cost]:
     for system in run.systems:
         own = [outcome for outcome in run.outcomes if outcome.system == system]
         dollars = [outcome.cost for outcome in own]
-        calls, read, written = (
-            sum(getattr(outcome, name) for outcome in own) for name in ("calls", "input_tokens", "output_tokens")
-        )
-        found[system] = Cost(calls, read, written, None if None in dollars else float(sum(filter(None, dollars))))
+        names = "calls", "input_tokens", "output_tokens", "unusable"
+        calls, read, written, unusable = (sum(getattr(outcome, name) for outcome in own) for name in names)
+        total = None if None in dollars else float(sum(filter(None, dollars)))
+        found[system] = Cost(calls, read, written, total, unusable)
     return found
 
 
@@ -117,6 +122,7 @@ def results_text(run: Run) -> str:
     blocks = [
         "\n".join(_head(run)),
         means_table(run).text() if columns(run) else "no topic has been answered by all systems",
+        "\n".join(f"! {line}" for line in alarms_of(run)),
         summary(run) if run.partial else thresholds_table(run).text() if run.thresholds else "",
     ]
     blocks += [table.text() for table in measure_tables(run)]
@@ -242,8 +248,9 @@ def cost_table(run: Run) -> Table | None:
     lines = []
     for system, cost in spent.items():
         dollars = "price unknown" if cost.dollars is None else f"${cost.dollars:.4f}"
-        lines.append([_name(run, system), *map(str, (cost.calls, cost.input_tokens, cost.output_tokens)), dollars])
-    heading = ["system", "calls", "tokens in", "tokens out", "cost"]
+        counts = map(str, (cost.calls, cost.unusable, cost.input_tokens, cost.output_tokens))
+        lines.append([_name(run, system), *counts, dollars])
+    heading = ["system", "calls", "unusable", "tokens in", "tokens out", "cost"]
     return Table.of(heading, lines, "language model, all topics together")
 
 
@@ -300,7 +307,8 @@ def results_table(run: Run) -> Table:
         (*astuple(row), *astuple(spent[row.system]), int(row.system in run.oracle_systems), run.expected_of(row))
         for row in run.comparisons
     ]
-    return Table.of([*names, "calls", "input_tokens", "output_tokens", "cost", "oracle", "expected"], lines)
+    spent_names = "calls", "input_tokens", "output_tokens", "cost", "unusable"
+    return Table.of([*names, *spent_names, "oracle", "expected"], lines)
 
 
 def topics_table(run: Run) -> Table:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Protocol
 
+from fairagent.alarms import Alarm
 from fairagent.loop.environment import Environment
 from fairagent.loop.state import State
 from fairagent.types import FloatArray
@@ -24,7 +25,7 @@ class Attempt:
     """An action's outcome: the state `after` it, if that is accepted, and the one that remains `otherwise`.
 
     The gap of what would be served has to be below `bar`; with a `failure` nothing is accepted. `notes` say what was
-    done, `weights` (g,) are those of the groups' evidence, where it is mixed in.
+    done, `weights` (g,) are those of the groups' evidence, where it is mixed in; `alarms` are as in `Step`.
     """
 
     after: State
@@ -33,6 +34,7 @@ class Attempt:
     notes: tuple[str, ...] = ()
     failure: str = ""
     weights: FloatArray | None = None
+    alarms: tuple[Alarm, ...] = ()
 
 
 class Action(Protocol):

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from fairagent.errors import BudgetExceeded, FatalModelError, ModelError
+from fairagent.filter.removals import filter_alarms, removed_by
 from fairagent.filter.verdicts import Filter
 from fairagent.loop.actions.base import Attempt, Offer
 from fairagent.loop.environment import Environment
@@ -31,13 +32,13 @@ class FilterAction:
     def act(self, environment: Environment, state: State) -> Attempt:
         """Filter what would be served, and what takes the place of the removed."""
         search, after = environment.search, state
-        read: set[str] = set()
+        verdicts: list[Verdict] = []
         notes: list[str] = []
         for number in range(ROUNDS):
+            read = {verdict.id for verdict in verdicts}
             ids = [id for id in after.served.ids if id not in read]
             if not ids:
                 break
-            read.update(ids)
             try:
                 filtered = self.filter.filter(search.query.text, texts_for(search.query, ids, search.engine))
             except FatalModelError:
@@ -47,11 +48,13 @@ class FilterAction:
                     raise
                 notes.append(f"not all that came in their place was filtered: {error}")
                 break
+            verdicts += filtered.verdicts
             gone = [verdict for verdict in filtered.verdicts if not verdict.kept]
             notes += [_note(verdict) for verdict in gone]
             after = environment.without(after, {verdict.id for verdict in gone}) if gone else after
-        failure = "" if after is not state else f"none of {len(read)} documents is removed"
-        return Attempt(after, state, state.gap + self.worse, tuple(notes), failure=failure)
+        failure = "" if after is not state else f"none of {len(verdicts)} documents is removed"
+        alarms = filter_alarms(verdicts, removed_by(verdicts, environment.meter))
+        return Attempt(after, state, state.gap + self.worse, tuple(notes), failure=failure, alarms=alarms)
 
 
 def _note(verdict: Verdict) -> str:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from fairagent.alarms import without_verdict
 from fairagent.loop.actions.base import Attempt, Offer
 from fairagent.loop.environment import Environment
 from fairagent.loop.judges import Judge
@@ -37,12 +38,14 @@ class JudgeAction:
         judgment = self.judge.judge(search.query.text, texts_for(search.query, ids, search.engine))
         chance = {id: one for id, one in zip(ids, judgment.chances, strict=True) if one is not None}
         notes = [_note(lack, some, chance) for lack, some in best.items()]
+        alarms = without_verdict("judge", len(ids) - len(chance), len(ids))
         if not chance:
-            return Attempt(state, state, state.gap, judgment.notes, failure="no document was judged")
+            failure = "no document was judged"
+            return Attempt(state, state, state.gap, judgment.notes, failure=failure, alarms=alarms)
         judged = JudgedDocuments(chance, frozenset(lack.place for lack in lacks))
         after = environment.learned_anew(state, state.found, judged)
         weights = after.control.reached[0] if after.control.reached else None
-        return Attempt(after, state, state.gap, (*notes, *judgment.notes), weights=weights)
+        return Attempt(after, state, state.gap, (*notes, *judgment.notes), weights=weights, alarms=alarms)
 
     def _lacks(self, environment: Environment, state: State) -> list[Lack]:
         return [lack for lack in lacking(state.exposures) if state.learned[lack.place]][: self.groups]

@@ -78,6 +78,8 @@ class Exam:
             search=search,
             oracle=bool(search and search.trace.oracle and examinee.sees_groups),
             answer=AnswerRecord.of(answer.text, grader, filtered, debiased),
+            alarms=found.alarms if found else (),
+            removals=found.removed if found else (),
         )
 
 

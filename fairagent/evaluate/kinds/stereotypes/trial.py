@@ -18,6 +18,7 @@ from fairagent.evaluate.kinds.stereotypes.choice import ChoiceScorer
 from fairagent.evaluate.kinds.stereotypes.items import Example, Item
 from fairagent.evaluate.kinds.stereotypes.scorers import BETWEEN, Scored, Scorer
 from fairagent.evaluate.questions import questions_of
+from fairagent.filter import filter_alarms
 from fairagent.generate.context import Order, arrange
 from fairagent.pipeline import build_contexts
 from fairagent.types import Debiased, Document, Filtered, SearchResult, Topic, Usage
@@ -136,4 +137,5 @@ class ChoiceTrial:
             oracle=bool(context.search and context.search.trace.oracle and agent and agent.settings.sees_groups),
             answer=AnswerRecord.of(preferred, PREFERRED, context.filtered, context.debiased),
             record=asdict(Choice.of(item, scored, decimals)),
+            alarms=filter_alarms(context.filtered.verdicts) if context.filtered else (),
         )

@@ -1,0 +1,84 @@
+"""The guard: what a loop would serve is compared with the engine's own list, so that nobody is served worse unseen."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from fairagent.alarms import WORSE, Alarm
+from fairagent.errors import WorseThanEngine
+from fairagent.exposure import ExposureMeter, finite_gaps
+from fairagent.types import Ranking
+
+OnWorse = Literal["keep", "engine", "error"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Guarded:
+    """The list that is served, with notes on it; `alarms` where it, or what it takes the place of, is worse."""
+
+    ranking: Ranking
+    notes: tuple[str, ...] = ()
+    alarms: tuple[Alarm, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """What is worse than the engine's own list, and what is done about it.
+
+    In each dimension the served list may be less fair by `worse` (nats, by how much the dimension applies), and at
+    least the share `floor` (0 to 1) of the relevance has to remain, as `kept_relevance` estimates it. `on_worse`:
+    "keep" serves the list all the same, "engine" the engine's own, "error" raises WorseThanEngine.
+    """
+
+    on_worse: OnWorse = "engine"
+    worse: float = 0.05
+    floor: float = 0.4
+
+    def complaint(self, served: Ranking, own: Ranking, deep: Ranking, meter: ExposureMeter) -> str:
+        """In what `served` is worse than `own`, the head of the engine's list `deep`; "" where it is not."""
+        faults = []
+        now, before = meter.measure(served), meter.measure(own)
+        for exposure, gap, was in zip(now, finite_gaps(now), finite_gaps(before), strict=True):
+            if gap - was > self.worse:
+                faults.append(f"less fair in {exposure.dimension}, a gap of {gap:.3f} beside {was:.3f}")
+        kept = kept_relevance(served, own, deep)
+        if kept < self.floor:
+            faults.append(f"less relevant, with {kept:.0%} of what its list has by its own scores")
+        return "; ".join(faults)
+
+    def choose(
+        self,
+        served: Ranking,
+        own: Ranking,
+        deep: Ranking,
+        meter: ExposureMeter,
+        stricter: Callable[[], Ranking | None],
+    ) -> Guarded:
+        """What the user gets: `served`, or with "engine" what is no worse than `own`.
+
+        A `stricter` list, which gives exposure more weight, is tried before the engine's own. Raises WorseThanEngine.
+        """
+        complaint = self.complaint(served, own, deep, meter) if len(served) else ""
+        if not complaint:
+            return Guarded(served)
+        if self.on_worse == "error":
+            raise WorseThanEngine(f"what would be served is worse than the engine's own list: {complaint}")
+        if self.on_worse == "keep":
+            return Guarded(served, alarms=(Alarm(WORSE, f"{complaint}; it is served all the same"),))
+        strict = stricter()
+        if strict is not None and not self.complaint(strict, own, deep, meter):
+            return Guarded(strict, (f"exposure was given more weight: the list was {complaint}",))
+        return Guarded(own, alarms=(Alarm(WORSE, f"{complaint}; the engine's own list is served"),))
+
+
+def kept_relevance(served: Ranking, own: Ranking, deep: Ranking) -> float:
+    """The mean of the engine's scores in `served` over that in `own`, 0 being the last score of its list `deep`.
+
+    A document that the engine's list lacks counts as its last. 1 where all its scores are alike.
+    """
+    if not len(own):
+        return 1.0
+    least = float(deep.scores[-1])
+    of = dict(zip(deep.ids, (deep.scores - least).tolist(), strict=True))
+    best = sum(of[id] for id in own.ids) / len(own)
+    return sum(of.get(id, 0.0) for id in served.ids) / len(served) / best if best > 0 else 1.0
