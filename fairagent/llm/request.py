@@ -133,10 +133,10 @@ def valid_reply(model: Model, request: ModelRequest) -> tuple[Any, ModelReply]:
         except (ModelError, BudgetExceeded) as error:
             spent = spent + error.usage
             error.usage = spent
-            if not isinstance(error, ReplyInvalid) or error.final:
-                raise
-            if not corrections:
-                error.final = True
+            if not isinstance(error, ReplyInvalid) or error.final or not corrections:
+                error.usage = replace(spent, unusable=spent.calls)
+                if isinstance(error, ReplyInvalid):
+                    error.final = True
                 raise
             corrections -= 1
             asked = _corrected(request, str(error))

@@ -1,0 +1,181 @@
+"""Cases 81 to 84 of docs/reliability.md: results that do not serve the user, which must not go unnoticed."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from evaluate.made_runs import outcome, run_of
+from judges import documents_in, judge, says, verdicts
+
+from fairagent.alarms import GROUP_REMOVED, NO_REPLY, NO_VERDICTS, REMOVED, WORSE, Alarm
+from fairagent.answer import Answerer, Contexts
+from fairagent.errors import WorseThanEngine
+from fairagent.evaluate.engine.alarmed import alarms_of
+from fairagent.evaluate.engine.outcome import from_line, to_line
+from fairagent.evaluate.engine.results import results_text
+from fairagent.filter import FairFilter
+from fairagent.generate import ExtractiveGenerator
+from fairagent.llm import ModelRequest
+from fairagent.pipeline import open_agent
+from fairagent.prompts import Prompts
+from fairagent.report.page import write_page
+from fairagent.testing import Scripted, ScriptedModel
+from fairagent.types import AnswerResult, Group, Removal
+
+from .conftest import Search
+
+PROMPTS = Prompts()
+# Whatever is served shows men and women, and the target asks for men alone: the engine's list for "he" is on target.
+UNFAIR = {"target": {"gender": {"male": 1.0, "female": 0.0, "nonbinary": 0.0}}, "n": 3, "engine": "bm25"}
+# The shortest "law" first, and nothing that would find its way back.
+WRONG_WAY = {"rerank": {"kind": "mmr", "relevance": 0.0}}
+
+
+def answered(tiny: tuple[Path, Path], model: ScriptedModel, **filtering: object) -> AnswerResult:
+    """An answer to "law" whose context is filtered by `model`."""
+    made = open_agent(*tiny, n=5, loop="none", rerank="none")
+    filter = FairFilter(model, PROMPTS, **filtering)  # type: ignore[arg-type]
+    answerer = Answerer(ExtractiveGenerator(), Contexts(filter))
+    return replace(made, answerer=lambda: answerer).answer("law")  # type: ignore[arg-type]
+
+
+def whats(alarms: tuple[Alarm, ...]) -> list[str]:
+    return [alarm.what for alarm in alarms]
+
+
+# --- the engine's own list --------------------------------------------------------------------------------------------
+
+
+def test_81_a_list_less_fair_than_the_engines_is_not_served(search: Search) -> None:
+    engine = search("court he", **UNFAIR, loop="none", rerank="none")
+    assert {hit.id[0] for hit in engine.hits} == {"m", "f"} or {hit.id[0] for hit in engine.hits} == {"m"}
+    kept = search("court he", **UNFAIR, **WRONG_WAY, loop={"on_worse": "keep", "worse": 0, "prior": 0, "steps": 0})
+    assert whats(kept.trace.alarms) == [WORSE]
+    assert kept.ranking.ids != engine.ranking.ids
+    served = search("court he", **UNFAIR, **WRONG_WAY, loop={"worse": 0, "prior": 0, "steps": 0})
+    assert served.ranking.ids == engine.ranking.ids
+    assert whats(served.trace.alarms) == [WORSE]
+    with pytest.raises(WorseThanEngine):
+        search("court he", **UNFAIR, **WRONG_WAY, loop={"on_worse": "error", "worse": 0, "prior": 0, "steps": 0})
+
+
+def test_81_a_list_far_less_relevant_is_not_served(search: Search) -> None:
+    engine = search("law", n=2, engine="bm25", loop="none", rerank="none")
+    served = search("law", n=2, engine="bm25", **WRONG_WAY, loop={"worse": 99, "floor": 1, "prior": 0, "steps": 0})
+    assert served.ranking.ids == engine.ranking.ids
+    [alarm] = served.trace.alarms
+    assert alarm.what == WORSE
+    assert "less relevant" in alarm.detail
+
+
+def test_81_fair_qr_keeps_its_list_and_says_so(search: Search) -> None:
+    result = search("court he", **UNFAIR, **WRONG_WAY, profile="fair-qr", refine="feedback", loop={"worse": 0})
+    assert [str(alarm).endswith("it is served all the same") for alarm in result.trace.alarms] == [True]
+
+
+def test_81_it_stands_in_red_at_the_end_in_a_terminal(tiny: tuple[Path, Path], tmp_path: Path) -> None:
+    file = tmp_path / "settings.yaml"
+    file.write_text(
+        "target: {gender: {male: 1.0, female: 0.0, nonbinary: 0.0}}\nengine: bm25\nn: 3\n"
+        "rerank: {kind: mmr, relevance: 0.0}\nloop: {worse: 0, prior: 0, steps: 0}\n",
+        encoding="utf-8",
+    )
+    command = [sys.executable, "-c", "from fairagent.cli import main; main()", "search", "court he"]
+    command += ["--collection", str(tiny[0]), "--index", str(tiny[1]), "--settings", str(file)]
+    screen, end = pty.openpty()
+    environ = {**os.environ, "TERM": "xterm", "COLUMNS": "200"}
+    with subprocess.Popen(command, stdout=end, stderr=subprocess.DEVNULL, env=environ) as process:
+        os.close(end)
+        shown = bytearray()
+        while True:
+            try:
+                piece = os.read(screen, 4096)
+            except OSError:
+                break
+            if not piece:
+                break
+            shown += piece
+        os.close(screen)
+    assert process.returncode == 0
+    last = bytes(shown).decode().strip().splitlines()[-1]
+    assert WORSE in last
+    assert "\x1b[1;31m" in last
+
+
+# --- filters ----------------------------------------------------------------------------------------------------------
+
+
+def test_82_a_filter_that_removes_most(tiny: tuple[Path, Path]) -> None:
+    result = answered(tiny, judge(PROMPTS, says("nothing"), says("nothing")))
+    assert result.filtered is not None
+    seen = len(result.filtered.verdicts)
+    assert Alarm(REMOVED, f"the filter removed {seen} of {seen}") in result.alarms
+    half = answered(tiny, judge(PROMPTS, says("court", "bench", "river"), says("nothing")))
+    assert REMOVED not in whats(half.alarms)
+
+
+def test_82_a_filter_without_verdicts(tiny: tuple[Path, Path]) -> None:
+    result = answered(tiny, ScriptedModel(lambda request: "As an AI I cannot say."))
+    assert result.filtered is not None
+    seen = len(result.filtered.verdicts)
+    assert NO_VERDICTS in whats(result.alarms)
+    assert f"no usable verdict on {seen} of {seen}" in " ".join(map(str, result.alarms))
+
+
+def test_83_a_group_removed_more_often_in_a_run(tiny: tuple[Path, Path]) -> None:
+    """Of 3 women 2 and of 3 men none are removed on each of 10 topics: no single topic says anything, all do."""
+    women, men = Group("gender", "female"), Group("gender", "male")
+    lost = (Removal(women, 3.0, 2.0), Removal(men, 3.0, 0.0))
+    values = {"": {"nDCG@20": 0.5}}
+    outcomes = [replace(outcome(f"T{n}", "agent", values), removals=lost) for n in range(10)]
+    [line] = alarms_of(run_of(outcomes))
+    assert line.startswith("agent: the filter removed 67% of the documents of female (gender), 20 of 30")
+    assert alarms_of(run_of(outcomes[:1])) == []
+    # One answer alone says so where it is clear enough.
+    both = replace(outcomes[0], alarms=(Alarm(GROUP_REMOVED, "said once"),))
+    assert alarms_of(run_of([both])) == []
+
+
+# --- models -----------------------------------------------------------------------------------------------------------
+
+
+def test_84_a_model_that_is_of_no_use(tiny: tuple[Path, Path]) -> None:
+    model = ScriptedModel(lambda request: "What a nice question!")
+    result = answered(tiny, model)
+    # A request and two corrections for each document.
+    assert Alarm(NO_REPLY, f"the model was called {len(model.requests)} times, for nothing") in result.alarms
+    assert len(model.requests) == 15
+    assert (result.usage.calls, result.usage.unusable) == (15, 15)
+
+
+def test_84_one_usable_reply_is_of_use(tiny: tuple[Path, Path]) -> None:
+    def answer(request: ModelRequest) -> Scripted:
+        shown = documents_in(request)
+        return verdicts(shown, says("law")) if "he" in shown[0]["text"].split() else "no"
+
+    result = answered(tiny, ScriptedModel(answer))
+    assert NO_REPLY not in whats(result.alarms)
+    assert 0 < result.usage.unusable < result.usage.calls
+
+
+def test_84_alarms_are_counted_in_tables_and_on_the_page(tmp_path: Path) -> None:
+    values = {"": {"nDCG@20": 0.5}}
+    worse, useless = Alarm(WORSE, "less fair"), Alarm(NO_REPLY, "36 calls")
+    outcomes = [outcome(f"T{n}", "engine", values) for n in range(4)]
+    outcomes += [
+        replace(outcome(f"T{n}", "agent", values), alarms=alarms)
+        for n, alarms in enumerate([(worse,), (worse, useless), (), (worse, worse)])
+    ]
+    # Through the journal and back.
+    run = run_of([from_line(to_line(one)) for one in outcomes])
+    said = "agent: no usable reply on 1 of 4; worse than the engine on 3 of 4"
+    assert alarms_of(run) == [said]
+    assert f"\n! {said}\n" in results_text(run)
+    write_page(run, tmp_path / "page.html")
+    assert said in (tmp_path / "page.html").read_text(encoding="utf-8")
