@@ -100,7 +100,7 @@ class Answerer:
         if self.attributor:
             attribution = self.attributor.attribute(found.query.text, answer, context.documents)
         verdicts = context.filtered.verdicts if context.filtered else ()
-        removed = removed_by(verdicts, meter) if verdicts else ()
+        removed = removed_by(verdicts, meter) if context.filtered else ()
         made = frozenset(context.debiased.made) if context.debiased else frozenset()
         asked = (answer, context, attribution)
         usage = sum((part.usage for part in asked if part), Usage())

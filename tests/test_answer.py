@@ -127,7 +127,7 @@ def test_a_filter_that_takes_one_group_is_warned_of() -> None:
     men, women = [f"m{i}" for i in range(10)], [f"f{i}" for i in range(10)]
     engine = Library({"q": " ".join([*men, *women])})
     result = answering(Writer(), engine, filter=Without(*women), n=20, documents=20).answer("q")
-    assert any("removed 100% of the documents of female (gender)" in note for note in result.notes)
+    assert any("removed 100% of the documents of female (gender)" in str(alarm) for alarm in result.alarms)
     assert "removed 100%" in " ".join(answer_text(result).split())
 
 

@@ -56,7 +56,7 @@ def test_what_failed_counts_too_with_what_came_before(kind: type[ModelError]) ->
 
     with pytest.raises(kind), ledger() as spent:
         request()
-    assert spent.usage == Usage(2, 30, 3, 0.75, 3.0)
+    assert spent.usage == Usage(2, 30, 3, 0.75, 3.0, unusable=1)
 
 
 def test_other_errors_took_nothing() -> None:
@@ -109,8 +109,8 @@ def test_of_models_that_ask_each_other_the_outer_one_counts() -> None:
             door.complete(ASKED)
         # What comes after is counted again.
         counted(lambda: RED)
-    assert tally.usage == Usage(2, 30, 3, 0.75, 3.0)
-    assert spent.usage == Usage(3, 40, 4, 1.25, 5.0)
+    assert tally.usage == Usage(2, 30, 3, 0.75, 3.0, unusable=1)
+    assert spent.usage == Usage(3, 40, 4, 1.25, 5.0, unusable=1)
     # A door behind another model still knows what went through it.
     door = Door(Scripted([RED]), None, tally)
     with ledger() as spent:
