@@ -153,7 +153,7 @@ def test_latex_of_what_models_were_asked(run: Run) -> None:
     outcomes = (run.outcomes[0], replace(run.outcomes[1], calls=2, input_tokens=30, cost=None), *run.outcomes[2:])
     last = details_latex(replace(run, outcomes=outcomes)).split("\n\n")[-1]
     assert last.startswith("% language model, all topics together\n")
-    assert f"{run.outcomes[1].system} & 2 & 30 & 0 & price unknown" in last
+    assert f"{run.outcomes[1].system} & 2 & 0 & 30 & 0 & price unknown" in last
     assert r" & 0 & 0 & 0 & \$0.0000 \\" in last
 
 

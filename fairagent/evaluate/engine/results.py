@@ -304,11 +304,10 @@ def results_table(run: Run) -> Table:
     spent = costs(run)
     names = [field.name for field in fields(Comparison)]
     lines = [
-        (*astuple(row), *astuple(spent[row.system]), int(row.system in run.oracle_systems), run.expected_of(row))
+        (*astuple(row), *astuple(spent[row.system])[:4], int(row.system in run.oracle_systems), run.expected_of(row))
         for row in run.comparisons
     ]
-    spent_names = "calls", "input_tokens", "output_tokens", "cost", "unusable"
-    return Table.of([*names, *spent_names, "oracle", "expected"], lines)
+    return Table.of([*names, "calls", "input_tokens", "output_tokens", "cost", "oracle", "expected"], lines)
 
 
 def topics_table(run: Run) -> Table:
