@@ -19,7 +19,9 @@ ROOT = Path(fairagent.__file__).parent
 FLOW = [
     "usage",
     "types",
+    "clean",
     "errors",
+    "intake",
     "files",
     "memo",
     "plugins",

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, TypeAdapter
 
+from fairagent.intake.json_text import parse_json
 from fairagent.types import Debiased, Exposure, Filtered, SearchResult, Step, Topic, Usage
 
 NOTHING = Usage()
@@ -253,7 +254,7 @@ def to_line(outcome: Outcome) -> str:
 
 def from_line(line: str | bytes) -> Outcome:
     """What `to_line` wrote; ValueError where the line is none of its."""
-    return _OUTCOME.validate_python(json.loads(line))
+    return _OUTCOME.validate_python(parse_json(line if isinstance(line, str) else line.decode()))
 
 
 _OUTCOME = TypeAdapter(Outcome)
