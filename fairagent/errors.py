@@ -25,13 +25,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from fairagent.clean import in_line, printable
 from fairagent.types import Usage
 
 
 class FairAgentError(Exception):
-    """Base of every error that fairagent raises on purpose."""
+    """Base of every error that fairagent raises on purpose; as text it is printable, whatever it quotes."""
 
     exit_code = 1
+
+    def __str__(self) -> str:
+        return printable(super().__str__())
 
 
 class UsageError(FairAgentError):
@@ -60,13 +64,14 @@ class Fault:
 
     def __str__(self) -> str:
         where = str(self.path) if self.line is None else f"{self.path}:{self.line}"
-        return f"{where}: {self.message}"
+        return f"{in_line(where)}: {self.message}"
 
 
 class DataError(FairAgentError):
     """Documents, topics, qrels, groups, targets or runs are wrong.
 
-    `faults` lists every fault with file and line; the message prints the first `shown` of them.
+    `faults` lists every fault with file and line; the message prints the first `shown` of them, those that say the same
+    of several lines of a file once.
     """
 
     exit_code = 4
@@ -74,9 +79,14 @@ class DataError(FairAgentError):
 
     def __init__(self, message: str, faults: Iterable[Fault] = ()) -> None:
         self.faults = tuple(faults)
-        lines = [message, *(f"  {fault}" for fault in self.faults[: self.shown])]
-        if len(self.faults) > self.shown:
-            lines.append(f"  ... and {len(self.faults) - self.shown} more")
+        alike: dict[tuple[Path, str], list[Fault]] = {}
+        for fault in self.faults:
+            alike.setdefault((fault.path, fault.message), []).append(fault)
+        lines = [message]
+        for first, *others in list(alike.values())[: self.shown]:
+            lines.append(f"  {first}" + (f" (and so in {len(others):,} more)" if others else ""))
+        if len(alike) > self.shown:
+            lines.append(f"  ... and {len(alike) - self.shown:,} more")
         super().__init__("\n".join(lines))
 
 

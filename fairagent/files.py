@@ -12,6 +12,8 @@ from typing import IO
 from filelock import FileLock, Timeout
 
 from fairagent.errors import BackendUnavailable
+from fairagent.intake.json_text import parse_json
+from fairagent.intake.text import file_text
 
 LOCK = "lock"
 _ODD = re.compile(r"[^A-Za-z0-9._+-]+")
@@ -98,7 +100,7 @@ def locked(folder: Path) -> Iterator[None]:
 def _holder(path: Path) -> tuple[int, str] | tuple[None, None]:
     """Process and host that the lock file names; None where it names none (its owner died while writing it)."""
     try:
-        named = json.loads(path.read_text(encoding="utf-8"))
+        named = parse_json(file_text(path, 1000))
         return int(named["pid"]), str(named["host"])
     except (OSError, ValueError, KeyError, TypeError):
         return None, None

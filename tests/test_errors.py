@@ -80,10 +80,22 @@ def test_a_data_error_lists_its_faults() -> None:
     assert DataError("plain").faults == ()
 
 
+def test_a_data_error_says_once_what_is_wrong_with_many_lines() -> None:
+    files = Path("a.tsv"), Path("b.tsv")
+    error = DataError("many", [*(Fault(file, line, "bad") for line in range(1, 5) for file in files)])
+    assert str(error).splitlines() == ["many", "  a.tsv:1: bad (and so in 3 more)", "  b.tsv:1: bad (and so in 3 more)"]
+    assert len(error.faults) == 8
+
+
+def test_a_message_cannot_steer_a_terminal() -> None:
+    error = DataError("a\x1b[2Jb\u202e", [Fault(Path("x\ny.tsv"), 1, "bad \x9b")])
+    assert str(error) == "a\ufffd[2Jb\ufffd\n  x y.tsv:1: bad \ufffd"
+
+
 def test_a_data_error_prints_the_first_fifty_and_keeps_all() -> None:
-    error = DataError("many", (Fault(Path("a.tsv"), line, "bad") for line in range(1, 54)))
+    error = DataError("many", (Fault(Path("a.tsv"), line, f"bad {line}") for line in range(1, 54)))
     lines = str(error).splitlines()
-    assert (len(lines), lines[50], lines[51]) == (52, "  a.tsv:50: bad", "  ... and 3 more")
+    assert (len(lines), lines[50], lines[51]) == (52, "  a.tsv:50: bad 50", "  ... and 3 more")
     assert len(error.faults) == 53
 
 

@@ -6,9 +6,9 @@ from typing import Protocol
 
 import numpy as np
 
+from fairagent.clean import visible
 from fairagent.exposure import ExposureMeter
 from fairagent.generate.citations import without_citations
-from fairagent.llm.clean import visible
 from fairagent.measures import Discount, Uniform
 from fairagent.types import Answer, Attribution, Document
 

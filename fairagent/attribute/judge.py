@@ -9,11 +9,11 @@ import numpy as np
 
 from fairagent.attribute.attributor import nothing_to_ask, statement
 from fairagent.attribute.citations import CitationAttributor
+from fairagent.clean import query_shown
 from fairagent.errors import BudgetExceeded, ModelError
 from fairagent.filter.pages import LONGEST_TEXT, LONGEST_TITLE, Page, as_data, batches, call_ids, page_of
 from fairagent.filter.verdicts import ask_verdicts
 from fairagent.llm import Model
-from fairagent.llm.clean import query_shown
 from fairagent.llm.ledger import in_threads, ledger
 from fairagent.llm.on_error import attempt
 from fairagent.prompts import Prompts

@@ -10,7 +10,7 @@ import typer
 from fairagent.cli import options
 from fairagent.cli.evaluate import PARTIAL
 from fairagent.cli.search import Dimensions, Length, Topic, check_query, query_of
-from fairagent.cli.terminal import console
+from fairagent.cli.terminal import console, echo
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -64,12 +64,12 @@ def answer(
             results = [engine_alone(site).answer(question), agent.answer(question)]
             if as_json:
                 plain, fair = map(answer_record, results)
-                typer.echo(to_json({"collection": name, "plain": plain, "fair": fair}))
+                echo(to_json({"collection": name, "plain": plain, "fair": fair}))
             else:
                 out.print(beside_table(*zip(("the engine alone", "fairagent"), results, strict=True)))
         elif as_json:
             results = [agent.answer(question)]
-            typer.echo(to_json({"collection": name, **answer_record(results[0])}))
+            echo(to_json({"collection": name, **answer_record(results[0])}))
         else:
             streams = out.is_terminal
             results = [agent.answer(question, _write if streams else None)]
@@ -83,7 +83,7 @@ def print_answer(result: AnswerResult, out: Console, written: bool = False) -> N
     from fairagent.report.answer import CUT_OFF, answer_body, answer_story, resting_table, sources_table
 
     if written:
-        out.print(CUT_OFF if result.answer.truncated else "", markup=False)
+        out.print(CUT_OFF if result.answer.truncated else "")
     else:
         out.print(answer_body(result), soft_wrap=False)
     out.print()
@@ -96,4 +96,4 @@ def print_answer(result: AnswerResult, out: Console, written: bool = False) -> N
 
 
 def _write(piece: str) -> None:
-    typer.echo(piece, nl=False)
+    echo(piece, end="")

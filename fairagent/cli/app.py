@@ -26,7 +26,7 @@ from fairagent.cli import (
     report,
     search,
 )
-from fairagent.cli.terminal import error_console
+from fairagent.cli.terminal import echo, error_console
 from fairagent.errors import FairAgentError
 
 INTERRUPTED = 130
@@ -78,7 +78,7 @@ app.add_typer(model.model, name="model")
 
 def _version(asked: bool) -> None:
     if asked:
-        typer.echo(f"fairagent {installed_version()}")
+        echo(f"fairagent {installed_version()}")
         raise typer.Exit
 
 
@@ -113,5 +113,5 @@ def main() -> None:
 
 
 def _complain(message: str) -> None:
-    error_console().print("[bold red]fairagent:[/] ", end="")
-    error_console().print(message, markup=False, soft_wrap=True)
+    error_console().print("fairagent:", style="bold red", end=" ")
+    error_console().print(message, soft_wrap=True)

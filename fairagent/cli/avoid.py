@@ -9,7 +9,10 @@ import typer
 
 from fairagent.cli.evaluate import PARTIAL
 from fairagent.cli.options import Assignments, LogPrompts, SettingsFile, logged, settings_of
+from fairagent.cli.terminal import echo
 from fairagent.errors import UsageError
+from fairagent.intake.malformed import Malformed
+from fairagent.intake.text import file_text
 
 if TYPE_CHECKING:
     from fairagent.likelihood.causal import CausalModel
@@ -62,13 +65,13 @@ def diagnose(
     finally:
         models.close()
     for id, why in found.failed:
-        typer.echo(f"{id}: not diagnosed: {why}", err=True)
+        echo(f"{id}: not diagnosed: {why}", err=True)
     if not found.passages:
         raise UsageError(f"the model finds none of {found.seen} passages biased, so there is no library to write")
     write_avoid(out, found.passages)
-    typer.echo(f"{out}: {len(found.passages):,} of {found.seen:,} passages, in {found.usage.calls:,} calls")
+    echo(f"{out}: {len(found.passages):,} of {found.seen:,} passages, in {found.usage.calls:,} calls")
     if found.failed:
-        typer.echo(f"{len(found.failed):,} passages are left out, since the model gave no usable reply", err=True)
+        echo(f"{len(found.failed):,} passages are left out, since the model gave no usable reply", err=True)
         raise typer.Exit(PARTIAL)
 
 
@@ -112,17 +115,21 @@ def search(
     passages = passages_of(found, completions, members, kind)
     write_avoid(out, passages)
     for prompt in found:
-        typer.echo(f"{prompt.divergence:.4f}  {prompt.text}")
+        echo(f"{prompt.divergence:.4f}  {prompt.text}")
     if completions.left_out:
-        typer.echo(f"left out, more than one token of the model's: {', '.join(completions.left_out)}")
-    typer.echo(f"{out}: {len(passages):,} passages from {len(found):,} prompts")
+        echo(f"left out, more than one token of the model's: {', '.join(completions.left_out)}")
+    echo(f"{out}: {len(passages):,} passages from {len(found):,} prompts")
+
+
+LARGEST = 1 << 26
+"""Bytes of a file of words."""
 
 
 def _lines(path: Path) -> list[str]:
     """The words of a file, a word a line; UsageError where there are none."""
     try:
-        found = [line.strip() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
-    except (OSError, UnicodeDecodeError) as error:
+        found = [line.strip() for line in file_text(path, LARGEST).splitlines() if line.strip()]
+    except (OSError, Malformed) as error:
         raise UsageError(f"{path}: cannot be read ({error})") from None
     if not found:
         raise UsageError(f"{path}: holds no word")

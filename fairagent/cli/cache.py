@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from fairagent.cli.options import AsJson, Assignments, SettingsFile, settings_of
-from fairagent.cli.terminal import console
+from fairagent.cli.terminal import console, echo
 from fairagent.errors import UsageError
 
 cache = typer.Typer(no_args_is_help=True, help="Show or delete the cached replies of language models.")
@@ -27,7 +27,7 @@ def stats(settings: SettingsFile = None, assignments: Assignments = None, as_jso
     else:
         found = CacheStats(str(folder), 0, 0, 0, 0, 0.0, {})
     if as_json:
-        typer.echo(to_json(asdict(found)))
+        echo(to_json(asdict(found)))
         return
     out = console()
     out.print(f"{found.folder}: {found.replies:,} replies, {found.bytes / 1e6:.1f} MB", soft_wrap=True)

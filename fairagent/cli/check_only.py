@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from fairagent.cli.estimate import print_estimate, total_of
+from fairagent.cli.terminal import echo
 
 if TYPE_CHECKING:
     from fairagent.evaluate.engine.readiness import Readiness
@@ -21,7 +22,7 @@ def check_only(file: Path, limit: int | None, as_json: bool) -> None:
 
     found = readiness(file, limit)
     if as_json:
-        typer.echo(to_json(_record(found)))
+        echo(to_json(_record(found)))
     else:
         _print(found)
     if found.exit_code:
@@ -45,20 +46,20 @@ def _record(found: Readiness) -> dict[str, object]:
 def _print(found: Readiness) -> None:
     from fairagent.evaluate.engine.tables import aligned
 
-    typer.echo("\n".join(line for line in (found.name, found.about) if line))
-    typer.echo(f"\n{len(found.ready)} of {len(found.systems)} systems can run here; nothing was run")
+    echo("\n".join(line for line in (found.name, found.about) if line))
+    echo(f"\n{len(found.ready)} of {len(found.systems)} systems can run here; nothing was run")
     table = [["system", "lacks"]]
     table += [
         [name, " ".join(f"[{number + 1}]" for number in lacking) or "nothing"]
         for name, lacking in found.systems.items()
     ]
-    typer.echo("\n" + "\n".join(aligned(table)))
+    echo("\n" + "\n".join(aligned(table)))
     for number, message in enumerate(found.lacks, start=1):
-        typer.echo(f"\n[{number}] " + message.replace("\n", "\n    "))
+        echo(f"\n[{number}] " + message.replace("\n", "\n    "))
     if found.costs is None:
-        typer.echo("\nwhat it costs cannot be counted before what is asked is there")
+        echo("\nwhat it costs cannot be counted before what is asked is there")
     elif not any(row.calls for row in found.costs):
-        typer.echo("\nno language model would be asked")
+        echo("\nno language model would be asked")
     else:
-        typer.echo("\nwhat language models would be asked:\n")
+        echo("\nwhat language models would be asked:\n")
         print_estimate(found.costs)

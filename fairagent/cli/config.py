@@ -9,6 +9,7 @@ import typer
 import yaml
 
 from fairagent.cli.options import AsJson, Assignments, SettingsFile, overrides, settings_file
+from fairagent.cli.terminal import echo
 from fairagent.settings import (
     ENV_PREFIX,
     Part,
@@ -65,10 +66,10 @@ def config(
         sources[PROFILE] = "--profile"
     if as_json:
         named = {".".join(place): name for place, name in sources.items()}
-        typer.echo(to_json({"settings": _plain(chosen), "sources": named}))
+        echo(to_json({"settings": _plain(chosen), "sources": named}))
         return
     for line in yaml_lines(chosen, sources, explained=defaults):
-        typer.echo(line)
+        echo(line)
 
 
 def leaves(section: Section, above: Place = ()) -> Iterator[Place]:

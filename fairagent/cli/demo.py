@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from fairagent.cli.options import AsJson
-from fairagent.cli.terminal import console
+from fairagent.cli.terminal import console, echo
 from fairagent.settings import Settings, load_settings
 
 
@@ -43,7 +43,7 @@ def demo(
     if as_json:
         measures = [str(measure) for measure in standard_measures(n)]
         record = {"collection": str(file), "index": str(indexed.folder), "topics": len(collection.topics)}
-        typer.echo(to_json({**record, "measures": measures, "systems": rows_record(rows)}))
+        echo(to_json({**record, "measures": measures, "systems": rows_record(rows)}))
         return
 
     agent = build(site)
@@ -73,4 +73,4 @@ def demo(
     out.print("The same and more, for any query:", style="bold")
     for command in ("search", "answer"):
         line = f"fairagent {command} -c {file} --index {indexed.folder} --topic {result.query.id}"
-        out.print(line, markup=False, soft_wrap=True)
+        out.print(line, soft_wrap=True)

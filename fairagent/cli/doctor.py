@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fairagent.cli import options
-from fairagent.cli.terminal import console
+from fairagent.cli.terminal import console, echo
 from fairagent.errors import BackendUnavailable, SettingsError
 from fairagent.settings import Settings
 
@@ -47,7 +47,7 @@ def doctor(
     problems = sum(check.status == "problem" for check in checks)
     if as_json:
         rows = [{"name": c.name, "status": c.status, "found": c.found, "fix": c.fix} for c in checks]
-        typer.echo(to_json({"ok": not problems, "checks": rows}))
+        echo(to_json({"ok": not problems, "checks": rows}))
     else:
         _print(checks, problems)
     if problems:

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-import typer
-
 from fairagent.cli.evaluate import ExperimentFile, LimitTopics
 from fairagent.cli.options import AsJson
+from fairagent.cli.terminal import echo
 
 if TYPE_CHECKING:
     from fairagent.evaluate.engine.worst_case import Estimate
@@ -32,7 +31,7 @@ def estimate(file: ExperimentFile, limit_topics: LimitTopics = None, as_json: As
     environ = {**os.environ, KEY_VARIABLE: os.environ.get(KEY_VARIABLE) or "none"}
     rows = estimated(check_experiment(file, limit_topics, environ, labeled=False))
     if as_json:
-        typer.echo(to_json({"systems": [asdict(row) for row in rows], "dollars": total_of(rows)}))
+        echo(to_json({"systems": [asdict(row) for row in rows], "dollars": total_of(rows)}))
         return
     print_estimate(rows)
 
@@ -49,12 +48,12 @@ def print_estimate(rows: Sequence[Estimate]) -> None:
 
     table = [["system", "model", "topics", "calls", "tokens in", "tokens out", "cost"]]
     table += [[row.system, row.model or "-", str(row.topics), *_counts(row), _dollars(row.dollars)] for row in rows]
-    typer.echo("\n".join(aligned(table)))
+    echo("\n".join(aligned(table)))
     calls, dollars = sum(row.calls for row in rows), _dollars(total_of(rows))
-    typer.echo(f"\nAt most {calls:,} calls, {dollars}: every refinement, second look of a filter and judgment of")
-    typer.echo("an answer, each with the longest text and reply allowed; most are shorter or not needed. Tokens: four")
-    typer.echo("characters each.")
-    typer.echo("Corrections of invalid replies and repeated attempts come on top.")
+    echo(f"\nAt most {calls:,} calls, {dollars}: every refinement, second look of a filter and judgment of")
+    echo("an answer, each with the longest text and reply allowed; most are shorter or not needed. Tokens: four")
+    echo("characters each.")
+    echo("Corrections of invalid replies and repeated attempts come on top.")
 
 
 def _counts(row: Estimate) -> list[str]:

@@ -13,7 +13,7 @@ import typer
 
 from fairagent.cli.options import AsJson, LogPrompts, logged
 from fairagent.cli.template import print_template
-from fairagent.cli.terminal import console, error_console, progress_bar, told
+from fairagent.cli.terminal import console, echo, error_console, progress_bar, told
 from fairagent.errors import UsageError
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ def _reached(run: Run, as_json: bool) -> bool:
     from fairagent.evaluate.engine.verdicts import summary, thresholds_table, verdicts
 
     if missed := not all(one.met for one in verdicts(run)):
-        error_console().print(thresholds_table(run, met=False).text(), markup=False, soft_wrap=True)
+        error_console().print(thresholds_table(run, met=False).text(), soft_wrap=True)
     elif run.thresholds and not as_json:
         console().print(summary(run))
     return not missed
@@ -151,12 +151,11 @@ def print_results(run: Run, as_json: bool, before: Mapping[str, Any] = {}, after
     from fairagent.report.record import to_json
 
     if as_json:
-        typer.echo(to_json({**before, "partial": run.partial, **_record(run), **after}))
+        echo(to_json({**before, "partial": run.partial, **_record(run), **after}))
         return
+    out = console()
     for line in results_text(run).splitlines():
-        # Alarms stand out in a terminal; elsewhere nothing is colored.
-        alarm = line.startswith("! ")
-        typer.secho(line, fg="red" if alarm else None, bold=alarm or None)
+        out.print(line, style="bold red" if line.startswith("! ") else None, soft_wrap=True)
 
 
 def account(paid: Usage) -> str:

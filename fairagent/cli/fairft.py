@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fairagent.cli.options import AsJson
-from fairagent.cli.terminal import console, progress_bar
+from fairagent.cli.terminal import console, echo, progress_bar
 
 if TYPE_CHECKING:
     from fairagent.fairft.evaluate import TrainingEffect
@@ -55,14 +55,14 @@ def train(
             "best": history.best,
             "change": asdict(trained.change),
         }
-        typer.echo(to_json(record))
+        echo(to_json(record))
         return
     rounds = " ".join(f"{kl:.4f}" for kl in history.measured)
-    console().print(f"held-out KL before each refresh: {rounds}", markup=False, soft_wrap=True)
+    console().print(f"held-out KL before each refresh: {rounds}", soft_wrap=True)
     if not history.best:
         console().print("note: no refresh was better than the beginning; the model is the untrained one")
-    console().print(change_text(trained.change), markup=False, soft_wrap=True)
-    console().print(f"model: {trained.model}", markup=False, soft_wrap=True)
+    console().print(change_text(trained.change), soft_wrap=True)
+    console().print(f"model: {trained.model}", soft_wrap=True)
 
 
 @fairft.command("evaluate")
@@ -88,9 +88,9 @@ def evaluate(
     folder = run or Path("runs") / checked.file.name
     change = run_evaluation(checked, model or folder / MODEL, folder)
     if as_json:
-        typer.echo(to_json(asdict(change)))
+        echo(to_json(asdict(change)))
         return
-    console().print(change_text(change), markup=False, soft_wrap=True)
+    console().print(change_text(change), soft_wrap=True)
 
 
 def change_text(change: TrainingEffect) -> str:

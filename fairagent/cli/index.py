@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from fairagent.cli.options import AsJson, Assignments, CollectionFile, IndexFolder, SettingsFile, settings_of
-from fairagent.cli.terminal import console
+from fairagent.cli.terminal import console, echo
 
 
 def index(
@@ -44,16 +44,16 @@ def index(
             "notes": [*loaded.notes, *loaded.source.notes],
             **({"besides": list(indexed.besides)} if indexed.besides else {}),
         }
-        typer.echo(to_json(record))
+        echo(to_json(record))
         return
     things = "passages" if loaded.chunks else "documents"
     what = f"{manifest.documents:,} {things} of {loaded.name}, analyzer {manifest.analyzer}, {decimal(indexed.size)}"
     out = console()
     if seconds is None:
-        out.print(f"{indexed.folder} is up to date: {what}", markup=False, soft_wrap=True)
+        out.print(f"{indexed.folder} is up to date: {what}", soft_wrap=True)
     else:
-        out.print(f"Built {indexed.folder} in {seconds:.1f} s: {what}", markup=False, soft_wrap=True)
+        out.print(f"Built {indexed.folder} in {seconds:.1f} s: {what}", soft_wrap=True)
     if indexed.besides:
-        out.print(f"built besides: {', '.join(indexed.besides)}", markup=False, soft_wrap=True)
+        out.print(f"built besides: {', '.join(indexed.besides)}", soft_wrap=True)
     for note in (*loaded.notes, *loaded.source.notes):
-        out.print(f"note: {note}", markup=False, soft_wrap=True)
+        out.print(f"note: {note}", soft_wrap=True)

@@ -7,7 +7,7 @@ import typer
 
 from fairagent.cli.evaluate import WORKERS, ExperimentFile, account
 from fairagent.cli.options import LogPrompts, logged
-from fairagent.cli.terminal import console, error_console
+from fairagent.cli.terminal import console, echo, error_console
 from fairagent.errors import UsageError
 
 
@@ -38,7 +38,7 @@ def labels(
             for one in kind.generators(plan.systems, checked.subject).values():
                 model = models.open(one.system.settings.model)
                 made = one.labeling.make(one.path, model, opened)
-                typer.echo(f"{one.path}: {len(made.kept):,} of {len(made.gains):,} questions count")
+                echo(f"{one.path}: {len(made.kept):,} of {len(made.gains):,} questions count")
                 for note in made.notes:
                     console().print(note, soft_wrap=True)
     finally:

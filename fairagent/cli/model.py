@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from fairagent.cli.terminal import console, error_console
+from fairagent.cli.terminal import console, echo, error_console
 from fairagent.errors import BackendUnavailable
 
 if TYPE_CHECKING:
@@ -78,9 +78,7 @@ def serve(
     with LocalServer(_file(file), port, context, threads, slots) as server:
         try:
             _tell(server)
-            typer.echo(
-                f"ready {server.url} model={server.name} context={server.context} slots={slots} threads={threads}"
-            )
+            echo(f"ready {server.url} model={server.name} context={server.context} slots={slots} threads={threads}")
             _watch(server)
         except KeyboardInterrupt:
             error_console().print("stopped")

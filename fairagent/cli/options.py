@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-import yaml
 
 from fairagent.errors import UsageError
-from fairagent.settings import Settings, load_settings, merge
+from fairagent.settings import Settings, load_settings, merge, nested, parse_yaml
 from fairagent.settings.parts import SLOTS, described
 
 DEFAULT_SETTINGS = Path("fairagent.yaml")
@@ -54,12 +53,7 @@ def overrides(assignments: Sequence[str] | None, **options: Any) -> dict[str, An
         key, equals, text = assignment.partition("=")
         if not equals or not key.strip():
             raise UsageError(f"--set {assignment}: expected KEY=VALUE, e.g. --set rerank.kind=fused")
-        try:
-            value = yaml.safe_load(text)
-        except yaml.YAMLError:
-            raise UsageError(f"--set {assignment}: the value is not valid YAML; quote it") from None
-        for part in reversed(key.strip().split(".")):
-            value = {part: value}
+        value = nested(key.strip().split("."), parse_yaml(text, f"--set {key}"), f"--set {key}")
         # A part in its short form, so that more can be said of it: engine=rm3, engine.terms=20.
         layers += [{name: described(name, part) if name in SLOTS else part} for name, part in value.items()]
     return merge(*layers, {name: value for name, value in options.items() if value is not None})

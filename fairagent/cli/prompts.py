@@ -8,14 +8,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.text import Text
 
 from fairagent.cli.options import AsJson, Assignments, SettingsFile, settings_of
 from fairagent.cli.prompts_try import Name, Source, known, try_prompt
-from fairagent.cli.terminal import console, error_console
+from fairagent.cli.terminal import console, echo, error_console
 from fairagent.errors import Fault, PromptError, UsageError
+from fairagent.intake.malformed import Malformed
+from fairagent.intake.text import file_text
 
 if TYPE_CHECKING:
     from fairagent.prompts import Prompt, Prompts
+
+LARGEST = 1 << 20
+"""Bytes of a template's file to be shown."""
 
 prompts = typer.Typer(no_args_is_help=True, help="List, show, check, try out, compare and copy the prompt templates.")
 
@@ -31,15 +37,15 @@ def list_prompts(
     used = _open(source, settings, assignments)
     if as_json:
         records = [_record(used[id]) for id in used.ids]
-        typer.echo(to_json({"prompts": records, "variants": list(variants())}))
+        echo(to_json({"prompts": records, "variants": list(variants())}))
         return
     out = console()
     for id in used.ids:
         head = used[id].head
-        out.print(f"[bold]{id}[/] version {head.version}, replies with {head.reply}", soft_wrap=True)
-        out.print(f"    {head.purpose}", markup=False, soft_wrap=True)
+        out.print(Text(id, "bold"), f"version {head.version}, replies with {head.reply}", soft_wrap=True)
+        out.print(f"    {head.purpose}", soft_wrap=True)
         if used.folder and used[id].path.parent == used.folder:
-            out.print(f"    from {used[id].path}", markup=False, soft_wrap=True)
+            out.print(f"    from {used[id].path}", soft_wrap=True)
     out.print(f"variants, for --prompts and `prompts:` in the settings: {', '.join(variants())}")
 
 
@@ -56,8 +62,8 @@ def show(
 
     used = _open(source, settings, assignments)
     prompt = used[known(name, used)]
-    text = prompt.path.read_text(encoding="utf-8-sig")
-    typer.echo(to_json({**_record(prompt), "text": text}) if as_json else text, nl=as_json)
+    text = _text(prompt.path)
+    echo(to_json({**_record(prompt), "text": text}) if as_json else text, end="\n" if as_json else "")
 
 
 @prompts.command("check")
@@ -83,10 +89,10 @@ def check(
             found |= dict.fromkeys(error.faults)
     if as_json:
         faults = [{"file": str(fault.path), "line": fault.line, "message": fault.message} for fault in found]
-        typer.echo(to_json({"templates": len(templates), "faults": faults}))
+        echo(to_json({"templates": len(templates), "faults": faults}))
     elif found:
         for fault in found:
-            error_console().print(str(fault), markup=False, soft_wrap=True)
+            error_console().print(str(fault), soft_wrap=True)
         error_console().print(f"{len(found)} fault{'s' * (len(found) != 1)}")
     else:
         console().print(f"{len(templates)} templates, no fault")
@@ -107,10 +113,10 @@ def diff(source: Source = None, settings: SettingsFile = None, assignments: Assi
         raise UsageError(f"there is no folder {folder}")
     for path in sorted(folder.glob("*.j2")):
         default = shipped_folder() / path.name
-        before = default.read_text(encoding="utf-8-sig").splitlines() if default.is_file() else []
-        after = path.read_text(encoding="utf-8-sig", errors="replace").splitlines()
+        before = _text(default).splitlines() if default.is_file() else []
+        after = _text(path).splitlines()
         lines = list(difflib.unified_diff(before, after, f"default/{path.name}", str(path), lineterm=""))
-        typer.echo("\n".join(lines) or f"{path} is as the default one")
+        echo("\n".join(lines) or f"{path} is as the default one")
 
 
 @prompts.command("eject")
@@ -133,11 +139,19 @@ def eject(
     for path in paths:
         shutil.copyfile(path, folder / path.name)
     out = console()
-    out.print(f"{', '.join(path.name for path in paths)} copied to {folder}", markup=False, soft_wrap=True)
-    out.print(f"Edit, then: fairagent prompts check --prompts {folder}", markup=False, soft_wrap=True)
+    out.print(f"{', '.join(path.name for path in paths)} copied to {folder}", soft_wrap=True)
+    out.print(f"Edit, then: fairagent prompts check --prompts {folder}", soft_wrap=True)
 
 
 prompts.command("try")(try_prompt)
+
+
+def _text(path: Path) -> str:
+    """A template's file as it is; DataError where it cannot be read."""
+    try:
+        return file_text(path, LARGEST)
+    except (OSError, Malformed) as error:
+        raise PromptError("a prompt template cannot be read", [Fault(path, None, str(error))]) from None
 
 
 def _open(source: str | None, settings: Path | None, assignments: list[str] | None) -> Prompts:

@@ -10,7 +10,7 @@ import typer
 
 from fairagent.cli import options
 from fairagent.cli.search import Dimensions, Topic, check_query, query_of
-from fairagent.cli.terminal import console
+from fairagent.cli.terminal import console, echo
 from fairagent.errors import ReplyError, UsageError
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def try_prompt(
         finally:
             site.models.close()
     if as_json:
-        typer.echo(to_json(_record(id, prompts, shown, tokens, reply)))
+        echo(to_json(_record(id, prompts, shown, tokens, reply)))
     elif reply:
         _print_reply(reply)
 
@@ -143,10 +143,10 @@ def _trial(
 
 def _print_filled(shown: FilledTemplate) -> None:
     out = console()
-    out.print(shown.about, markup=False, soft_wrap=True)
+    out.print(shown.about, soft_wrap=True)
     for role, text in shown.messages:
         out.rule(role, style="dim")
-        out.print(text, markup=False, soft_wrap=True)
+        out.print(text, soft_wrap=True)
     if shown.messages:
         out.rule(style="dim")
 
@@ -155,7 +155,7 @@ def _print_texts(texts: list[str] | tuple[str, ...]) -> None:
     out = console()
     for text in texts:
         out.rule("reply", style="dim")
-        out.print(text, markup=False, soft_wrap=True)
+        out.print(text, soft_wrap=True)
     out.rule(style="dim")
 
 
@@ -173,9 +173,9 @@ def _print_reply(reply: TrialReply) -> None:
             table.add_row(Text(what), Text(found, justify="right"), Text(becomes))
         out.print(table)
     if reply.end:
-        out.print(reply.end, markup=False, soft_wrap=True)
+        out.print(reply.end, soft_wrap=True)
     cached = ", from the cache" if reply.usage.saved else ""
-    out.print(usage_text(reply.usage.whole) + cached, markup=False)
+    out.print(usage_text(reply.usage.whole) + cached)
 
 
 def _record(

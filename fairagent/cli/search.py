@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fairagent.cli import options
-from fairagent.cli.terminal import console
+from fairagent.cli.terminal import console, echo
 from fairagent.errors import UsageError
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def search(
     with closing(site.models):
         result = served(build(site)).search(query_of(query, topic, site.collection))
     if as_json:
-        typer.echo(to_json({"collection": site.collection.name, **result_record(result)}))
+        echo(to_json({"collection": site.collection.name, **result_record(result)}))
     else:
         _print(result, chosen.n)
 

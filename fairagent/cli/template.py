@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from fairagent.cli.terminal import echo
 from fairagent.errors import UsageError
 
 if TYPE_CHECKING:
@@ -48,5 +49,5 @@ def template_text(kind: str) -> str:
 def print_template(kind: str | None) -> None:
     """Print the template that was asked for and stop."""
     if kind is not None:
-        typer.echo(template_text(kind), nl=False)
+        echo(template_text(kind), end="")
         raise typer.Exit

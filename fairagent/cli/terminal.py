@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from rich.console import Console
+import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
+from fairagent.clean import printable
+from fairagent.report import console as consoles
+
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.progress import TaskID
 
     from fairagent.collection import Collection
@@ -16,18 +20,23 @@ if TYPE_CHECKING:
 
 def console() -> Console:
     """Standard output: colors in a terminal only, block characters where the encoding has them."""
-    return Console(highlight=False)
+    return consoles.console()
 
 
 def error_console() -> Console:
     """Standard error."""
-    return Console(stderr=True, highlight=False)
+    return consoles.console(stderr=True)
+
+
+def echo(text: str, end: str = "\n", err: bool = False) -> None:
+    """Print text that is no table of rich's; nothing in it steers the terminal."""
+    typer.echo(printable(text) + end, nl=False, err=err)
 
 
 def progress_bar() -> Progress:
     """A bar with counts and times that disappears when it is done, and says nothing where no terminal is."""
     terminal = error_console()
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
+    columns = TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn()
     times = TimeElapsedColumn(), TimeRemainingColumn()
     return Progress(*columns, *times, console=terminal, transient=True, disable=not terminal.is_terminal)
 

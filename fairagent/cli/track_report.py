@@ -7,9 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
-from fairagent.cli.terminal import progress_bar
+from fairagent.cli.terminal import echo, progress_bar
 from fairagent.errors import DataError, UsageError
 
 if TYPE_CHECKING:
@@ -55,14 +53,14 @@ def print_track_report(
         raise DataError(f"run {rankings.name!r}: none of its topics has a target ({reasons})")
     notes = [*relevant.notes, *metadata.notes, *first.notes]
     if as_json:
-        typer.echo(to_json(_record(str(first), rankings.name, task, evaluations, notes)))
+        echo(to_json(_record(str(first), rankings.name, task, evaluations, notes)))
         return
-    typer.echo("\n".join(_text(rankings.name, f"TREC Fair {year}, Task {task}, {split}", task, evaluations)))
+    echo("\n".join(_text(rankings.name, f"TREC Fair {year}, Task {task}, {split}", task, evaluations)))
     if per_topic:
         for name, evaluation in evaluations.items():
-            typer.echo("\n".join(["", name, *_topics(task, evaluation)]))
+            echo("\n".join(["", name, *_topics(task, evaluation)]))
     for note in notes:
-        typer.echo(f"note: {note}")
+        echo(f"note: {note}")
 
 
 def _chosen(year: Year, dimensions: Sequence[str], subset: str | None) -> dict[str, tuple[str, ...]]:

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from fairagent.agent import FairAgent
+from fairagent.clean import query_shown
 from fairagent.collection import Collection
 from fairagent.errors import ReplyError, UsageError
 from fairagent.exposure import dimensions_of, total_gap
 from fairagent.filter.pages import Page, as_data, call_ids, page_of
 from fairagent.filter.verdicts import Verdicts, ask_verdicts, reason_text
 from fairagent.llm import Model, ModelReply, ModelRequest
-from fairagent.llm.clean import query_shown
 from fairagent.llm.request import Message
 from fairagent.loop.fair_qr import FairQR
 from fairagent.prompts import Prompts

@@ -27,6 +27,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from fairagent.collection.chunks import Chunks
 from fairagent.collection.records import template_fields
+from fairagent.intake.names import plain_name
 from fairagent.settings import Section
 from fairagent.types import UNKNOWN
 
@@ -203,8 +204,8 @@ class TrackSection(Section):
 class CollectionFile(Section):
     """The whole settings file."""
 
-    name: str = Field(min_length=1)
-    """What the collection is called; the default index folder is indexes/NAME."""
+    name: Annotated[str, AfterValidator(plain_name)] = Field(min_length=1)
+    """What the collection is called; the default index folder is indexes/NAME, so it has to be a plain name."""
     root: str | None = None
     """The folder that all paths are relative to; not set: the settings file's own."""
     documents: DocumentsFile | None = None

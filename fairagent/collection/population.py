@@ -1,6 +1,5 @@
 """World shares: the share of the world's population that each group of a dimension has."""
 
-import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,11 +7,16 @@ from typing import Any
 
 from fairagent.collection.faults import Faults, shown
 from fairagent.errors import SettingsError
+from fairagent.intake.json_text import parse_json
+from fairagent.intake.malformed import Malformed
+from fairagent.intake.text import file_text
 from fairagent.settings import read_yaml
 from fairagent.types import UNKNOWN
 
 Population = dict[str, dict[str, float]]
 
+LARGEST = 1 << 20
+"""Bytes of a file."""
 TOLERANCE = 1e-6
 """How far from 1 shares may add up."""
 
@@ -20,12 +24,12 @@ TOLERANCE = 1e-6
 def read_population(path: Path, faults: Faults) -> Population:
     """Dimension -> label -> share, from a JSON or YAML file; what is wrong is added to `faults`."""
     try:
-        values = json.loads(path.read_text(encoding="utf-8-sig")) if path.suffix == ".json" else read_yaml(path)
+        values = parse_json(file_text(path, LARGEST)) if path.suffix == ".json" else read_yaml(path)
     except FileNotFoundError:
         faults.add(path, None, "no such file")
-    except json.JSONDecodeError as error:
-        faults.add(path, error.lineno, f"not JSON ({error.msg})")
-    except (OSError, UnicodeDecodeError) as error:
+    except Malformed as error:
+        faults.add(path, error.line, f"not JSON ({error})")
+    except OSError as error:
         faults.add(path, None, f"cannot be read ({error})")
     except SettingsError as error:
         faults.add(path, None, str(error).removeprefix(f"{path}: "))

@@ -11,14 +11,19 @@ import re
 import string
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from fairagent.collection.faults import Faults, listed, shown
+from fairagent.intake.json_text import parse_json
+from fairagent.intake.malformed import Malformed
+from fairagent.intake.text import GZIP_MAGIC
 
 Record = Mapping[str, Any]
 
-GZIP_MAGIC = b"\x1f\x8b"
+LONGEST_LINE = 1 << 24
+"""Bytes of a line; of a longer one, such as a few kilobytes of gzip can hold, no more is read."""
 LONGEST_ID = 255
 """Bytes of UTF-8 that an id may have."""
 
@@ -32,7 +37,10 @@ def lines(path: Path, faults: Faults) -> Iterator[tuple[int, str]]:
         with path.open("rb") as file:
             zipped = file.peek(2)[:2] == GZIP_MAGIC
             stream = io.BufferedReader(gzip.GzipFile(fileobj=file)) if zipped else file
-            for number, raw in enumerate(stream, start=1):
+            for number, raw in enumerate(iter(partial(stream.readline, LONGEST_LINE), b""), start=1):
+                if len(raw) == LONGEST_LINE:
+                    faults.add(path, number, f"longer than {LONGEST_LINE:,} bytes; from here on nothing is read")
+                    return
                 try:
                     text = raw.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
                 except UnicodeDecodeError as error:
@@ -47,17 +55,24 @@ def lines(path: Path, faults: Faults) -> Iterator[tuple[int, str]]:
         faults.add(path, number + 1, f"the gzip data break off or are damaged here ({error}); fetch it again")
     except OSError as error:
         faults.add(path, None, f"cannot be read ({error.strerror or error})")
+    except ValueError as error:
+        faults.add(path, None, f"no path of a file ({error})")
 
 
 def json_records(path: Path, faults: Faults) -> Iterator[tuple[int, Record]]:
     """Every JSON object of a file with one object a line, with its line number."""
+    first = True
     for number, line in lines(path, faults):
         try:
-            record = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            reason = getattr(error, "msg", None) or str(error)
-            faults.add(path, number, f"not JSON ({reason}): {shown(line)}; one object a line is expected")
+            record = parse_json(line)
+        except Malformed as error:
+            if first and (form := _other_form(line)):
+                faults.add(path, number, f"{form}, and JSON is expected, one object a line: {shown(line)}")
+                return  # every further line would say the same
+            faults.add(path, number, f"not JSON ({error}): {shown(line)}; one object a line is expected")
             continue
+        finally:
+            first = False
         if not isinstance(record, dict):
             kind = type(record).__name__
             faults.add(path, number, f"expected a JSON object in the line, found a {kind}: {shown(line)}")
@@ -145,6 +160,16 @@ def checked_id(id: str, what: str) -> str:
     if len(id.encode("utf-8", "surrogatepass")) > LONGEST_ID:
         raise ValueError(f"the {what} id {shown(id)} is longer than {LONGEST_ID} bytes")
     return id
+
+
+def _other_form(line: str) -> str:
+    """What a first line that is no JSON seems to be of; "" where nothing can be told."""
+    if line.lstrip()[:1] in ("{", "[", '"', ""):
+        return ""
+    forms = {"\t": "tab-separated text (`format: tsv`)", ",": "CSV", ";": "CSV"}
+    sign = max(forms, key=line.count)
+    columns = line.count(sign) + 1
+    return f"this looks like {forms[sign]} with {columns} columns" if columns > 1 else ""
 
 
 def _encodable(record: Record) -> bool:

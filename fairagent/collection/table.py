@@ -20,8 +20,13 @@ from fairagent.collection.faults import Faults
 from fairagent.collection.records import checked_id
 from fairagent.collection.table_buffer import Labels, TableBuffer, fixed_width, keys
 from fairagent.errors import DataError, UsageError
+from fairagent.intake.arrays import read_array
+from fairagent.intake.json_text import parse_json
+from fairagent.intake.text import file_text
 from fairagent.types import FloatArray
 
+LARGEST_HEAD = 1 << 26
+"""Bytes."""
 FORMAT = 1
 HEAD = "groups.json"
 NEWLINE = ord("\n")
@@ -166,7 +171,7 @@ class GroupTable:
         """Map a saved table from disk; DataError where it is incomplete or damaged."""
         folder = Path(folder)
         try:
-            head = json.loads((folder / HEAD).read_text(encoding="utf-8"))
+            head = parse_json(file_text(folder / HEAD, LARGEST_HEAD))
             if head["format"] != FORMAT:
                 raise ValueError(f"format {head['format']}, this version reads {FORMAT}")
             ids = _mapped(folder / "ids.npy", head["documents"])
@@ -226,7 +231,7 @@ def _write(path: Path, array: AnyArray) -> None:
 
 
 def _mapped(path: Path, size: int | None = None) -> AnyArray:
-    array = np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
+    array = read_array(path, mapped=True)
     if size is not None and array.shape != (size,):
         raise ValueError(f"{path.name} has shape {array.shape}, expected ({size},)")
     return array

@@ -15,6 +15,9 @@ from pathlib import Path
 import yaml
 
 from fairagent.collection.faults import Faults, shown
+from fairagent.intake.malformed import Malformed
+from fairagent.intake.text import file_text
+from fairagent.intake.yaml_text import LARGEST, compose_yaml
 
 SHIPPED = Path(__file__).parent / "lexicons"
 """The folder of the lexicons that come with the package."""
@@ -142,18 +145,15 @@ def _entries(file: Path, faults: Faults) -> Iterator[_Entry]:
     """The entries of a file with their lines; what is wrong goes to `faults`."""
     try:
         # Nodes, unlike values, know their lines; aliases are the nodes they stand for.
-        root = yaml.compose(file.read_text(encoding="utf-8-sig"), yaml.SafeLoader)
+        root = compose_yaml(file_text(file, LARGEST))
     except FileNotFoundError:
         faults.add(file, None, "no such file")
         return
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
         faults.add(file, None, f"cannot be read ({error})")
         return
-    except yaml.MarkedYAMLError as error:
-        faults.add(file, error.problem_mark.line + 1 if error.problem_mark else None, f"not YAML: {error.problem}")
-        return
-    except (yaml.YAMLError, RecursionError) as error:
-        faults.add(file, None, f"not YAML ({type(error).__name__})")
+    except Malformed as error:
+        faults.add(file, error.line, str(error))
         return
     if root is None:
         return

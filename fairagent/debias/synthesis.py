@@ -9,12 +9,12 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from fairagent.clean import query_shown, visible
 from fairagent.debias.avoid import AvoidPassage
 from fairagent.debias.lexicon import Lexicon
 from fairagent.errors import BudgetExceeded, ModelError, ReplyInvalid
 from fairagent.likelihood.likelihood import Likelihood, perplexity
 from fairagent.llm import Model, Reply, ask
-from fairagent.llm.clean import query_shown, visible
 from fairagent.llm.on_error import attempt
 from fairagent.prompts import Prompts
 from fairagent.types import Document, Usage

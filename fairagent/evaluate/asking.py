@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from fairagent.clean import THOUGHTS, visible
 from fairagent.errors import ReplyTruncated
 from fairagent.llm import Message, Model, ModelRequest
-from fairagent.llm.clean import THOUGHTS, visible
 from fairagent.prompts import Prompt
 from fairagent.types import Answer
 

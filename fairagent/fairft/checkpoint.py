@@ -10,6 +10,7 @@ import numpy as np
 
 from fairagent.errors import DataError, UsageError
 from fairagent.files import whole_file
+from fairagent.intake.arrays import read_array
 from fairagent.retrieve.encoder import Embeddings
 
 CHECKPOINT = "checkpoint.pt"
@@ -75,7 +76,7 @@ def save_vectors(vectors: Embeddings, folder: Path, round: int) -> None:
 def read_vectors(folder: Path, round: int) -> Embeddings:
     """What `save_vectors` wrote; DataError where it is not there."""
     try:
-        vectors: Embeddings = np.load(_vectors(folder, round))
+        vectors: Embeddings = read_array(_vectors(folder, round))
     except (OSError, ValueError) as error:
         raise DataError(f"{_vectors(folder, round)} cannot be read ({error}); start over with --new") from None
     return vectors

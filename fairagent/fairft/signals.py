@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fairagent.clean import query_shown
 from fairagent.errors import IndexMismatch
 from fairagent.fairft.examples import Example
 from fairagent.files import explained, force_folder
 from fairagent.generate.context import fit, numbered
+from fairagent.intake.json_text import parse_json
 from fairagent.likelihood.likelihood import Likelihood
-from fairagent.llm.clean import query_shown
 from fairagent.prompts import Prompts
 from fairagent.types import Document, FloatArray
 
@@ -106,7 +107,7 @@ class Signals:
         lines: list[dict[str, Any]] = []
         for number, text in enumerate(self._path.read_text(encoding="utf-8", errors="replace").splitlines(), start=1):
             try:
-                line = json.loads(text)
+                line = parse_json(text)
                 if not isinstance(line, dict) or (lines and not _is_signal(line)):
                     raise ValueError("no line of signals")
             except ValueError:

@@ -1,15 +1,12 @@
 """Reading FairFilter's replies as its authors' released code does, for comparison."""
 
-import json
-import re
-
 from fairagent.filter.pages import Page, as_data, call_ids
 from fairagent.filter.verdicts import TEMPERATURE
+from fairagent.intake.json_text import parse_json
+from fairagent.intake.malformed import Malformed
 from fairagent.llm import Model
 from fairagent.prompts import Prompts
 from fairagent.types import Usage
-
-_FIRST_BRACES = re.compile(r"\{.*?\}", re.DOTALL)
 
 
 def parse_verdict(reply: str) -> bool:
@@ -21,12 +18,13 @@ def parse_verdict(reply: str) -> bool:
     >>> parse_verdict('Sure! {"Pass": True}'), parse_verdict('{"Pass": "yes"}'), parse_verdict("True")
     (True, False, False)
     """
-    braced = _FIRST_BRACES.search(reply)
-    if not braced:
+    begin = reply.find("{")
+    end = reply.find("}", begin)
+    if begin < 0 or end < 0:
         return False
     try:
-        passed = json.loads(braced[0].lower()).get("pass")
-    except (ValueError, RecursionError):
+        passed = parse_json(reply[begin : end + 1].lower()).get("pass")
+    except Malformed:
         return False
     return passed is True or passed == "true"
 

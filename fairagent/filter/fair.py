@@ -10,12 +10,12 @@ from typing import Literal
 
 from pydantic import Field
 
+from fairagent.clean import query_shown
 from fairagent.errors import BudgetExceeded, ModelError, ReplyError, UsageError
 from fairagent.filter.authors import ask_as_authors
 from fairagent.filter.pages import Page, batches, longest_calls, page_of
 from fairagent.filter.verdicts import ask_verdicts, reason_text
 from fairagent.llm import Model
-from fairagent.llm.clean import query_shown
 from fairagent.llm.ledger import in_threads
 from fairagent.llm.on_error import attempt
 from fairagent.prompts import Prompts

@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from fairagent.llm.clean import visible
+from fairagent.clean import visible
 from fairagent.prompts.calls import LETTER, Calls, Case
 from fairagent.types import Document
 

@@ -5,10 +5,10 @@ from typing import Annotated, Protocol
 
 from pydantic import Field
 
+from fairagent.clean import visible
 from fairagent.errors import ReplyInvalid
 from fairagent.filter.pages import Page, as_data, call_ids
 from fairagent.llm import Model, Reply, ask
-from fairagent.llm.clean import visible
 from fairagent.llm.reply import one_for_each, text_within
 from fairagent.prompts import Prompts
 from fairagent.types import Document, Filtered, Usage

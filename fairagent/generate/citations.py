@@ -3,8 +3,8 @@
 import re
 from dataclasses import dataclass, field
 
+from fairagent.clean import THOUGHTS
 from fairagent.generate.generator import OnText
-from fairagent.llm.clean import THOUGHTS
 
 _NUMBERS = r"\d{1,9}(?:\s*[,;\-\u2013]\s*\d{1,9})*"
 _BRACKETS = rf"\[\s*{_NUMBERS}\s*\]"

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
+from fairagent.clean import visible
 from fairagent.filter.pages import LONGEST_TITLE
-from fairagent.llm.clean import visible
 from fairagent.llm.request import estimate_tokens
 from fairagent.types import Document
 

@@ -7,6 +7,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
+from fairagent.clean import query_shown, visible
 from fairagent.errors import BudgetExceeded, ModelError, ReplyInvalid, ReplyTruncated
 from fairagent.filter.pages import LONGEST_TITLE
 from fairagent.generate.citations import CitationReader
@@ -14,7 +15,6 @@ from fairagent.generate.context import Order, numbered
 from fairagent.generate.extractive import ExtractiveGenerator
 from fairagent.generate.generator import OnText
 from fairagent.llm import Model, tell
-from fairagent.llm.clean import query_shown, visible
 from fairagent.llm.on_error import attempt
 from fairagent.prompts import Prompts
 from fairagent.prompts.calls import LETTER, Calls, Case

@@ -7,7 +7,7 @@ import re
 
 from pydantic import BaseModel, ValidationError
 
-from fairagent.llm.clean import THOUGHTS
+from fairagent.clean import THOUGHTS
 
 _MARKS = re.compile(r"[\s\W_]+")
 

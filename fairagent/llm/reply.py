@@ -5,8 +5,8 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema
 
+from fairagent.clean import THOUGHTS
 from fairagent.errors import ReplyInvalid
-from fairagent.llm.clean import THOUGHTS
 
 MOST_FAULTS = 5
 LONGEST_FAULT = 200

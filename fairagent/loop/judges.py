@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Literal, Protocol
 
+from fairagent.clean import query_shown
 from fairagent.filter.pages import Page, batches, page_of
 from fairagent.filter.verdicts import ask_verdicts
 from fairagent.llm import Model
-from fairagent.llm.clean import query_shown
 from fairagent.llm.ledger import in_threads
 from fairagent.llm.on_error import attempt
 from fairagent.measures.scale import min_max

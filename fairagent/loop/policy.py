@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
+from fairagent.clean import query_shown, visible
 from fairagent.errors import BudgetExceeded, ModelError
 from fairagent.filter.verdicts import TEMPERATURE, Reason, reason_text
 from fairagent.llm import Model, ModelRequest, Reply, ask
-from fairagent.llm.clean import query_shown, visible
 from fairagent.llm.on_error import attempt
 from fairagent.llm.reply import one_of
 from fairagent.loop.actions.base import STOP, Offer

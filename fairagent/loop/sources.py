@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Literal, TypeVar
 
+from fairagent.clean import query_shown, visible
 from fairagent.errors import BudgetExceeded, ModelError
 from fairagent.llm import Model, Reply, ask
-from fairagent.llm.clean import query_shown, visible
 from fairagent.llm.on_error import attempt
 from fairagent.llm.reply import Narrowed, list_within, one_for_each, text_within
 from fairagent.loop.lack import Lack

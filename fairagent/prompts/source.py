@@ -7,20 +7,18 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-import yaml
 from pydantic import Field, ValidationError
 
 from fairagent.errors import Fault
+from fairagent.intake.malformed import Malformed
+from fairagent.intake.text import file_bytes
+from fairagent.intake.yaml_text import parse_yaml
 from fairagent.settings import Section
 
 ROLES = ("system", "user", "assistant")
 
 LARGEST = 32 * 1024
 """Bytes; a file of this size is compiled within a second, whatever is in it."""
-
-# The YAML reader takes seconds for a few thousand brackets.
-LARGEST_HEAD = 4000
-MOST_BRACKETS = 20
 
 _HEADER = re.compile(r"\[(\w+)\]\s*")
 
@@ -69,13 +67,12 @@ def read_source(path: Path, faults: list[Fault]) -> TemplateSource | None:
     """The file's parts; None, and what is wrong added to `faults`, where it has not all of them."""
     before = len(faults)
     try:
-        with path.open("rb") as file:
-            content = file.read(LARGEST + 1)
+        content = file_bytes(path, LARGEST)
     except OSError as error:
         faults.append(Fault(path, None, f"cannot be read ({error.strerror})"))
         return None
-    if len(content) > LARGEST:
-        faults.append(Fault(path, None, f"larger than {LARGEST // 1024} kB"))
+    except Malformed as error:
+        faults.append(Fault(path, None, str(error)))
         return None
     try:
         text = content.decode("utf-8-sig")
@@ -97,23 +94,10 @@ def read_source(path: Path, faults: list[Fault]) -> TemplateSource | None:
 
 
 def _read_head(path: Path, lines: Sequence[str], faults: list[Fault]) -> Head | None:
-    text = "\n".join(lines)
-    if len(text) > LARGEST_HEAD or text.count("[") + text.count("{") > MOST_BRACKETS:
-        limits = f"{LARGEST_HEAD} characters and {MOST_BRACKETS} opening brackets"
-        faults.append(Fault(path, 1, f"the head is larger than {limits}"))
-        return None
     try:
-        # An alias can blow a few lines up to any size.
-        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, yaml.SafeLoader)):
-            faults.append(Fault(path, 1, "the head uses a YAML alias (*name), which is not available"))
-            return None
-        values = yaml.safe_load(text)
-    except yaml.MarkedYAMLError as error:
-        line = error.problem_mark.line + 2 if error.problem_mark else 1
-        faults.append(Fault(path, line, f"the head is not valid YAML: {error.problem}"))
-        return None
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        faults.append(Fault(path, 1, f"the head is not valid YAML ({type(error).__name__})"))
+        values = parse_yaml("\n".join(lines))
+    except Malformed as error:
+        faults.append(Fault(path, (error.line or 0) + 1, f"the head is {error}"))
         return None
     try:
         head = Head.model_validate(values)

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-import yaml
+from fairagent.intake.yaml_text import parse_yaml
 
-SPECIMENS: Mapping[str, Mapping[str, object]] = yaml.safe_load(
+SPECIMENS: Mapping[str, Mapping[str, object]] = parse_yaml(
     Path(__file__).with_suffix(".yaml").read_text(encoding="utf-8")
 )
 """Template's id -> a value for each of its variables."""

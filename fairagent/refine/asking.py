@@ -7,9 +7,9 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
+from fairagent.clean import query_shown, visible
 from fairagent.errors import BudgetExceeded, ModelError, ReplyInvalid, ReplyRefused, ReplyTruncated
 from fairagent.llm import Model, ModelRequest, ask
-from fairagent.llm.clean import query_shown, visible
 from fairagent.llm.on_error import attempt
 from fairagent.llm.request import Message
 from fairagent.prompts import Prompts

@@ -6,8 +6,8 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
+from fairagent.clean import visible
 from fairagent.llm import Model
-from fairagent.llm.clean import visible
 from fairagent.llm.request import Message
 from fairagent.prompts import Prompts
 from fairagent.prompts.calls import STAND_IN

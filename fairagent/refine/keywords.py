@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
+from fairagent.clean import visible
 from fairagent.llm import Reply
-from fairagent.llm.clean import visible
 from fairagent.llm.reply import list_within, text_like, text_within
 
 MOST_KEYWORDS = 12

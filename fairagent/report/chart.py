@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from markupsafe import Markup, escape
 
-from fairagent.report.names import readable
+from fairagent.clean import printable
 
 WIDTH = 360
 """Pixels; a chart is drawn for a phone's width and grows with its box."""
@@ -117,7 +117,7 @@ class Chart:
         color = f"s{color_number(system)}"
         fill, stroke = f"f-{'paper' if hollow else color}", f" k-{color}" if outline else ""
         place = f"translate({across:.1f} {up:.1f})" + (f" scale({size:g})" if size != 1 else "")
-        title = f"<title>{escape(readable(hint))}</title>" if hint else ""
+        title = f"<title>{escape(printable(hint))}</title>" if hint else ""
         width = ' stroke-width="1.6"' if outline else ""
         shape = MARKERS[marker_number(system)]
         self._parts.append(f'<path class="{fill}{stroke}" transform="{place}"{width} d="{shape}">{title}</path>')
@@ -129,13 +129,13 @@ class Chart:
     def svg(self, label: str) -> Markup:
         """The chart; `label` is what people hear who do not see it."""
         return Markup(
-            f'<svg class="plot" viewBox="0 0 {WIDTH} {self.height}" role="img" aria-label="{escape(readable(label))}">'
+            f'<svg class="plot" viewBox="0 0 {WIDTH} {self.height}" role="img" aria-label="{escape(printable(label))}">'
             f"{''.join(self._parts)}</svg>"
         )
 
     def _text(self, x: float, y: float, text: str, anchor: str, color: str, more: str = "") -> None:
         end = f' text-anchor="{anchor}"' if anchor != "start" else ""
-        said = escape(readable(text))
+        said = escape(printable(text))
         self._parts.append(f'<text class="{color}" x="{x:.1f}" y="{y:.1f}"{end}{more}>{said}</text>')
 
 

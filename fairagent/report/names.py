@@ -1,11 +1,9 @@
 """How numbers and measures are written on the page."""
 
-import re
 from collections.abc import Sequence
 
 from fairagent.measures.parse import label_of, labels_of
 
-_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 MINUS = "\N{MINUS SIGN}"
 
 
@@ -88,12 +86,3 @@ def shortened(text: str, longest: int) -> str:
     ('Oceania', 'Northern …')
     """
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
-
-
-def readable(text: str) -> str:
-    r"""`text` with each sign that no page may hold (controls, halves of surrogate pairs) replaced by U+FFFD.
-
-    >>> readable("a\x00b\tc")
-    'a\ufffdb\tc'
-    """
-    return _CONTROLS.sub("\N{REPLACEMENT CHARACTER}", text)

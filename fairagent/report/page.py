@@ -18,6 +18,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from fairagent.clean import printable
 from fairagent.evaluate.engine.alarmed import alarms_of
 from fairagent.evaluate.engine.exposures import MeanExposure, counted_topics, mean_exposures
 from fairagent.evaluate.engine.outcome import GroupShares
@@ -30,7 +31,6 @@ from fairagent.evaluate.engine.verdicts import thresholds_table
 from fairagent.files import write_whole
 from fairagent.report import names
 from fairagent.report.chart import MARKERS, color_number, marker_number
-from fairagent.report.names import readable
 from fairagent.report.panel import exposure_bar
 from fairagent.report.plots import cost_plot, exposure_plot, gains_plot, gap_plot, line_plot, trade_off_plot
 from fairagent.report.points import trade_off, trade_off_measures
@@ -125,7 +125,7 @@ def _environment() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=lambda value: names.readable(value) if type(value) is str else value,
+        finalize=lambda value: printable(value) if type(value) is str else value,
     )
     environment.filters |= {
         "signed": names.signed,
@@ -156,7 +156,7 @@ def _is_plot(part: object) -> bool:
 
 
 def _html(table: Table, names: dict[str, Markup]) -> Markup:
-    return Markup(readable(table.html(names)))
+    return Markup(printable(table.html(names)))
 
 
 def _is(value: object, kind: Any) -> bool:

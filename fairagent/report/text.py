@@ -8,11 +8,13 @@ import math
 from collections.abc import Mapping, Sequence
 
 from rich import box
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from fairagent.clean import in_line
 from fairagent.report.bars import NARROWEST, ExposureBar
+from fairagent.report.console import console
 from fairagent.types import Exposure, Hit, Trace
 
 ORACLE = "ORACLE: a target or the groups came from the relevance judgments; no fair comparison with runs without them"
@@ -22,7 +24,7 @@ ORACLE = "ORACLE: a target or the groups came from the relevance judgments; no f
 def plain(renderable: RenderableType, width: int = 100) -> str:
     """`renderable` as text without colors, in lines of at most `width` characters."""
     page = io.StringIO()
-    Console(file=page, width=width, color_system=None, highlight=False).print(renderable)
+    console(file=page, width=width, color_system=None).print(renderable)
     return "\n".join(line.rstrip() for line in page.getvalue().splitlines()) + "\n"
 
 
@@ -68,7 +70,7 @@ def hits_table(hits: Sequence[Hit]) -> Table:
 
 def one_line(text: str, style: str = "") -> Text:
     """Text that is cut, not wrapped, where a column must be narrower than it (a column that may not wrap is not)."""
-    return Text(text, style, no_wrap=True, overflow="ellipsis")
+    return Text(in_line(text), style, no_wrap=True, overflow="ellipsis")
 
 
 def exposure_table(trace: Trace) -> Table:

@@ -1,6 +1,5 @@
 """Learned re-rankers on disk: JSON that can be read, checked and compared."""
 
-import json
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -8,8 +7,13 @@ import numpy as np
 from pydantic import PlainSerializer, PlainValidator
 
 from fairagent.errors import DataError, SettingsError
+from fairagent.intake.json_text import parse_json
+from fairagent.intake.text import file_text
 from fairagent.settings import Section, validate
 from fairagent.types import FloatArray
+
+LARGEST = 1 << 26
+"""Bytes of a file."""
 
 S = TypeVar("S", bound=Section)
 
@@ -36,7 +40,7 @@ def save_model(model: Section, path: Path) -> None:
 def load_model(kind: type[S], path: Path) -> S:
     """Read what `save_model` wrote; DataError, naming the file and every fault, where that is no model of this kind."""
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
+        values = parse_json(file_text(path, LARGEST))
     except (OSError, ValueError) as error:
         raise DataError(f"{path}: cannot be read as JSON ({error})") from None
     if not isinstance(values, dict):

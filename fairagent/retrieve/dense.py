@@ -8,6 +8,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from fairagent.intake.arrays import read_array
 from fairagent.retrieve.base import check_length
 from fairagent.retrieve.clock import engine_time
 from fairagent.retrieve.dense_index import VECTORS, DenseManifest
@@ -57,7 +58,7 @@ class DenseRetriever:
         self.manifest = DenseManifest.read(folder)
         self.manifest.check(collection, folder)
         self._ids, self._vectors, probe = opened(
-            DenseManifest, folder, lambda: (IdTable.load(folder), mapped(folder / VECTORS), np.load(folder / PROBE))
+            DenseManifest, folder, lambda: (IdTable.load(folder), mapped(folder / VECTORS), read_array(folder / PROBE))
         )
         self.manifest.check_model(folder, encoder.name, probe, encoder.documents([PROBE_TEXT])[0])
         self._encoder = encoder

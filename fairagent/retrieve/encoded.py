@@ -14,9 +14,12 @@ from typing import ClassVar, Generic, Protocol, Self, TypeVar
 import numpy as np
 
 from fairagent.errors import BackendUnavailable, DataError, IndexMismatch, UsageError
+from fairagent.intake.arrays import read_array
+from fairagent.intake.json_text import parse_json
+from fairagent.intake.text import file_text
 from fairagent.retrieve.base import full_text
 from fairagent.retrieve.encoder import Embeddings
-from fairagent.retrieve.lucene.index import Indexable
+from fairagent.retrieve.lucene.index import LARGEST_MANIFEST, Indexable
 from fairagent.retrieve.lucene.strings import IdTable, encode_id
 
 FORMAT = 2
@@ -50,7 +53,7 @@ class EncodedManifest:
     def read(cls, folder: Path) -> Self:
         """The manifest in `folder`; raises BackendUnavailable where there is none."""
         try:
-            return cls(**json.loads((folder / cls.FILE).read_text(encoding="utf-8")))
+            return cls(**parse_json(file_text(folder / cls.FILE, LARGEST_MANIFEST)))
         except (FileNotFoundError, NotADirectoryError):
             makers = f"`fairagent index` or {cls.BUILDER}"
             raise BackendUnavailable(f"no {cls.WHAT} at {folder}; make them with {makers}") from None
@@ -157,7 +160,7 @@ class EncodedBuild(Generic[M, V]):
     def _begun(self, partial: Path, manifest: M) -> bool:
         """Whether `partial` holds the beginning of exactly this work."""
         try:
-            return self.kind.read(partial) == manifest and same_vector(np.load(partial / PROBE), self.probe)
+            return self.kind.read(partial) == manifest and same_vector(read_array(partial / PROBE), self.probe)
         except (BackendUnavailable, IndexMismatch):
             return False
 

@@ -14,9 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairagent.errors import IndexMismatch
+from fairagent.intake.json_text import parse_json
+from fairagent.intake.text import file_text
 from fairagent.loading import installed
 from fairagent.retrieve.dense import DenseRetriever
 from fairagent.retrieve.encoded import mark_done, read_done
+from fairagent.retrieve.lucene.index import LARGEST_MANIFEST
 from fairagent.retrieve.lucene.strings import IdTable, mapped
 from fairagent.retrieve.vectors import DenseConfig, encoder, folder
 from fairagent.settings.parts import Part, Progress
@@ -113,7 +116,7 @@ def _approximate(vectors: NDArray[np.float32], k: int) -> Callable[[int, int], N
 
 def _read(folder: Path) -> GraphManifest | None:
     try:
-        return GraphManifest(**json.loads((folder / MANIFEST).read_text(encoding="utf-8")))
+        return GraphManifest(**parse_json(file_text(folder / MANIFEST, LARGEST_MANIFEST)))
     except (OSError, ValueError, TypeError):
         return None
 

@@ -9,6 +9,7 @@ import numpy as np
 from pydantic import Field
 
 from fairagent.files import file_name
+from fairagent.intake.arrays import read_array
 from fairagent.retrieve.base import check_length
 from fairagent.retrieve.bm25 import beside_index, check_index, open_index, prepare_index
 from fairagent.retrieve.clock import engine_time
@@ -45,7 +46,7 @@ class SpladeRetriever:
         """
         self.manifest = SpladeManifest.read(folder)
         self.manifest.check(collection, folder)
-        probe = opened(SpladeManifest, folder, lambda: np.load(folder / PROBE))
+        probe = opened(SpladeManifest, folder, lambda: read_array(folder / PROBE))
         self.manifest.check_model(folder, encoder.name, probe, probe_vector(encoder))
         self._ids, self._weights = opened(
             SpladeManifest, folder, lambda: (IdTable.load(folder), InvertedWeights.load(folder))

@@ -2,7 +2,7 @@
 
 from fairagent.settings.models import BudgetSettings, ModelSettings, Price, TransformersSettings
 from fairagent.settings.parts import Part, Without
-from fairagent.settings.section import Section, merge, read_yaml, validate
+from fairagent.settings.section import Section, merge, nested, parse_yaml, read_yaml, validate
 from fairagent.settings.tree import (
     ENV_PREFIX,
     ContextSettings,
@@ -33,6 +33,8 @@ __all__ = [
     "lay",
     "load_settings",
     "merge",
+    "nested",
+    "parse_yaml",
     "read_yaml",
     "validate",
 ]

@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 from pydantic import TypeAdapter
 
+from fairagent.intake.yaml_text import parse_yaml
 from fairagent.settings.parts import SLOTS
 
 Schema = Mapping[str, Any]
@@ -195,5 +196,5 @@ def _example(key: Key) -> Any:
     if key.example is not None or not key.required:
         return key.default if key.example is None else key.example
     if "`" in key.type:
-        return yaml.safe_load(key.type.split("`")[1])
+        return parse_yaml(key.type.split("`")[1])
     return {"text": "NAME", "list": [], "mapping": {}}.get(key.type.partition(" ")[0].rstrip(","), 1)

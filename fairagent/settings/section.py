@@ -5,16 +5,22 @@ Whatever is wrong is reported at once, each fault with its place and, for an unk
 
 import difflib
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic.fields import FieldInfo
 
 from fairagent.errors import SettingsError
+from fairagent.intake import yaml_text
+from fairagent.intake.malformed import Malformed
+from fairagent.intake.text import file_text
 
+MOST_FAULTS = 50
+"""So many are explained, each with the nearest key; of thousands nobody reads the others."""
+LONGEST_VALUE = 200
+"""Characters of a value in a message."""
 UNKNOWN_KEY = "unknown_key"
 """Type of a fault whose message says all there is to say about a key."""
 
@@ -33,17 +39,18 @@ def validate(model: type[S], values: Mapping[str, Any], origin: str) -> S:
     try:
         return model.model_validate(values if isinstance(values, dict) else dict(values))
     except ValidationError as error:
-        faults = [_explain(model, fault) for fault in error.errors(include_url=False)]
-        raise SettingsError("\n".join([f"{origin}: {len(faults)} fault(s)", *faults])) from None
+        faults = [_explain(model, fault) for fault in error.errors(include_url=False)[:MOST_FAULTS]]
+        more = [f"  ... and {error.error_count() - MOST_FAULTS} more"] if error.error_count() > MOST_FAULTS else []
+        raise SettingsError("\n".join([f"{origin}: {error.error_count()} fault(s)", *faults, *more])) from None
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
     """Read a YAML mapping; raise SettingsError where the file is missing, not YAML or not a mapping."""
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = file_text(path, yaml_text.LARGEST)
     except FileNotFoundError:
         raise SettingsError(f"{path}: no such file") from None
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, Malformed) as error:
         raise SettingsError(f"{path}: cannot be read ({error})") from None
     values = parse_yaml(text, str(path))
     if values is None:
@@ -56,10 +63,23 @@ def read_yaml(path: Path) -> dict[str, Any]:
 def parse_yaml(text: str, origin: str) -> Any:
     """The value of a YAML text; SettingsError, naming `origin`, where it is none."""
     try:
-        return yaml.safe_load(text)
-    # Besides its own errors, PyYAML lets through those of the values it makes, such as a date in month 13.
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise SettingsError(f"{origin}: not valid YAML: {' '.join(str(error).split())}") from None
+        return yaml_text.parse_yaml(text)
+    except Malformed as error:
+        raise SettingsError(f"{origin}: {error}") from None
+
+
+def nested(keys: Sequence[str], value: Any, origin: str) -> dict[str, Any]:
+    """`value` at the end of a path of keys; SettingsError, naming `origin`, where the path is longer than files nest.
+
+    >>> nested(["rerank", "kind"], "fused", "--set")
+    {'rerank': {'kind': 'fused'}}
+    """
+    if len(keys) > yaml_text.DEEPEST:
+        raise SettingsError(f"{origin[:LONGEST_VALUE]}: more than {yaml_text.DEEPEST} keys within each other")
+    for key in reversed(keys):
+        value = {key: value}
+    found: dict[str, Any] = value
+    return found
 
 
 def merge(*layers: Mapping[str, Any], levels: float = math.inf) -> dict[str, Any]:
@@ -95,8 +115,9 @@ def _explain(model: type[BaseModel], fault: Any) -> str:
     if fault["type"] == "extra_forbidden":
         hint = nearest(str(fault["loc"][-1]), _field_names(model, fault["loc"][:-1]))
         return f"  {place}: unknown key; {hint.replace('there are', 'known here')}"
-    given = "" if fault["type"] == UNKNOWN_KEY or isinstance(fault["input"], Mapping) else f" (got {fault['input']!r})"
-    return f"  {place}: {fault['msg'].removeprefix('Value error, ')}{given}"
+    given = "" if fault["type"] == UNKNOWN_KEY or isinstance(fault["input"], Mapping) else repr(fault["input"])
+    got = f" (got {given[:LONGEST_VALUE]}{' ...' * (len(given) > LONGEST_VALUE)})" if given else ""
+    return f"  {place}: {fault['msg'].removeprefix('Value error, ')}{got}"
 
 
 def _field_names(model: type[BaseModel], loc: tuple[str | int, ...]) -> list[str]:

@@ -32,7 +32,7 @@ from fairagent.settings.parts import (
     read_part,
 )
 from fairagent.settings.profiles import read_profile
-from fairagent.settings.section import UNKNOWN_KEY, Section, merge, parse_yaml, read_yaml, validate
+from fairagent.settings.section import UNKNOWN_KEY, Section, merge, nested, parse_yaml, read_yaml, validate
 
 ENV_PREFIX = "FAIRAGENT_"
 DEFAULT_RERANK = [{"kind": "graph"}, {"kind": "exposure"}]
@@ -287,9 +287,7 @@ def from_environment(environ: Mapping[str, str] = os.environ) -> dict[str, Any]:
     """
     layers: list[dict[str, Any]] = []
     for name in _variables(environ):
-        value = parse_yaml(environ[name], name)
-        for part in reversed(name[len(ENV_PREFIX) :].lower().split("__")):
-            value = {part: value}
+        value = nested(name[len(ENV_PREFIX) :].lower().split("__"), parse_yaml(environ[name], name), name)
         # A part in its short form, so that other variables can say more of it.
         layers += [{key: described(key, part) if key in SLOTS else part} for key, part in value.items()]
     return merge(*layers)

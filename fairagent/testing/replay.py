@@ -9,9 +9,15 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from fairagent.errors import DataError, Fault, UsageError
+from fairagent.intake.json_text import parse_json
+from fairagent.intake.malformed import Malformed
+from fairagent.intake.text import file_text
 from fairagent.llm.ledger import counted
 from fairagent.llm.reply import schema_of
 from fairagent.llm.request import Model, ModelReply, ModelRequest
+
+LARGEST = 1 << 28
+"""Bytes of a file."""
 
 
 class ReplayModel:
@@ -34,9 +40,14 @@ class ReplayModel:
         self._path = Path(path)
         self._replies: dict[str, list[ModelReply]] = defaultdict(list)
         self._lock = threading.Lock()
-        for number, line in enumerate(self._path.read_text(encoding="utf-8").splitlines(), 1):
+        try:
+            lines = file_text(self._path, LARGEST).splitlines()
+        except (OSError, Malformed) as error:
+            fault = Fault(self._path, None, f"cannot be read ({error})")
+            raise DataError("a recording of a model's replies cannot be read", [fault]) from None
+        for number, line in enumerate(lines, 1):
             try:
-                record = json.loads(line)
+                record = parse_json(line)
                 reply = _REPLY.validate_python(record["reply"])
                 self._replies[_key(record["request"])].append(reply)
             except (ValueError, KeyError, TypeError) as error:

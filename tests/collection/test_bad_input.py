@@ -70,11 +70,11 @@ FILE_FAULTS = [
     ("world.json", '{"gender": {}}', None, "population of 'gender': expected label -> share, found {}"),
     ("world.json", '{"gender": {"male": 0.4, "female": 0.5}}', None, "add up to 0.9, expected 1"),
     ("world.json", '{"gender": {"male": -0.5, "female": 1}}', None, "the share of 'male' is -0.5"),
-    ("world.json", '{"gender": {"male": NaN, "female": 1}}', None, "the share of 'male' is nan"),
+    ("world.json", '{"gender": {"male": NaN, "female": 1}}', None, "not JSON (NaN is no number of JSON)"),
     ("world.json", '{"gender": {"male": true}}', None, "the share of 'male' is True"),
     ("world.json", '{"gender": {"male": "half", "female": 1}}', None, "the share of 'male' is 'half'"),
     ("world.json", '{"gender": {"@UNKNOWN": 1.0}}', None, "@UNKNOWN is no group"),
-    ("world.json", b'{"gender": {"m\xe4nner": 1.0}}', None, "cannot be read"),
+    ("world.json", b'{"gender": {"m\xe4nner": 1.0}}', 1, "not UTF-8 (byte 0xe4"),
 ]
 
 
@@ -109,7 +109,7 @@ SETTING_FAULTS = [
         {"groups.jsonl": '{"id": "d1", "gender": {"female": Infinity}, "regions": null}\n'},
         "groups.jsonl",
         1,
-        "gender: the weight of 'female' is inf",
+        "is too large",
     ),
     (
         ("path: groups.tsv\n", "path: groups.jsonl\n"),

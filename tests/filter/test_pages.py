@@ -7,6 +7,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairagent.clean import query_shown
 from fairagent.filter.pages import (
     LARGEST_CALL,
     LONGEST_TEXT,
@@ -16,7 +17,6 @@ from fairagent.filter.pages import (
     call_ids,
     page_of,
 )
-from fairagent.llm.clean import query_shown
 from fairagent.types import Document
 
 PAGES = st.lists(st.builds(Page, st.just("d"), st.text(max_size=5), st.text(max_size=20)), max_size=6)

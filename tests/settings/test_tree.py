@@ -158,7 +158,7 @@ def test_variables_become_nested_keys_and_values_are_yaml() -> None:
     assert load_settings(environ=environ).dimensions == ("gender", "region")
 
 
-@pytest.mark.parametrize("value", ["[", "{a: b", "2024-13-45", "!!int x", "'", "a: b: c", "[" * 500])
+@pytest.mark.parametrize("value", ["[", "{a: b", "!!int x", "'", "a: b: c", "[" * 500])
 def test_a_variable_that_is_no_yaml(value: str) -> None:
     assert "FAIRAGENT_N: not valid YAML" in fault(environ={"FAIRAGENT_N": value})
 
@@ -256,10 +256,9 @@ def test_settings_do_not_change_afterwards() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("n: [", "not valid YAML: .* line 1"),
+        ("n: [", r"not valid YAML: .* \(line 1, column 5\)"),
         ("\tn: 5", "not valid YAML"),
         ("n: 5\n n: 6", "not valid YAML"),
-        ("n: 2024-13-45", "not valid YAML"),
         ("[" * 500, "not valid YAML"),
         ("- n: 5", "expected 'key: value' lines, found list"),
         ("just words", "expected 'key: value' lines, found str"),

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
+from fairagent.intake.yaml_text import parse_yaml
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ def titled(phrase: str) -> str:
 
 def _read(name: str) -> Any:
     text = (Path(__file__).parent / "word_lists" / f"{name}.yaml").read_text(encoding="utf-8")
-    return yaml.load(text, yaml.CSafeLoader)
+    return parse_yaml(text)
 
 
 def _tuples(row: dict[str, Any]) -> dict[str, Any]:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
-import json
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
@@ -13,12 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 from fairagent.collection.faults import Faults, listed, shown
 from fairagent.collection.lamp.tasks import LampTask, parse_task
-from fairagent.collection.records import GZIP_MAGIC, Record, checked_id, read_text
+from fairagent.collection.records import Record, checked_id, read_text
 from fairagent.errors import UsageError
+from fairagent.intake.json_text import parse_json
+from fairagent.intake.malformed import Malformed
+from fairagent.intake.text import as_text, file_bytes
 
 if TYPE_CHECKING:
     from hashlib import _Hash as Hash
 
+LARGEST = 1 << 31
+"""Bytes of a file."""
 LIMIT = 1000
 """So many questions of a file, the first ones, as the paper says; its code takes one more."""
 
@@ -184,23 +186,15 @@ def _read_list(path: Path, digest: Hash, faults: Faults) -> list[Any]:
 def _read_json(path: Path, digest: Hash, faults: Faults) -> Any:
     """What the file holds, which `digest` is told; None where it cannot be read."""
     try:
-        content = path.read_bytes()
-        if content.startswith(GZIP_MAGIC):
-            content = gzip.decompress(content)
+        content = file_bytes(path, LARGEST, unzipped=True)
         digest.update(content)
-        value = json.loads(content.decode("utf-8-sig"))
+        value = parse_json(as_text(content))
     except FileNotFoundError:
         faults.add(path, None, "no such file")
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        faults.add(path, None, f"the gzip data break off or are damaged ({error}); fetch it again")
     except OSError as error:
         faults.add(path, None, f"cannot be read ({error.strerror or error})")
-    except UnicodeDecodeError as error:
-        faults.add(path, None, f"not UTF-8 (byte 0x{error.object[error.start]:02x} at {error.start:,})")
-    except json.JSONDecodeError as error:
-        faults.add(path, error.lineno, f"not JSON ({error.msg}, column {error.colno})")
-    except RecursionError:
-        faults.add(path, None, "not JSON of LaMP's (nested too deeply)")
+    except Malformed as error:
+        faults.add(path, error.line, f"not JSON ({error})")
     else:
         if value is None:
             faults.add(path, None, "holds null and nothing else")

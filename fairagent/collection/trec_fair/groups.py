@@ -16,12 +16,16 @@ from fairagent.collection.table_buffer import Labels
 from fairagent.collection.trec_fair.corpus import PageSet, page_id
 from fairagent.collection.trec_fair.metadata import RULES, RecordAligner, oddities
 from fairagent.errors import DataError, UsageError
+from fairagent.intake.json_text import parse_json
+from fairagent.intake.text import file_text
 from fairagent.measures.trec_fair import Rule, Year
 from fairagent.types import UNKNOWN
 
 log = logging.getLogger(__name__)
 FORMAT = 1
 STAMP = "metadata.json"
+LARGEST_STAMP = 1 << 20
+"""Bytes."""
 
 
 def rules(year: Year, dimensions: Sequence[str]) -> tuple[Rule, ...]:
@@ -107,7 +111,7 @@ def kept(
     """The table and notes in `folder`, if they bear the same stamp; else those made now, and kept where that works."""
     stamp = {"format": FORMAT, **stamp}
     try:
-        head = json.loads((folder / STAMP).read_text(encoding="utf-8"))
+        head = parse_json(file_text(folder / STAMP, LARGEST_STAMP))
         if head["stamp"] == stamp:
             return GroupTable.load(folder), tuple(head["notes"])
     except (OSError, ValueError, KeyError, TypeError, DataError):

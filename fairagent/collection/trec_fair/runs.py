@@ -10,9 +10,7 @@ How long a ranking may be is the evaluator's to say. A file of numbers without a
 first thing that is odd the lines are gone through one by one, to name every fault.
 """
 
-import gzip
 import re
-import zlib
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,15 +18,18 @@ from pathlib import Path
 import numpy as np
 
 from fairagent.collection.faults import Faults, shown
-from fairagent.collection.records import GZIP_MAGIC
 from fairagent.collection.run_lines import HEADERS, TREC, Form, RunLine, by_score, run_line, run_lines
 from fairagent.errors import UsageError
+from fairagent.intake.malformed import Malformed
+from fairagent.intake.text import file_bytes
 from fairagent.measures.trec_fair import LARGEST_ID, LONGEST, IntArray, Repeated, Run, Task, Year
 
 FORMS: dict[Task, tuple[Form, ...]] = {
     1: (("topic", "page"), ("topic", "Q0", "page", "rank", "score", "tag")),
     2: (("topic", "ranking", "page"),),
 }
+AT_ONCE = 1 << 28
+"""Bytes of the largest file that is read as one array."""
 DIGITS = 10
 """Digits of the longest number."""
 
@@ -71,10 +72,8 @@ def read_run(
 def _at_once(path: Path, columns: int) -> _Table | None:
     """The table of a file in which nothing is odd; None for any other."""
     try:
-        text = path.read_bytes()
-        if text.startswith(GZIP_MAGIC):
-            text = gzip.decompress(text)
-    except (OSError, EOFError, zlib.error):
+        text = file_bytes(path, AT_ONCE, unzipped=True)
+    except (OSError, Malformed):
         return None
     text = text.removeprefix(_BOM)
     if b"\r" in text:

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, TypeAdapter
 
 from fairagent.alarms import Alarm, of_usage
+from fairagent.intake.json_text import parse_json
 from fairagent.types import Debiased, Exposure, Filtered, Removal, SearchResult, Step, Topic, Usage
 
 NOTHING = Usage()
@@ -267,7 +268,7 @@ def to_line(outcome: Outcome) -> str:
 
 def from_line(line: str | bytes) -> Outcome:
     """What `to_line` wrote; ValueError where the line is none of its."""
-    return _OUTCOME.validate_python(json.loads(line))
+    return _OUTCOME.validate_python(parse_json(line if isinstance(line, str) else line.decode()))
 
 
 _OUTCOME = TypeAdapter(Outcome)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from fairagent.errors import DataError, UsageError
 from fairagent.evaluate.engine.comparison import Comparison, compare
@@ -18,10 +17,14 @@ from fairagent.evaluate.engine.kind import ExperimentKind
 from fairagent.evaluate.engine.outcome import Outcome
 from fairagent.evaluate.engine.plan import Plan
 from fairagent.evaluate.engine.thresholds import Threshold
+from fairagent.intake.json_text import parse_json
+from fairagent.intake.text import file_text
 from fairagent.measures.trec_fair import Year
 
 HEAD = "run.json"
 JOURNAL = "journal.jsonl"
+LARGEST_HEAD = 1 << 26
+"""Bytes of run.json."""
 FORMAT = 2
 """Of run.json; 1 was that of runs whose plan did not say its kind."""
 
@@ -147,7 +150,7 @@ def read_head(folder: Path) -> dict[str, Any]:
     """run.json: the plan, what it was made from, where from, and what is left out. Errors as `load_run`."""
     path = folder / HEAD
     try:
-        head = json.loads(path.read_text(encoding="utf-8"))
+        head = parse_json(file_text(path, LARGEST_HEAD))
     except (FileNotFoundError, NotADirectoryError):
         raise UsageError(f"{folder} holds no run ({HEAD} is missing); `fairagent evaluate FILE` makes one") from None
     except ValueError as error:
@@ -160,8 +163,38 @@ def read_head(folder: Path) -> dict[str, Any]:
             f"{path}: this is no run of this version of fairagent, but of {made}; nothing was changed: name another "
             "folder with --run, or start over with --new"
         )
+    try:
+        _Head.model_validate(head)
+    except ValidationError as error:
+        raise DataError(f"{path}: is damaged ({_first(error)}); start over with --new") from None
     found: dict[str, Any] = head
     return found
+
+
+class _Source(BaseModel):
+    name: str
+
+
+class _Provenance(BaseModel):
+    collection: _Source
+    models: dict[str, dict[str, Any]]
+
+
+class _Fingerprint(BaseModel):
+    systems: dict[str, Any]
+
+
+class _Head(BaseModel):
+    """What run.json has to hold beside the plan."""
+
+    excluded: dict[str, str]
+    provenance: _Provenance
+    fingerprint: _Fingerprint
+
+
+def _first(error: ValidationError) -> str:
+    fault = error.errors(include_url=False, include_input=False)[0]
+    return f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}"
 
 
 def _plan(folder: Path, head: Mapping[str, Any]) -> Plan:

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 from markupsafe import Markup, escape
 
+from fairagent.clean import in_line, spreadsheet_cell
+
 SIGNIFICANT = 0.05
 ORACLE = "†"
 """Marks systems that looked at the judgments."""
@@ -70,32 +72,33 @@ class Table:
 
     def text(self) -> str:
         """Aligned lines: title, columns, rows, notes."""
-        head = [[column.name for column in self.columns]]
+        head = [[in_line(column.name) for column in self.columns]]
         if any(column.above for column in self.columns):
-            head = [[column.above for column in self.columns], *head]
+            head = [[in_line(column.above) for column in self.columns], *head]
         marked = [any(isinstance(row[place], Cell) for row in self.rows) for place in range(len(self.columns))]
         rows = [
             [_shown(cell, column, spaced) for cell, column, spaced in zip(row, self.columns, marked, strict=True)]
             for row in self.rows
         ]
-        return "\n".join([*([self.title] if self.title else []), *aligned([*head, *rows]), *self.notes])
+        notes = map(in_line, self.notes)
+        return "\n".join([*([in_line(self.title)] if self.title else []), *aligned([*head, *rows]), *notes])
 
     def csv(self) -> str:
         """Names and values; numbers keep every digit, None is empty."""
         page = io.StringIO()
         writer = csv.writer(page, lineterminator="\n")
-        writer.writerow([column.name for column in self.columns])
-        writer.writerows(["" if (value := _value(cell)) is None else value for cell in row] for row in self.rows)
+        writer.writerow([spreadsheet_cell(column.name) for column in self.columns])
+        writer.writerows([_csv_cell(_value(cell)) for cell in row] for row in self.rows)
         return page.getvalue()
 
     def latex(self) -> str:
         """A `tabular` for booktabs, the title and notes in comments."""
-        head = [f"{column.above} {column.name}".strip().replace("*", "\0") for column in self.columns]
+        head = [f"{column.above} {column.name}".strip().split("*") for column in self.columns]
         lines = [
-            *(f"% {line}" for line in (self.title, *self.notes) if line),
+            *(f"% {in_line(line)}" for line in (self.title, *self.notes) if line),
             rf"\begin{{tabular}}{{l{'r' * (len(self.columns) - 1)}}}",
             r"\toprule",
-            " & ".join(_tex(name).replace("\0", r"$\times$") for name in head) + r" \\",
+            " & ".join(r"$\times$".join(map(_tex, factors)) for factors in head) + r" \\",
             r"\midrule",
         ]
         for row in self.rows:
@@ -167,8 +170,12 @@ def _value(cell: object) -> object:
 def _shown(cell: object, column: Column, spaced: bool) -> str:
     value = _value(cell)
     raised = cell.raised if isinstance(cell, Cell) else ""
-    text = column.none if value is None else value if isinstance(value, str) else _number(value, column.form)
+    text = column.none if value is None else in_line(value) if isinstance(value, str) else _number(value, column.form)
     return text + (raised or " " * spaced)
+
+
+def _csv_cell(value: object) -> object:
+    return "" if value is None else spreadsheet_cell(value) if isinstance(value, str) else value
 
 
 def _number(value: object, form: str) -> str:
@@ -192,7 +199,7 @@ _MINUS = re.compile(r"^-(?=\d)")
 
 
 def _tex(text: str) -> str:
-    return _MINUS.sub("$-$", text.translate(_TEX))
+    return _MINUS.sub("$-$", in_line(text).translate(_TEX))
 
 
 def _tex_cell(cell: object, column: Column) -> str:

@@ -19,6 +19,8 @@ ALIGNMENT = 32
 _SCALARS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 """Number of a type -> how `struct` reads it; 8 is a string, 9 an array."""
 _STRING, _ARRAY = 8, 9
+DEEPEST = 4
+"""Arrays within each other; real files have none of arrays."""
 
 Value = int | float | bool | str
 
@@ -49,13 +51,17 @@ def read_header(file: Path) -> GgufHeader:
     except ValueError:
         raise DataError(f"{file} is empty") from None
     architecture = str(values.get("general.architecture", ""))
-    context = values.get(f"{architecture}.context_length", 0)
     return GgufHeader(
         architecture,
         str(values.get("general.name", "")) or file.stem,
-        int(context) if isinstance(context, int | float) else 0,
+        _whole(values.get(f"{architecture}.context_length"), 0),
         bool(values.get("tokenizer.chat_template")),
     )
+
+
+def _whole(value: Value | None, otherwise: int) -> int:
+    """A positive whole number, or what stands in its place."""
+    return value if isinstance(value, int) and value > 0 else otherwise
 
 
 class _Reader:
@@ -86,26 +92,26 @@ class _Reader:
             self._skip(self._number("Q"))
             self._skip(8 * self._number("I") + 4)
             last = max(last, self._number("Q"))
-        alignment = int(found.get("general.alignment", ALIGNMENT)) or ALIGNMENT
+        alignment = _whole(found.get("general.alignment"), ALIGNMENT)
         begin = -(-self._at // alignment) * alignment
         if tensors and begin + last >= len(self._data):
             raise self._cut_off()
         return found
 
-    def _value(self, kind: int) -> Value | None:
+    def _value(self, kind: int, depth: int = 0) -> Value | None:
         """The next value; an array is passed over, None."""
         if kind == _STRING:
             return self._text()
         if kind in _SCALARS:
             return self._number(_SCALARS[kind])
-        if kind != _ARRAY:
+        if kind != _ARRAY or depth == DEEPEST:
             raise DataError(f"{self._file} is damaged: there is no value of type {kind} in GGUF files")
         kind, count = self._number("I"), self._number("Q")
         if kind in _SCALARS:
             self._skip(count * struct.calcsize(f"<{_SCALARS[kind]}"))
         else:
             for _ in range(count):
-                self._skip(self._number("Q")) if kind == _STRING else self._value(kind)
+                self._skip(self._number("Q")) if kind == _STRING else self._value(kind, depth + 1)
         return None
 
     def _number(self, form: str) -> int:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from fairagent.errors import BackendUnavailable, DataError
+from fairagent.intake.json_text import parse_json
 from fairagent.retrieve.java import java_class, using_java
 from fairagent.retrieve.lucene.forward import ForwardFiles
 from fairagent.retrieve.lucene.strings import encode_id
@@ -167,7 +168,7 @@ def _read_state(folder: Path) -> dict[str, Any] | None:
             return None
         infos = java_class("org.apache.lucene.index.SegmentInfos").readLatestCommit(directory)
         text = infos.getUserData().get(STATE)
-    state: dict[str, Any] = json.loads(text) if text else {}
+    state: dict[str, Any] = parse_json(text) if text else {}
     return state
 
 

@@ -11,11 +11,15 @@ from pathlib import Path
 from typing import Protocol
 
 from fairagent.errors import BackendUnavailable, DataError, IndexMismatch, UsageError
+from fairagent.intake.json_text import parse_json
+from fairagent.intake.text import file_text
 from fairagent.retrieve.lucene.analysis import Analyzer
 from fairagent.retrieve.lucene.build import LuceneBuild
 from fairagent.retrieve.lucene.build import open_writer as _open_writer
 from fairagent.types import Document
 
+LARGEST_MANIFEST = 1 << 24
+"""Bytes."""
 FORMAT = 1
 MANIFEST = "fairagent.json"
 COMMIT_EVERY = 50_000
@@ -54,7 +58,7 @@ class Manifest:
     def read(cls, folder: Path) -> Manifest:
         """The manifest in `folder`; raises BackendUnavailable where there is no (finished) index."""
         try:
-            return cls(**json.loads((folder / MANIFEST).read_text(encoding="utf-8")))
+            return cls(**parse_json(file_text(folder / MANIFEST, LARGEST_MANIFEST)))
         except (FileNotFoundError, NotADirectoryError):
             raise BackendUnavailable(f"no index at {folder}; build it with `fairagent index`") from None
         except (ValueError, TypeError):

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairagent.errors import DataError, IndexMismatch, UsageError
+from fairagent.intake.json_text import parse_json
 from fairagent.retrieve.base import check_length
 from fairagent.retrieve.clock import engine_time
 from fairagent.retrieve.java import java_class, using_java
@@ -124,7 +125,7 @@ class LuceneRetriever:
         number = int(self.numbers([id])[0])
         with using_java():
             raw = self._searcher.storedFields().document(number).get("raw")
-        title, text, extra = json.loads(raw)
+        title, text, extra = parse_json(raw)
         return Document(id, text, title, extra)
 
     def document_frequency(self, word: str) -> int:

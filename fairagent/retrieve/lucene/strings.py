@@ -10,14 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairagent.errors import DataError
+from fairagent.intake.arrays import read_array
 from fairagent.types import FloatArray, Ranking
 
 MAX_ID_BYTES = 255
 
 
 def mapped(path: Path) -> NDArray[Any]:
-    """The array in a .npy file, mapped; a plain array, since numpy's memmap class slows every access down."""
-    return np.asarray(np.load(path, mmap_mode="r"))
+    """The array in a .npy file, mapped; raises what `read_array` does."""
+    return read_array(path, mapped=True)
 
 
 class Strings:

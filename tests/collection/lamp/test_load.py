@@ -142,7 +142,7 @@ def test_candidates_that_are_not_there(tmp_path: Path) -> None:
         (b"null", "holds null"),
         (b"{}", "expected a list of questions, found {}"),
         (b"[]", "there are no questions"),
-        (b"[" * 100_000, "nested too deeply"),
+        (b"[" * 100_000, "more than 100 lists and objects within each other"),
         (b'["\xff"]', "not UTF-8"),
         (b"\x1f\x8b\x08broken", "gzip data"),
         (gzip.compress(b"[]" * 5000, mtime=0)[:20], "gzip data break off"),

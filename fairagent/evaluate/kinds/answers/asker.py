@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from fairagent.clean import query_shown
 from fairagent.evaluate.asking import answer_to
 from fairagent.generate import OnText
 from fairagent.generate.context import Order, numbered
 from fairagent.llm import Model
-from fairagent.llm.clean import query_shown
 from fairagent.prompts import Prompts
 from fairagent.query import as_query
 from fairagent.types import Answer, Document, Query

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from fairagent.clean import query_shown
 from fairagent.evaluate.asking import TEMPERATURE, said
 from fairagent.evaluate.kinds.answers.task import GradedQuestion, Task, says_yes
 from fairagent.llm import Model, ModelRequest
-from fairagent.llm.clean import query_shown
 from fairagent.prompts import Prompts
 from fairagent.types import Usage
 

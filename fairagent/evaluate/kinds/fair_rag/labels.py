@@ -20,6 +20,7 @@ from fairagent.errors import DataError, Fault
 from fairagent.evaluate.engine.fingerprint import changes
 from fairagent.evaluate.engine.journal import whole_lines
 from fairagent.evaluate.engine.kind import Record
+from fairagent.intake.json_text import parse_json
 from fairagent.types import FloatArray
 
 Key = tuple[str, str | None]
@@ -111,7 +112,7 @@ def to_line(label: Label) -> str:
 
 def _check_head(path: Path, line: bytes, now: Record) -> None:
     try:
-        before: Record = {"systems": {}, **json.loads(line)["made_from"]}
+        before: Record = {"systems": {}, **parse_json(line.decode())["made_from"]}
     except (ValueError, KeyError, TypeError):
         raise DataError(
             "utility labels cannot be read", [Fault(path, 1, f"says not what they are made from: {shown(line)}")]
@@ -125,7 +126,7 @@ def _check_head(path: Path, line: bytes, now: Record) -> None:
 
 
 def _label_of(line: bytes, upper: float) -> Label:
-    record = json.loads(line)
+    record = parse_json(line.decode())
     question, item, utility, answer = (record[name] for name in ("question", "item", "utility", "answer"))
     if not isinstance(question, str) or not isinstance(item, str | None) or not isinstance(answer, str):
         raise ValueError("question, item and answer are texts, item may be null")

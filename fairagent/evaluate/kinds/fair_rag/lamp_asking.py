@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from fairagent.clean import visible
 from fairagent.collection.lamp import Item, LampQuestion, LampTask
 from fairagent.errors import ReplyError
 from fairagent.evaluate.asking import answer_to
 from fairagent.generate.context import shortened
 from fairagent.llm import Message, Model
-from fairagent.llm.clean import visible
 from fairagent.llm.request import estimate_tokens
 from fairagent.prompts import Prompts
 from fairagent.types import Answer

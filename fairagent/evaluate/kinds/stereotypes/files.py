@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -14,10 +13,15 @@ from typing import Any, TypeVar, cast
 from fairagent.collection.faults import Faults, shown
 from fairagent.collection.records import Record, json_records, lines
 from fairagent.evaluate.kinds.stereotypes.items import BLANK, Example, Pair, Part, filled_word
+from fairagent.intake.json_text import parse_json
+from fairagent.intake.malformed import Malformed
+from fairagent.intake.text import file_text
 
 PARTS: tuple[Part, ...] = ("intrasentence", "intersentence")
 GOLD = {"stereotype": "stereotype", "anti-stereotype": "anti_stereotype", "unrelated": "unrelated"}
 """StereoSet's labels -> the fields of an example."""
+LARGEST = 1 << 27
+"""Bytes of a file; StereoSet's has 5 MB."""
 DIRECTIONS = {"stereo": True, "antistereo": False}
 
 T = TypeVar("T")
@@ -97,8 +101,8 @@ def read_seat(path: Path) -> dict[str, TargetsAndAttributes]:
 def _whole(path: Path) -> Any:
     """The file as one JSON value; None where it is none, and may be JSON lines."""
     try:
-        return json.loads(path.read_text(encoding="utf-8-sig"))
-    except (OSError, ValueError, RecursionError):
+        return parse_json(file_text(path, LARGEST))
+    except (OSError, Malformed):
         return None
 
 

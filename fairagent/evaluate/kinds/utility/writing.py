@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from fairagent.clean import query_shown
 from fairagent.evaluate.asking import answer_to
 from fairagent.generate.citations import without_citations
 from fairagent.generate.extractive import ExtractiveGenerator
 from fairagent.llm import Model
-from fairagent.llm.clean import query_shown
 from fairagent.prompts import Prompts
 from fairagent.types import Answer, Document, Query
 

@@ -1,0 +1,96 @@
+"""Untrusted text, cleaned: before a model or an engine sees it, and before a person's terminal, table or log does.
+
+Titles, group labels, names, replies and what messages quote come from strangers. Control characters steer a terminal,
+bidirectional overrides show another text than there is, a line break begins a false row, and a spreadsheet runs what
+begins like a formula.
+"""
+
+import re
+import unicodedata
+from collections.abc import Callable
+
+LONGEST_QUERY = 2000
+"""Characters of a query that a model sees."""
+
+THOUGHTS = "<think>", "</think>"
+"""What a reasoning model that thinks aloud puts around its thoughts."""
+
+_HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co"})
+_BREAKS = frozenset({"Zl", "Zp"})
+_JOINERS = "\u200c\u200d"
+"""Persian and Hindi are written with them, and emoji; they can neither steer nor reverse anything."""
+_REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+_FORMULA = ("=", "+", "-", "@")
+_NUMBER = re.compile(r"[+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?")
+
+
+class _Signs(dict[int, str]):
+    """What stands for each character, by its code; found out once for each that occurs."""
+
+    def __init__(self, of: Callable[[str], str]) -> None:
+        self._of = of
+
+    def __missing__(self, code: int) -> str:
+        self[code] = self._of(chr(code))
+        return self[code]
+
+
+def _seen_by_model(sign: str) -> str:
+    return sign if sign in "\n\t" or unicodedata.category(sign) not in _HIDDEN else ""
+
+
+def _seen_by_person(sign: str) -> str:
+    category = unicodedata.category(sign)
+    if category in _BREAKS:
+        return "\n"
+    hidden = category in _HIDDEN and sign not in "\n\t" and sign not in _JOINERS
+    return _REPLACEMENT if hidden or ord(sign) & 0xFFFE == 0xFFFE else sign
+
+
+_FOR_MODELS = _Signs(_seen_by_model)
+_FOR_PEOPLE = _Signs(_seen_by_person)
+
+
+def visible(text: str) -> str:
+    r"""`text` without control, zero-width, bidirectional and private-use characters; line breaks and tabs stay.
+
+    >>> visible("law\u200byer\u202e")
+    'lawyer'
+    """
+    # Most texts have nothing to take out, and Python sees that much faster.
+    return text if text.isprintable() else text.translate(_FOR_MODELS)
+
+
+def query_shown(query: str) -> str:
+    """The query as a model sees it: visible characters, at most 2,000."""
+    return visible(query)[:LONGEST_QUERY]
+
+
+def printable(text: str) -> str:
+    r"""`text` for a terminal, a log or a page: whatever `visible` takes out becomes U+FFFD, so that it is seen.
+
+    Joiners, which some scripts need, stay; line separators become line breaks.
+
+    >>> printable("law\x1b[31m\u202e\tb\r\n")
+    'law\ufffd[31m\ufffd\tb\n'
+    """
+    return text if text.isprintable() else text.replace("\r\n", "\n").translate(_FOR_PEOPLE)
+
+
+def in_line(text: str) -> str:
+    r"""`text` for a cell of a table: printable, and in one line.
+
+    >>> in_line("Court\nrank 1\tfake")
+    'Court rank 1 fake'
+    """
+    return text if text.isprintable() else printable(text).replace("\n", " ").replace("\t", " ")
+
+
+def spreadsheet_cell(text: str) -> str:
+    """`text` for a cell of a CSV file: in one line, and with an apostrophe before what would be run as a formula.
+
+    >>> spreadsheet_cell("=cmd()"), spreadsheet_cell("-0.5"), spreadsheet_cell("- no loop")
+    ("'=cmd()", '-0.5', "'- no loop")
+    """
+    line = in_line(text)
+    return f"'{line}" if line.lstrip().startswith(_FORMULA) and not _NUMBER.fullmatch(line) else line

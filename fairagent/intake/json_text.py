@@ -1,0 +1,69 @@
+"""JSON of strangers: numbers that computers have, and no deeper than what follows can go through.
+
+Python reads NaN, Infinity and numbers of any length, none of which is JSON or of use; what nests deep is read, and then
+breaks whoever goes through it.
+"""
+
+import json
+import math
+from typing import Any
+
+from fairagent.intake.malformed import Malformed
+
+DEEPEST = 100
+"""Lists and objects within each other."""
+LONGEST_INT = 20
+"""Characters of a whole number: 64 bits and a sign."""
+
+
+def _int(text: str) -> int:
+    if len(text) > LONGEST_INT:
+        raise Malformed(f"a whole number of {len(text):,} characters")
+    return int(text)
+
+
+def _float(text: str) -> float:
+    value = float(text)
+    if math.isinf(value):
+        raise Malformed(f"the number {text[:30]} is too large")
+    return value
+
+
+def _constant(text: str) -> float:
+    raise Malformed(f"{text} is no number of JSON")
+
+
+_decode = json.JSONDecoder(parse_int=_int, parse_float=_float, parse_constant=_constant).decode
+
+
+def parse_json(text: str) -> Any:
+    """The value of a JSON text; Malformed, with the line, where it is none or exceeds the bounds."""
+    try:
+        value = _decode(text)
+    except json.JSONDecodeError as error:
+        raise Malformed(f"{error.msg}, line {error.lineno}, column {error.colno}", error.lineno) from None
+    except RecursionError:
+        raise _too_deep() from None
+    # Few texts have so many brackets, and counting them is quick.
+    if text.count("[") + text.count("{") > DEEPEST:
+        _check_depth(value)
+    return value
+
+
+def _check_depth(value: Any) -> None:
+    level = [value]
+    for _ in range(DEEPEST + 1):
+        level = [
+            inner
+            for outer in level
+            if isinstance(outer, list | dict)
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+            if isinstance(inner, list | dict)
+        ]
+        if not level:
+            return
+    raise _too_deep()
+
+
+def _too_deep() -> Malformed:
+    return Malformed(f"more than {DEEPEST} lists and objects within each other")

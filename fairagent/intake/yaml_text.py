@@ -1,0 +1,161 @@
+"""YAML of strangers: read only where it is small once all aliases are resolved, and without values that surprise.
+
+A few lines of YAML can stand for billions of values (aliases of aliases, merge keys that merge each other), nest deeper
+than any stack, or name objects to be made. So the text is gone through as events first, in time and memory that grow
+with its length alone, and values are made only where it keeps to the bounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, TypeVar
+
+import yaml
+
+from fairagent.intake.malformed import Malformed
+
+LARGEST = 1 << 20
+"""Characters of a text, and bytes of a file."""
+MOST_VALUES = 20_000
+"""Keys and values, what an alias stands for counted each time."""
+DEEPEST = 40
+"""Lists and mappings within each other."""
+LONGEST_NUMBER = 40
+"""Characters of a number; longer ones are no settings, and some of them take Python long to read."""
+
+_TIMESTAMP, _INT, _FLOAT = (f"tag:yaml.org,2002:{name}" for name in ("timestamp", "int", "float"))
+
+T = TypeVar("T")
+
+# libyaml's parser, where PyYAML was built with it: some ten times as fast.
+_Base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+class _Loader(_Base):  # type: ignore[misc]
+    """Safe YAML without dates, which no setting is: 2022-01-01 is a text."""
+
+    yaml_implicit_resolvers: ClassVar = {
+        first: [(tag, pattern) for tag, pattern in resolvers if tag != _TIMESTAMP]
+        for first, resolvers in _Base.yaml_implicit_resolvers.items()
+    }
+
+    def number(self, node: yaml.ScalarNode) -> float:
+        if len(node.value) > LONGEST_NUMBER:
+            raise _at(node, f"a number of {len(node.value):,} characters")
+        value: float = self.construct_yaml_int(node) if node.tag == _INT else self.construct_yaml_float(node)
+        if isinstance(value, int) and value.bit_length() > 63:
+            raise _at(node, f"the number {value} is too large")
+        return value
+
+
+_Loader.add_constructor(_INT, _Loader.number)
+_Loader.add_constructor(_FLOAT, _Loader.number)
+
+
+def parse_yaml(text: str) -> Any:
+    """The value of a YAML text; Malformed, with the line, where it is none or exceeds the bounds."""
+    return _guarded(text, lambda: yaml.load(text, _Loader))
+
+
+def compose_yaml(text: str) -> yaml.Node | None:
+    """The same as nodes, which know their lines."""
+    found: yaml.Node | None = _guarded(text, lambda: yaml.compose(text, _Loader))
+    return found
+
+
+def _guarded(text: str, read: Callable[[], T]) -> T:
+    if len(text) > LARGEST:
+        raise Malformed(f"larger than {LARGEST:,} characters")
+    try:
+        checker = _Checker()
+        for event in yaml.parse(text, _Loader):
+            checker.take(event)
+        return read()
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        said = ", ".join(part for part in (error.context, error.problem) if part)
+        where = f" (line {mark.line + 1}, column {mark.column + 1})" if mark else ""
+        raise Malformed(f"not valid YAML: {' '.join(said.split())}{where}", mark.line + 1 if mark else None) from None
+    except (yaml.YAMLError, UnicodeError) as error:
+        raise Malformed(f"not valid YAML: {' '.join(str(error).split())}") from None
+
+
+@dataclass(slots=True)
+class _Open:
+    """A list or mapping whose end has not come; `keys` are those of a mapping so far, None of a list."""
+
+    anchor: str | None
+    keys: set[str] | None
+    first: int
+    """How many values came before."""
+    depth: int = 1
+    """Levels within it, itself included."""
+    at_key: bool = True
+
+
+@dataclass(slots=True)
+class _Checker:
+    """Counts what the events of a text stand for."""
+
+    values: int = 0
+    open: list[_Open] = field(default_factory=list)
+    anchors: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """Name -> how many values it stands for, in how many levels."""
+
+    def take(self, event: Any) -> None:
+        """Look at the next event; Malformed where it exceeds a bound."""
+        if isinstance(event, yaml.ScalarEvent):
+            self._check_scalar(event)
+            self._add(event, 1, 0, event.value)
+            if event.anchor:
+                self.anchors[event.anchor] = 1, 0
+        elif isinstance(event, yaml.CollectionStartEvent):
+            self._check_tag(event)
+            self._add(event, 1, 1)
+            keys: set[str] | None = set() if isinstance(event, yaml.MappingStartEvent) else None
+            self.open.append(_Open(event.anchor, keys, self.values - 1))
+        elif isinstance(event, yaml.CollectionEndEvent):
+            ended = self.open.pop()
+            if self.open:
+                self.open[-1].depth = max(self.open[-1].depth, ended.depth + 1)
+            if ended.anchor:
+                self.anchors[ended.anchor] = self.values - ended.first, ended.depth
+        elif isinstance(event, yaml.AliasEvent):
+            if event.anchor not in self.anchors:
+                raise _at(event, f"the alias *{event.anchor} stands for nothing that ends before it")
+            self._add(event, *self.anchors[event.anchor])
+
+    def _add(self, event: Any, values: int, levels: int, key: str | None = None) -> None:
+        """Count a value that stands for so many values in so many levels; `key` is its text, if it has one."""
+        self.values += values
+        if self.values > MOST_VALUES:
+            raise _at(event, f"more than {MOST_VALUES:,} keys and values, aliases resolved")
+        if len(self.open) + levels > DEEPEST:
+            raise _at(event, f"more than {DEEPEST} lists and mappings within each other")
+        if not self.open:
+            return
+        above = self.open[-1]
+        above.depth = max(above.depth, levels + 1)
+        if above.keys is None:
+            return
+        if above.at_key and key is not None:
+            if key in above.keys:
+                raise _at(event, f"the key {key[:60]!r} occurs twice")
+            above.keys.add(key)
+        above.at_key = not above.at_key
+
+    def _check_scalar(self, event: Any) -> None:
+        self._check_tag(event)
+        if "\0" in event.value:
+            raise _at(event, "a NUL character")
+        event.value.encode()  # half of a surrogate pair is no text
+
+    def _check_tag(self, event: Any) -> None:
+        if event.tag is not None:
+            raise _at(event, "a tag (!name), which is not available; quote what should be a text")
+
+
+def _at(place: Any, message: str) -> Malformed:
+    line = place.start_mark.line + 1
+    return Malformed(f"not valid YAML: {message} (line {line})", line)
