@@ -42,18 +42,21 @@ def read_header(file: Path) -> GgufHeader:
     Raises BackendUnavailable where there is no such file, DataError where it is no GGUF file or ends too early.
     """
     try:
-        with file.open("rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
-            values = _Reader(mapped, file).values()
+        with file.open("rb") as opened:
+            if not opened.read(1):
+                raise DataError(f"{file} is empty")
+            with mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
+                values = _Reader(mapped, file).values()
     except OSError as error:
         raise BackendUnavailable(f"{file} cannot be read: {error.strerror}") from None
-    except ValueError:
-        raise DataError(f"{file} is empty") from None
+    except RecursionError:
+        raise DataError(f"{file} is damaged: its arrays hold arrays without end; get the file again") from None
     architecture = str(values.get("general.architecture", ""))
     context = values.get(f"{architecture}.context_length", 0)
     return GgufHeader(
         architecture,
         str(values.get("general.name", "")) or file.stem,
-        int(context) if isinstance(context, int | float) else 0,
+        context if isinstance(context, int) else 0,
         bool(values.get("tokenizer.chat_template")),
     )
 
@@ -86,7 +89,8 @@ class _Reader:
             self._skip(self._number("Q"))
             self._skip(8 * self._number("I") + 4)
             last = max(last, self._number("Q"))
-        alignment = int(found.get("general.alignment", ALIGNMENT)) or ALIGNMENT
+        told = found.get("general.alignment", ALIGNMENT)
+        alignment = told if isinstance(told, int) and told > 0 else ALIGNMENT
         begin = -(-self._at // alignment) * alignment
         if tensors and begin + last >= len(self._data):
             raise self._cut_off()

@@ -6,7 +6,7 @@ from abc import ABC
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Literal
+from typing import ClassVar, Literal
 
 from fairagent.errors import SettingsError
 from fairagent.evaluate.engine.kind import Checking, ExperimentKind, Measured, Record, Subject, Systems
@@ -48,6 +48,8 @@ class DrawnKind(ExperimentKind, ABC):
 
     fair_rag: Drawing = Drawing()
     """What rankings are drawn and how they are measured."""
+
+    attributes: ClassVar[bool] = True
 
     @property
     def n(self) -> int:

@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from fairagent.evaluate.engine.kind import FileSection
+from fairagent.evaluate.engine.fields import FileSection
 from fairagent.measures.attribution import Normalization
 from fairagent.settings import Section
 
