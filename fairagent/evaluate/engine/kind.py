@@ -247,6 +247,11 @@ class ExperimentKind(Section, ABC):
         return ()
 
     @property
+    def rows_together(self) -> tuple[str, ...]:
+        """Rows that are made of several systems, which `expected` may name."""
+        return ()
+
+    @property
     def other_models(self) -> tuple[str, ...]:
         """The names of models that are asked besides those of the systems."""
         return ()
