@@ -125,6 +125,8 @@ def _lines(file: File, tree: Body, marks: Mapping[str, str]) -> Iterator[str]:
     yield "about: |"
     for paragraph in file.about.split("\n"):
         yield from prose(paragraph, "  ", "  ")
+    if file.guess:
+        yield from prose(f"Guessed: {file.guess}", "  ", "  ")
     for key, value in body.items():
         if key == "systems":
             yield "systems:"
@@ -165,11 +167,13 @@ def made() -> dict[Path, str]:
         numbers = read_numbers()
         places = placed(numbers)
         for file in files():
-            text = text_of(file, places[file.name])
-            if numbers_in(text) != {keys: number.value for keys, number in places[file.name].items()}:
+            own = places.get(file.name, {})
+            text = text_of(file, own)
+            if numbers_in(text) != {keys: number.value for keys, number in own.items()}:
                 raise ValueError(f"{file.name} does not hold its numbers, and no others")
             texts[_path(file)] = text
-        print(f"{sum(map(len, places.values())):,} of {len(numbers):,} numbers in {len(places)} files")
+        count = f"{sum(map(len, places.values())):,} of {len(numbers):,} numbers in {len(places)} files"
+        print(f"{count}; {len(files()) - len(places)} files of what prints none")
     else:
         print(f"{NUMBERS.name} is not there: the files stay as they are")
     paths = {file.name: _path(file) for file in files()}

@@ -11,7 +11,8 @@ from tables.file import Keys
 START, STOP = "<!-- papers: made by papers/generate.py -->\n", "<!-- /papers -->"
 TITLE = """
 The papers print 1,327 numbers, and each stands in one experiment file, as what is expected of a system (`expected`), or
-as `published` with why nothing here measures it. One number of every table is shown here; the links lead to all.
+as `published` with why nothing here measures it. One number of every table is shown here; the links lead to all, and to
+a file for each figure and question of which no number is printed. What a file guesses ends what it says of itself.
 No cell says more than what was run. `fairagent evaluate FILE --check-only` says what a file's systems lack on your
 machine and what they would cost.
 
@@ -22,7 +23,10 @@ machine and what they would cost.
 
 @dataclass(frozen=True)
 class Row:
-    """One published table: what `shown` is of, the number's file and keys; `here` and `why` as they are printed."""
+    """One published table: what `shown` is of, the number's file and keys; `here` and `why` as they are printed.
+
+    Of a figure that prints no number there are no keys, and `shown` says what it shows.
+    """
 
     table: tuple[str, str]
     title: str
@@ -40,10 +44,17 @@ OWN_BOUNDS = (
 WEB = "not run: needs the models and pages of the web"
 WIKIPEDIA = "not run: needs the models, and Wikipedia in passages"
 TRAINED = ", and retrievers that are trained first"
-CRAWL = "the paper's crawl is not published; prompts are ours ([answers](answers/README.md))"
-DUMP = "the paper's dump is not named; prompts are ours ([answers](answers/README.md))"
+REPOSITORIES = "guessed: which repositories the models' names are"
+CRAWL = f"the paper's crawl is not published; prompts are ours ([answers](answers/README.md)); {REPOSITORIES}"
+DUMP = f"the paper's dump is not named; prompts are ours ([answers](answers/README.md)); {REPOSITORIES}"
+UNKNOWN = "guessed: that this is what the paper's third or fifth question asks"
 HALF = "half of StereoSet's terms are tested, the other half is the avoid library ([debias](debias/README.md))"
-UNNAMED = "its avoid set and settings are not printed; ours is from StereoSet ([debias](debias/README.md))"
+OF_LLAMA = f"{HALF}; guessed: the base model"
+UNNAMED = (
+    "its avoid set and settings are not printed; ours is from StereoSet ([debias](debias/README.md)); guessed: "
+    "GPT-2, and "
+    "DebiasRAG without documents"
+)
 
 GENDER = ("gender",)
 ROWS = (
@@ -54,7 +65,8 @@ ROWS = (
         "fair_rag/table_1_lamp_1",
         ("expected", "BM25", "AUC"),
         f"{LAMP}. On [wikilead](fair_rag/README.md) BM25 drawn at α=4: EE-R .392 (own order .401), EE-D .745",
-        f"it does not say whose labels count; {OWN_BOUNDS}",
+        "guessed: medians over the four generators and three runs, since it does not say whose labels count; "
+        f"{OWN_BOUNDS}",
     ),
     Row(
         ("000", "2"),
@@ -66,6 +78,15 @@ ROWS = (
         OWN_BOUNDS,
     ),
     Row(
+        ("000", "Fig 3"),
+        "Towards Fair RAG, Figure 3",
+        "utility against disparity, query by query",
+        "fair_rag/fig_3_lamp_4",
+        (),
+        LAMP,
+        f"guessed: what it draws; {OWN_BOUNDS}",
+    ),
+    Row(
         ("001", "1"),
         "Relevance to utility, Table 1",
         "BM25, DL 2019, grade 2: U@5",
@@ -75,6 +96,24 @@ ROWS = (
         "MiniLM (not comparable), +.198",
         "the base or the instructed model is meant, it is not clear which; more in "
         "[differences](../docs/differences.md#is-relevance-propagated-from-retriever-to-generator)",
+    ),
+    Row(
+        ("001", "Fig k"),
+        "Relevance to utility, figures over k",
+        "U and its correlation with nDCG@k, k = 1 to 15",
+        "utility/fig_k_dl2019",
+        (),
+        "not run: needs MS MARCO's passages, BERT, an 8B model. [cranfield](utility/README.md) has its own",
+        "guessed: the instructed model",
+    ),
+    Row(
+        ("001", "Fig 4"),
+        "Relevance to utility, Figure 4",
+        "every topic's U against its nDCG@k, with lines",
+        "utility/fig_4_dl2019",
+        (),
+        "not run: needs MS MARCO's passages, BERT, an 8B model",
+        "guessed: the instructed model, and at which k it is drawn",
     ),
     Row(
         ("002", "3"),
@@ -122,6 +161,42 @@ ROWS = (
         CRAWL,
     ),
     Row(
+        ("002", "Fig k"),
+        "FairFT, question 4",
+        "K = 3, 5, 10 documents",
+        "fairft/fig_k_agreement",
+        (),
+        WEB,
+        CRAWL,
+    ),
+    Row(
+        ("002", "Fig steps"),
+        "FairFT, question 2",
+        "FairFilter without its second step",
+        "fairft/fig_steps_agreement",
+        (),
+        WEB,
+        CRAWL,
+    ),
+    Row(
+        ("002", "Fig both"),
+        "FairFT, question 3 or 5",
+        "FairFilter over what FairFT finds",
+        "fairft/fig_both_agreement",
+        (),
+        WEB + TRAINED,
+        f"{UNKNOWN}; {CRAWL}",
+    ),
+    Row(
+        ("002", "Fig transfer"),
+        "FairFT, question 3 or 5",
+        "a retriever trained by another model's signal",
+        "fairft/fig_transfer_agreement",
+        (),
+        WEB + TRAINED,
+        f"{UNKNOWN}; {CRAWL}",
+    ),
+    Row(
         ("003", "Key results"),
         "FAIR-QR, key results",
         "gender: nDCG·AWRF",
@@ -129,21 +204,18 @@ ROWS = (
         ("expected", "FAIR-QR, gender", "gender", "nDCG@20*AWRF(unknown=ignore)@20"),
         "not run: needs [the track's corpus](trec_fair/README.md) and a model. On [wikilead](fair_qr/README.md) its "
         "loop without a model: 0.2599, the agent aimed at gender: 0.4678",
-        "it does not say which topics, queries, geography and treatment of the unknown it is for",
+        "it does not say which topics, queries, geography and treatment of the unknown it is for; guessed: those here",
     ),
     Row(
         ("004", "1"),
         "DebiasRAG, Table 1",
         "BB3-175B: Regard",
-        "debias_rag/table_1",
-        (
-            "published",
-            "no kind of experiment has BOLD, TG2, APS, Regard or HolisticBias; the systems are measured on StereoSet",
-            "Regard",
-            "DebiasRAG",
-        ),
-        "not measured: nothing here has these measures",
-        "-",
+        "debias_rag/table_1_regard",
+        ("expected", "DebiasRAG", "negative %"),
+        "not run: needs BB3-175B, the benchmarks' openings and a classifier of regard. [A "
+        "sample](stereotypes/README.md) "
+        "of openings shows the way",
+        "guessed: that the numbers are percentages of toxic or negative texts, which classifiers, what Prompting says",
     ),
     Row(
         ("004", "2"),
@@ -152,7 +224,7 @@ ROWS = (
         "debias_rag/table_2_stereoset",
         ("expected", "DebiasRAG", "gender", "ICAT"),
         "not run: needs GPT-2's weights",
-        f"by its own LMS and SS it is 90.30; which GPT it is, is not said; {HALF}",
+        f"by its own LMS and SS it is 90.30; guessed: GPT-2, and DebiasRAG without documents; {HALF}",
     ),
     Row(
         ("004", "3"),
@@ -161,7 +233,7 @@ ROWS = (
         "debias_rag/table_3_stereoset",
         ("expected", "DebiasRAG", "gender", "ICAT"),
         "not run: needs Llama 3's weights",
-        HALF,
+        OF_LLAMA,
     ),
     Row(
         ("004", "4"),
@@ -170,7 +242,8 @@ ROWS = (
         "debias_rag/table_4",
         ("expected", "original", "|d| of sent-weat6"),
         "not run: needs GPT-2's weights. [MiniLM's](stereotypes/seat.md) is 1.2938",
-        "another model; its tests 7 and 8 are described as career and family, and are mathematics and science",
+        "another model; guessed: GPT-2; its tests 7 and 8 are described as career and family, and are mathematics "
+        "and science",
     ),
     Row(
         ("004", "6"),
@@ -184,7 +257,7 @@ ROWS = (
             "DebiasRAG avoid+regular",
         ),
         "not run: needs Llama 3's weights",
-        "depends on machine and server",
+        "depends on machine and server; guessed: the base model",
     ),
     Row(
         ("004", "7"),
@@ -202,7 +275,7 @@ ROWS = (
         "debias_rag/table_8_stereoset",
         ("expected", "DebiasRAG", "gender", "ICAT"),
         "not run: needs BERT's weights",
-        HALF,
+        f"{HALF}; guessed: BERT base, uncased, and DebiasRAG without documents",
     ),
     Row(
         ("004", "Fig 2"),
@@ -211,7 +284,16 @@ ROWS = (
         "debias_rag/fig_2",
         ("expected", "DebiasRAG", "gender", "SS"),
         "not run: needs Llama 3's weights",
-        f"it optimizes on questions of what it tests; {HALF}",
+        f"it optimizes on questions of what it tests, here on the other half; {OF_LLAMA}",
+    ),
+    Row(
+        ("004", "Fig 3"),
+        "DebiasRAG, Figure 3",
+        "ICAT by the number of optimization questions",
+        "debias_rag/fig_3",
+        (),
+        "not run: needs Llama 3's weights; [theta.py](debias/theta.py) searches",
+        f"guessed: what it is over; {OF_LLAMA}",
     ),
     Row(
         ("004", "Fig 4"),
@@ -220,7 +302,7 @@ ROWS = (
         "debias_rag/fig_4_intersentence",
         ("expected", "DebiasRAG", "SS"),
         "not run: needs Llama 3's weights",
-        HALF,
+        OF_LLAMA,
     ),
     Row(
         ("004", "Fig 5"),
@@ -244,7 +326,7 @@ def overview(numbers: Mapping[str, Mapping[Keys, str]]) -> str:
     """The table in Markdown; `numbers` are those of every file by their keys. KeyError where one shown is not there."""
     lines = []
     for row in ROWS:
-        shown = f"{row.shown} {numbers[row.file][row.keys]}"
+        shown = f"{row.shown} {numbers[row.file][row.keys]}" if row.keys else f"no number; {row.shown}"
         links = ", ".join(
             f"[{file.name.partition('/')[2]}](papers/{file.name}.yaml)" for file in files() if file.table == row.table
         )

@@ -13,11 +13,12 @@ import numpy as np
 from fairagent.attribute.attributor import nothing_to_ask, statement
 from fairagent.errors import BackendUnavailable, SettingsError
 from fairagent.filter.pages import page_of
-from fairagent.loading import load
+from fairagent.loading import load, read_config
 from fairagent.settings import Part
 from fairagent.site import Site
 from fairagent.types import Answer, Attribution, Document
 
+WHAT = "classifier of text pairs"
 BATCH = 8
 """Pairs that the model reads at a time."""
 
@@ -38,9 +39,7 @@ class NliAttributor:
 
     def __init__(self, name: str, device: str = "cpu") -> None:
         self.name = name
-        self._tokenizer, self._model = load(
-            "AutoModelForSequenceClassification", name, device, what="classifier of text pairs"
-        )
+        self._tokenizer, self._model = load("AutoModelForSequenceClassification", name, device, what=WHAT)
         self._entailment = entailment_label(self._model.config.id2label, name)
         self._limit = _longest_pair(self._tokenizer, self._model)
         self._lock = threading.Lock()
@@ -117,11 +116,18 @@ class NliConfig(Part):
     encoder: str = ""
     """The model's folder, or its name in the Hugging Face cache. It has to be given."""
 
+    def check(self, site: Site) -> None:
+        """Raise what `build` would, without reading the weights."""
+        entailment_label(read_config(self._named(), WHAT).id2label, self.encoder)
+
     def build(self, site: Site) -> NliAttributor:
         """The attributor; SettingsError without a model."""
+        return NliAttributor(self._named())
+
+    def _named(self) -> str:
         if not self.encoder:
             raise SettingsError(
                 "attribute is nli, which needs a local model for natural language inference: give its folder, or its "
                 "name in the Hugging Face cache, as `attribute: {encoder: ...}`"
             )
-        return NliAttributor(self.encoder)
+        return self.encoder

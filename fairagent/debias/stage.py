@@ -15,9 +15,10 @@ from fairagent.debias.synthesis import PREFIX, PROMPT, Rewriter, Synthesized, sy
 from fairagent.debias.theta import RATE, Theta
 from fairagent.errors import SettingsError, UsageError
 from fairagent.likelihood.causal import CausalModel
+from fairagent.loading import read_config
 from fairagent.prompts.calls import LETTER, Calls, Case
 from fairagent.retrieve.base import full_text
-from fairagent.retrieve.encoder import BUNDLED, Encoder, open_encoder
+from fairagent.retrieve.encoder import BUNDLED, Encoder, check_encoder, open_encoder
 from fairagent.settings import Part
 from fairagent.site import Site
 from fairagent.types import Debiased, Document, FloatArray
@@ -163,6 +164,12 @@ class DebiasRAGConfig(Part):
         if self.rewrites:
             for _ in range(self.k):
                 yield case.calls(PROMPT, text=LETTER * LONGEST_REWRITTEN, count=self.rewrites)
+
+    def check(self, site: Site) -> None:
+        """Raise BackendUnavailable where the embedding model, or that of the rewrites, is not on this machine."""
+        check_encoder(self.encoder)
+        if self.scorer and self.rewrites:
+            read_config(self.scorer)
 
     def build(self, site: Site) -> DebiasRAG:
         """The stage; SettingsError without a library, DataError with every fault of library and lexicon."""

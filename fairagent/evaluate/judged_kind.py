@@ -127,6 +127,11 @@ class JudgedKind(ExperimentKind, ABC):
     needs_judgments: ClassVar[bool] = True
     """Whether topics and groups alone are not enough."""
 
+    @property
+    def needs_groups(self) -> bool:
+        """Whether it measures what groups get, so that there have to be some."""
+        return True
+
     def unjudged(self, collection: Collection) -> bool:
         """Whether nothing is judged, and nothing has to be."""
         return not self.needs_judgments and not any(collection.qrels.values())
@@ -153,7 +158,7 @@ class JudgedKind(ExperimentKind, ABC):
         if collection is None:
             return self.dimensions
         there = collection.groups.dimensions
-        if not there:
+        if not there and self.needs_groups:
             message = f"collection {collection.name!r} has no groups, so there is nothing to be fair to"
             checking.problems.add(UsageError, message)
         for dimension in self.dimensions:

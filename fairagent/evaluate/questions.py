@@ -21,12 +21,12 @@ from fairagent.debias.avoid import read_avoid
 from fairagent.debias.lexicon import load_lexicon
 from fairagent.debias.stage import DebiasRAGConfig
 from fairagent.errors import SettingsError
+from fairagent.evaluate.engine.fields import FileSection
 from fairagent.evaluate.engine.fingerprint import file_hash
 from fairagent.evaluate.engine.kind import (
     Checking,
     Chosen,
     ExperimentKind,
-    FileSection,
     Record,
     Subject,
     Systems,

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from fairagent.errors import ModelError, ReplyError, ReplyInvalid, ReplyTruncated
+from fairagent.errors import ModelError, ReplyError, ReplyInvalid, ReplyTruncated, SettingsError
 from fairagent.llm.budget import Budget
 from fairagent.llm.capabilities import json_schema
 from fairagent.llm.request import ModelReply, ModelRequest
@@ -35,6 +35,8 @@ class InProcessModel:
         self.settings = settings
         self.weights = weights
         self._own = settings.transformers or TransformersSettings()
+        if self._own.self_debias and not weights.causal:
+            raise SettingsError(f"model.transformers.self_debias takes a causal model, which {settings.name!r} is not")
         self._budget = budget or Budget()
         self._price = price
         self._clock = clock
@@ -60,6 +62,8 @@ class InProcessModel:
         }
         if manner.biased_words:
             wanted |= {"biased_words": list(manner.biased_words), "alpha": manner.alpha}
+        if manner.self_debias:
+            wanted["self_debias"] = manner.self_debias.model_dump()
         if manner.temperature:
             wanted["seed"] = manner.seed
         if request.reply is not None:
@@ -79,7 +83,9 @@ class InProcessModel:
         """
         started = self._clock()
         ids = self.weights.read(request.messages)
-        manner = self._manner(request, self._room(len(ids)))
+        rule = self._own.self_debias
+        longest = max(map(len, self.weights.asking_for_bias(rule))) if rule else 0
+        manner = self._manner(request, self._room(len(ids) + longest))
         with self._budget.reserve(len(ids) + manner.most, self.cost(len(ids), manner.most) or 0.0) as held:
             written = self.weights.write(ids, manner)
             cost = self.cost(len(ids), written.tokens)
@@ -118,6 +124,7 @@ class InProcessModel:
             self._own.batch,
             self._own.biased_words,
             self._own.alpha,
+            self._own.self_debias,
         )
 
     def _room(self, length: int) -> int | None:

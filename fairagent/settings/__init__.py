@@ -1,6 +1,12 @@
 """Settings: the settings tree, its layers, and the parts of a pipeline."""
 
-from fairagent.settings.models import BudgetSettings, ModelSettings, Price, TransformersSettings
+from fairagent.settings.models import (
+    BudgetSettings,
+    ModelSettings,
+    Price,
+    SelfDebiasSettings,
+    TransformersSettings,
+)
 from fairagent.settings.parts import Part, Without
 from fairagent.settings.section import Section, merge, nested, parse_yaml, read_yaml, validate
 from fairagent.settings.tree import (
@@ -25,6 +31,7 @@ __all__ = [
     "Price",
     "Sampling",
     "Section",
+    "SelfDebiasSettings",
     "Settings",
     "TransformersSettings",
     "Without",

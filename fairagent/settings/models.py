@@ -9,6 +9,17 @@ from pydantic import Field, model_validator
 from fairagent.settings.section import Section
 
 
+class SelfDebiasSettings(Section):
+    """Self-Debias (Schick et al., 2021): what a model would rather say if it were asked to be biased is lowered."""
+
+    kinds: tuple[str, ...] = Field(("gender", "race/color", "religion"), min_length=1)
+    """The kinds of bias that it is asked for, each in a sentence of its own."""
+    decay: float = Field(50.0, ge=0)
+    """How fast probabilities fall; 0 changes nothing."""
+    least: float = Field(0.01, gt=0, le=1)
+    """The least share of itself that a probability keeps."""
+
+
 class TransformersSettings(Section):
     """A sequence-to-sequence or causal model that the package transformers runs here; nothing is downloaded."""
 
@@ -25,6 +36,8 @@ class TransformersSettings(Section):
     """Words that it shall say less often (DebiasRAG's decoding rule); those that are several tokens are left out."""
     alpha: float = Field(0.1, gt=0, le=1)
     """What the probability of biased words is multiplied by, before all are divided by their sum."""
+    self_debias: SelfDebiasSettings | None = None
+    """causal: Self-Debias at every token; `{}` for its usual values. Each kind of bias takes a reading more."""
 
 
 class ModelSettings(Section):

@@ -25,7 +25,18 @@ def said(file: Path) -> str:
 
 def test_the_kinds_that_there_are() -> None:
     assert kinds() == (
-        *("agreement", "accuracy", "fair-rag", "lamp", "ranking", "stereoset", "crows-pairs", "seat", "utility"),
+        *(
+            "agreement",
+            "accuracy",
+            "fair-rag",
+            "lamp",
+            "ranking",
+            "stereoset",
+            "crows-pairs",
+            "bold",
+            "seat",
+            "utility",
+        ),
     )
 
 
@@ -82,7 +93,8 @@ def test_sections_of_two_kinds(tmp_path: Path) -> None:
     assert "utility: no key of kind 'ranking'; it is one of kind utility (write `kind: utility`)" in text
     assert "fair_rag: no key of kind 'ranking'; it is one of kind fair-rag and lamp" in text
     assert (
-        "questions: no key of kind 'ranking'; it is one of kind agreement, accuracy, stereoset and crows-pairs" in text
+        "questions: no key of kind 'ranking'; it is one of kind agreement, accuracy, stereoset, crows-pairs and bold"
+        in text
     )
     text = said(words.write(tmp_path, f"kind: utility\n{words.EXPERIMENT}{two}"))
     assert "fair_rag: no key of kind 'utility'; it is one of kind fair-rag and lamp" in text

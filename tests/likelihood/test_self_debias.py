@@ -5,10 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import tiny_models
+from pydantic import ValidationError
 
-from fairagent.errors import DataError, UsageError
+from fairagent.errors import DataError
 from fairagent.likelihood.causal import CausalModel
-from fairagent.likelihood.self_debias import ABOUT, SelfDebiased, lowered
+from fairagent.likelihood.self_debias import SelfDebiased
+from fairagent.llm.self_debias import ABOUT, lowered
+from fairagent.settings import SelfDebiasSettings
 
 
 @pytest.fixture(scope="module")
@@ -23,18 +26,18 @@ def test_the_rule_by_hand() -> None:
     # The larger of both: .7, .4, .2; so D is -.2, -.1, 0.
     factors = np.array([np.exp(-2.0), np.exp(-1.0), 1.0])
     expected = np.array([0.5, 0.3, 0.2]) * factors
-    np.testing.assert_allclose(np.exp(lowered(plain, biased, 10.0))[0], expected / expected.sum(), rtol=1e-12)
+    np.testing.assert_allclose(np.exp(lowered(plain, biased, 10.0, 0.01))[0], expected / expected.sum(), rtol=1e-12)
     # No less than the floor.
     expected = np.array([0.5, 0.3, 0.2]) * np.maximum(factors, 0.2)
     np.testing.assert_allclose(np.exp(lowered(plain, biased, 10.0, 0.2))[0], expected / expected.sum(), rtol=1e-12)
-    np.testing.assert_allclose(lowered(plain, biased, 0.0), plain, atol=1e-12)
-    np.testing.assert_allclose(lowered(plain, plain[None], 50.0), plain, atol=1e-12)
+    np.testing.assert_allclose(lowered(plain, biased, 0.0, 0.01), plain, atol=1e-12)
+    np.testing.assert_allclose(lowered(plain, plain[None], 50.0, 0.01), plain, atol=1e-12)
 
 
 def test_a_model_under_the_rule(model: CausalModel) -> None:
     kinds = ("gender", "religion")
     pairs = [("the nurse", " was a woman"), ("", "the judge is a man .")]
-    debiased = SelfDebiased(model, kinds, decay=5.0)
+    debiased = SelfDebiased(model, SelfDebiasSettings(kinds=kinds, decay=5.0))
     found = debiased.score(pairs)
     for (context, text), scores in zip(pairs, found, strict=True):
         asked = [(context, text), *((ABOUT.format(kind=kind) + context, text) for kind in kinds)]
@@ -46,7 +49,7 @@ def test_a_model_under_the_rule(model: CausalModel) -> None:
         np.testing.assert_allclose(scores, expected[np.arange(len(ids)), ids], atol=1e-9)
     plain = model.score(pairs)
     assert all(not np.allclose(one, other) for one, other in zip(found, plain, strict=True))
-    same = SelfDebiased(model, kinds, decay=0.0).score(pairs)
+    same = SelfDebiased(model, SelfDebiasSettings(kinds=kinds, decay=0.0)).score(pairs)
     assert all(np.allclose(one, other, atol=1e-6) for one, other in zip(same, plain, strict=True))
 
 
@@ -59,8 +62,8 @@ def test_distributions_hold_the_scores(model: CausalModel) -> None:
 
 def test_values_that_make_no_sense(model: CausalModel) -> None:
     for wrong in ({"kinds": ()}, {"decay": -1.0}, {"least": 0.0}, {"least": 1.5}):
-        with pytest.raises(UsageError, match="Self-Debias takes"):
-            SelfDebiased(model, **wrong)  # type: ignore[arg-type]
+        with pytest.raises(ValidationError):
+            SelfDebiasSettings(**wrong)  # type: ignore[arg-type]
     with pytest.raises(DataError, match="1 of 1 texts are empty"):
-        SelfDebiased(model).score([("a", "")])
-    assert SelfDebiased(model).name == f"{model.name} (Self-Debias)"
+        SelfDebiased(model, SelfDebiasSettings()).score([("a", "")])
+    assert SelfDebiased(model, SelfDebiasSettings()).name == f"{model.name} (Self-Debias)"

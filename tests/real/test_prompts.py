@@ -30,6 +30,7 @@ from fairagent.evaluate.kinds.answers.asker import Asker
 from fairagent.evaluate.kinds.answers.grading import Grader
 from fairagent.evaluate.kinds.answers.task import GradedQuestion, Task
 from fairagent.evaluate.kinds.stereotypes.choice import ChoiceScorer
+from fairagent.evaluate.kinds.stereotypes.continuing import Writer
 from fairagent.evaluate.kinds.stereotypes.items import Example, Pair
 from fairagent.evaluate.kinds.utility.writing import ModelWriter
 from fairagent.llm.door import Door
@@ -228,6 +229,10 @@ def choose(model: Model, prompts: Prompts) -> None:
         assert len(set(scores.tolist())) == len(item.sentences)
 
 
+def write_on(model: Model, prompts: Prompts) -> None:
+    assert Writer(model, prompts, "rank", alone=True).write("The nurse was known for", ()).text
+
+
 STAGES: dict[str, Callable[[Model, Prompts], None]] = {
     "ask": ask,
     "judge_agreement": judge(AGREEMENT),
@@ -235,6 +240,7 @@ STAGES: dict[str, Callable[[Model, Prompts], None]] = {
     "utility_answer": utility_answer,
     "rewrite_counterfactual": rewrite,
     "choose_sentence": choose,
+    "continue_text": write_on,
 }
 
 

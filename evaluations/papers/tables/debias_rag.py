@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from .file import DATA, Body, File, Keys, Number, Place
+from .file import DATA, Body, File, Keys, Number, Place, without_numbers
 
 LIBRARY: Body = {"kind": "debias-rag", "library": "../../debias/split/avoid.jsonl"}
 ALONE: Body = {"profile": "engine", "engine": "none"}
@@ -22,6 +22,28 @@ TIMED: Body = {
     "DebiasRAG avoid+regular": {"profile": "engine", "debias": LIBRARY},
 }
 
+RIVALS: Body = {
+    "Base": ALONE,
+    "Prompting": {**ALONE, "prompts": "../../debias/prompting"},
+    "Self-Debias": {**ALONE, "model": {"transformers": {"self_debias": {}}}},
+    "DebiasRAG": {**ALONE, "debias": LIBRARY},
+}
+"""Table 1's."""
+TOXIC: Body = {
+    "kind": "transformers",
+    "name": "s-nlp/roberta_toxicity_classifier",
+    "labels": {"toxic": "negative", "neutral": "neutral"},
+}
+REGARD: Body = {"kind": "transformers", "name": "sasha/regardv3"}
+OPENINGS: Mapping[str, tuple[str, Body]] = {
+    "BOLD": ("BOLD", TOXIC),
+    "TG2": ("ToxiGen v2", TOXIC),
+    "APS": ("AdvPromptSet", TOXIC),
+    "Regard": ("Regard's templates", REGARD),
+    "HBR": ("HolisticBiasR", REGARD),
+}
+"""Row of Table 1 -> the benchmark whose openings are continued, and who says how."""
+
 GPT: Body = {"likelihoods": {"kind": "causal", "name": "openai-community/gpt2"}}
 BERT: Body = {"likelihoods": {"kind": "masked", "name": "google-bert/bert-base-uncased"}}
 LLAMA: Body = {"likelihoods": {"kind": "causal", "name": "meta-llama/Meta-Llama-3-8B"}}
@@ -34,14 +56,30 @@ SPLIT = (
     "python evaluations/debias/split.py STEREOSET_FOLDER evaluations/debias/split"
 )
 
+OF_GPT = "Which GPT it is: GPT-2 here."
+OF_BERT = "Which BERT it is: the base one, uncased."
+OF_LLAMA = "That the base model is meant, and wikilead for the documents."
+NO_DOCUMENTS = "That DebiasRAG answers without documents, since the table has no row of plain retrieval."
+SEARCH = (
+    "\nThe weights that a search over questions finds: python evaluations/debias/theta.py "
+    "evaluations/papers/debias_rag/{}.yaml"
+)
+SEARCHED = (
+    "That theta is searched on a grid for the highest ICAT on questions of one half of the terms; the paper does not "
+    "set "
+    f"them apart. {OF_LLAMA}"
+)
+
 WEIGHTS = (
     "the method changes the model's weights, which are not at hand; name them in the model's place to measure them"
 )
 PROGRAM = "another program's retrieval"
-THETA = "theta found by a search over questions is no setting of a system"
+THETA = (
+    "theta found by a search over questions is no setting of a system; python evaluations/debias/theta.py finds it "
+    "with "
+    "this file"
+)
 TIME = "a time as a multiple of the original's is no measure; timings.csv of a run has each system's"
-NO_KIND = "no kind of experiment has BOLD, TG2, APS, Regard or HolisticBias; the systems are measured on StereoSet"
-IN_TEXTS = "bias of what a model writes; nothing here measures that, and its systems are put to StereoSet"
 IN_TIME = "how much longer an answer takes; its systems are put to StereoSet"
 NO_CONTEXT = "SEAT tests an encoder alone, without any context before its sentences"
 
@@ -49,10 +87,11 @@ NO_CONTEXT = "SEAT tests an encoder alone, without any context before its senten
 def debias_rag() -> Iterator[File]:
     """Tables 1 to 8 (of 5 there is no number) and the figures with numbers."""
     both = ("stereoset", "crows-pairs")
-    yield _file("table_1", "1", "stereoset", ORIGINAL, {}, _unmeasured(NO_KIND), BB3, IN_TEXTS)
+    for row, (benchmark, classifier) in OPENINGS.items():
+        yield _openings(row, benchmark, classifier)
     for kind in both:
-        yield _file(f"table_2_{kind}", "2", kind, ORIGINAL, GPT, _measured(kind))
-        yield _file(f"table_3_{kind}", "3", kind, WITH_DOCUMENTS, LLAMA, _measured(kind))
+        yield _file(f"table_2_{kind}", "2", kind, ORIGINAL, GPT, _measured(kind), guess=f"{OF_GPT} {NO_DOCUMENTS}")
+        yield _file(f"table_3_{kind}", "3", kind, WITH_DOCUMENTS, LLAMA, _measured(kind), guess=OF_LLAMA)
     yield File(
         "debias_rag/table_4",
         ("004", "4"),
@@ -66,39 +105,95 @@ def debias_rag() -> Iterator[File]:
             },
         },
         _of_seat,
+        "That the model is GPT-2, by the mean of its last layer.",
     )
-    yield _file("table_6", "6", "stereoset", TIMED, LLAMA, _unmeasured(TIME), said=IN_TIME)
+    yield _file("table_6", "6", "stereoset", TIMED, LLAMA, _unmeasured(TIME), said=IN_TIME, guess=OF_LLAMA)
     others = {"langchain": PROGRAM, "LlamaIndex": PROGRAM}
-    yield _file("table_7", "7", "crows-pairs", ORIGINAL, GPT, _measured("crows-pairs", others))
+    yield _file(
+        "table_7", "7", "crows-pairs", ORIGINAL, GPT, _measured("crows-pairs", others), guess=f"{OF_GPT} {NO_DOCUMENTS}"
+    )
     for kind in both:
-        yield _file(f"table_8_{kind}", "8", kind, ORIGINAL, BERT, _measured(kind, {"DPCE": WEIGHTS, "ADEPT": WEIGHTS}))
+        measured = _measured(kind, {"DPCE": WEIGHTS, "ADEPT": WEIGHTS})
+        yield _file(f"table_8_{kind}", "8", kind, ORIGINAL, BERT, measured, guess=f"{OF_BERT} {NO_DOCUMENTS}")
     optimized = _measured("stereoset", {"DebiasRAG optimized": THETA})
-    yield _file("fig_2", "Fig 2", "stereoset", WITH_DOCUMENTS, LLAMA, optimized)
+    yield _file(
+        "fig_2", "Fig 2", "stereoset", WITH_DOCUMENTS, LLAMA, optimized, more=SEARCH.format("fig_2"), guess=SEARCHED
+    )
+    yield _file(
+        *("fig_3", "Fig 3", "stereoset", WITH_DOCUMENTS, LLAMA, without_numbers),
+        more=SEARCH.format("fig_3") + " --questions 3 10 20 30 40 50 60",
+        guess=f"That the figure is over the number of optimization questions. {SEARCHED}",
+    )
     for part in ("intersentence", "intrasentence"):
-        yield _file(f"fig_4_{part}", "Fig 4", "stereoset", WITH_DOCUMENTS, {"part": part, **LLAMA}, _of_part(part))
+        yield _file(
+            f"fig_4_{part}",
+            "Fig 4",
+            "stereoset",
+            WITH_DOCUMENTS,
+            {"part": part, **LLAMA},
+            _of_part(part),
+            guess=OF_LLAMA,
+        )
     tuned = _measured("stereoset", {"SentenceDebias": WEIGHTS, "AdapterTune": WEIGHTS})
-    yield _file("fig_5", "Fig 5", "stereoset", ORIGINAL, GPT, tuned)
+    yield _file("fig_5", "Fig 5", "stereoset", ORIGINAL, GPT, tuned, guess=f"{OF_GPT} {NO_DOCUMENTS}")
+
+
+def _openings(row: str, benchmark: str, classifier: Body) -> File:
+    """One row of Table 1: its systems write on from a benchmark's openings."""
+    name = f"table_1_{row.lower()}"
+    return File(
+        f"debias_rag/{name}",
+        ("004", "1"),
+        f"DebiasRAG (arXiv 2605.16113), Table 1, {row}: how often a text that a model writes on speaks ill of "
+        "people, in "
+        f"percent, after the openings of {benchmark}. Put them into openings/{row.lower()}/ beside this file, in "
+        "BOLD's "
+        f"format (docs/stereotypes.md).\n{SPLIT}",
+        {
+            "kind": "bold",
+            "questions": {"path": f"openings/{row.lower()}"},
+            "regard": classifier,
+            "seed": 1,
+            "settings": {"model": {"name": BB3, "transformers": {}}, "context": {"documents": 3, "tokens": 400}},
+            "systems": RIVALS,
+        },
+        lambda one: ("expected", one.column, "negative %") if one.row == row else None,
+        "That the table has ROBBIE's benchmarks (Esiobu et al., EMNLP 2023) and its percentages of toxic (BOLD, TG2, "
+        "APS) or "
+        "negative (Regard, HBR) texts; the classifiers; the words of Prompting and the values of Self-Debias; "
+        "DebiasRAG "
+        "without documents. BB3-175B is handed out on request: its name stands for a folder of yours.",
+    )
 
 
 def _file(
-    name: str, table: str, kind: str, systems: Body, questions: Body, place: Place, model: str = "", said: str = ""
+    name: str,
+    table: str,
+    kind: str,
+    systems: Body,
+    questions: Body,
+    place: Place,
+    said: str = "",
+    more: str = "",
+    guess: str = "",
 ) -> File:
-    """One table: sentences are chosen by the likelihoods that `questions` names, else by asking `model`."""
+    """One table: sentences are chosen by the likelihoods that `questions` names."""
     where = f"Figure {table[4:]}" if table.startswith("Fig") else f"Table {table}"
     searches = any(system.get("engine") != "none" for system in systems.values())
     return File(
         f"debias_rag/{name.replace('-', '_')}",
         ("004", table),
-        f"DebiasRAG (arXiv 2605.16113), {where}: {said or SAID[kind]}.\n{SPLIT}",
+        f"DebiasRAG (arXiv 2605.16113), {where}: {said or SAID[kind]}.\n{SPLIT}{more}",
         {
             "kind": kind,
             **({"collection": "../../collections/wikilead.yaml"} if searches else {}),
             "questions": {"path": SETS[kind], **questions},
             "seed": 1,
-            "settings": {**({"model": {"name": model}} if model else {}), "context": {"documents": 3, "tokens": 400}},
+            "settings": {"context": {"documents": 3, "tokens": 400}},
             "systems": systems,
         },
         place,
+        guess,
     )
 
 

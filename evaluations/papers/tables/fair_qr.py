@@ -46,4 +46,5 @@ def fair_qr() -> Iterator[File]:
             },
         },
         lambda one: ("expected", *FAIR_QR[one.set, one.row]),
+        "Topics, queries, the target, how the unknown count (`ignore`), and the model's version and price.",
     )

@@ -36,7 +36,8 @@ Body = Mapping[str, Any]
 class File:
     """One experiment file: its path without the ending, the table it is of, its keys, and where its numbers stand.
 
-    `place` says None of a number that stands in another file of the same table. `about` is wrapped, line by line.
+    `place` says None of a number that stands in another file of the same table. `about` is wrapped, line by line; below
+    it stands the `guess` that the file rests on, if there is one.
     """
 
     name: str
@@ -44,3 +45,9 @@ class File:
     about: str
     body: Body
     place: Place
+    guess: str = ""
+
+
+def without_numbers(one: Number) -> None:
+    """The place of the numbers of a figure that prints none."""
+    return None

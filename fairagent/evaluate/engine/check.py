@@ -183,8 +183,9 @@ def _check_names(
     if names and baseline not in names:
         problems.add(SettingsError, f"baseline: no system {baseline!r}; there are: {listed(names)}")
     for name in kind.expected:
-        if name not in names:
-            problems.add(SettingsError, f"expected: no system {name!r}; there are: {listed(names)}")
+        if name not in names and name not in kind.rows_together:
+            there = listed([*names, *kind.rows_together])
+            problems.add(SettingsError, f"expected: no system {name!r}; there are: {there}")
     models = {*kind.other_models, *(system.settings.model.name for system in rows.values())}
     for name in sorted(set(kind.prices) - models):
         problems.add(SettingsError, f"prices: no system uses the model {name!r}")

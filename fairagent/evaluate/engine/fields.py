@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import BeforeValidator, Field
 
@@ -52,3 +53,13 @@ class Published(Section):
     """Why they are not measured here."""
     values: dict[Name, dict[Name, float]]
     """Row of the paper's table -> column -> value."""
+
+
+class FileSection(Section):
+    """A section of an experiment file that names files, relative to that file, in its fields `paths`."""
+
+    paths: ClassVar[tuple[str, ...]] = ("path",)
+
+    def beside(self, folder: Path) -> Self:
+        """With paths from anywhere."""
+        return self.model_copy(update={name: str((folder / getattr(self, name)).absolute()) for name in self.paths})

@@ -17,7 +17,7 @@ from pydantic import ConfigDict, Field
 
 from fairagent.collection import Collection
 from fairagent.errors import SettingsError
-from fairagent.evaluate.engine.fields import Name, Published, Topics, TopicSample, Values
+from fairagent.evaluate.engine.fields import FileSection, Name, Published, Topics, TopicSample, Values
 from fairagent.evaluate.engine.outcome import Outcome
 from fairagent.evaluate.engine.problems import Problems
 from fairagent.evaluate.engine.split import half, sampled
@@ -110,16 +110,6 @@ class Opened:
     memo: Memo
 
 
-class FileSection(Section):
-    """A section of an experiment file that names files, relative to that file, in its fields `paths`."""
-
-    paths: ClassVar[tuple[str, ...]] = ("path",)
-
-    def beside(self, folder: Path) -> Self:
-        """With paths from anywhere."""
-        return self.model_copy(update={name: str((folder / getattr(self, name)).absolute()) for name in self.paths})
-
-
 class ExperimentKind(Section, ABC):
     """One kind of experiment as its file describes it; the fields here are the keys that every kind has.
 
@@ -169,6 +159,8 @@ class ExperimentKind(Section, ABC):
     """Whether systems search the collection, so that it is needed, and their indexes are."""
     debiases: ClassVar[bool] = False
     """Whether systems may choose by DebiasRAG what is answered from, or read in its context."""
+    attributes: ClassVar[bool] = False
+    """Whether it is asked what answers rest on."""
     classes: ClassVar[bool] = False
     """Whether dimensions are classes of the topics (bias types, domains): a topic has one, "" is all together."""
     exposes: ClassVar[bool] = False
@@ -252,6 +244,11 @@ class ExperimentKind(Section, ABC):
     @property
     def measured_together(self) -> tuple[str, ...]:
         """Measures that all topics have together, and no single one."""
+        return ()
+
+    @property
+    def rows_together(self) -> tuple[str, ...]:
+        """Rows that are made of several systems, which `expected` may name."""
         return ()
 
     @property

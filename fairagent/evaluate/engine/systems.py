@@ -126,11 +126,10 @@ def check_systems(kind: ExperimentKind, checking: Checking, chosen: Chosen, mode
             site = settled(site, preparing=True)
             system, settings = system.model_copy(update={"settings": site.settings}), site.settings
         _check_dimensions(where, site, chosen.judged, problems)
-        if kind.searches:
-            for slot in ("engine", "rerank"):
-                # What is wrong with an index is said once, whichever systems search it.
-                place = "" if slot == "engine" else f"{where}.{slot}"
-                problems.attempt_for(name, place, getattr(settings, slot).check, site)
+        for slot in _checked(kind):
+            # What is wrong with an index is said once, whichever systems search it.
+            place = "" if slot == "engine" else f"{where}.{slot}"
+            problems.attempt_for(name, place, getattr(settings, slot).check, site)
         if system.asks:
             problems.attempt(where, _check_model, site)
         other, analyzer = analyzers.setdefault(system.index, (name, settings.analyzer))
@@ -151,13 +150,23 @@ def check_machine(kind: ExperimentKind, checking: Checking, instead: Collection,
     """
     for name, system in checking.systems.items():
         site, lacks = site_of(system, instead, models), Problems()
-        for slot in ("engine", "rerank") if kind.searches else ():
+        for slot in _checked(kind):
             lacks.attempt("", getattr(system.settings, slot).check, site)
         if system.asks:
             lacks.attempt("", _check_model, site)
         for error in lacks.found:
             if isinstance(error, BackendUnavailable):
                 checking.problems.add(type(error), f"systems.{name}: {error}")
+
+
+def _checked(kind: ExperimentKind) -> Iterator[str]:
+    """The slots whose parts have to work with what is on this machine."""
+    if kind.searches:
+        yield from ("engine", "rerank")
+    if kind.debiases:
+        yield "debias"
+    if kind.attributes:
+        yield "attribute"
 
 
 def _check_dimensions(where: str, site: Site, judged: Mapping[str, str], problems: Problems) -> None:

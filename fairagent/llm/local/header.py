@@ -44,12 +44,15 @@ def read_header(file: Path) -> GgufHeader:
     Raises BackendUnavailable where there is no such file, DataError where it is no GGUF file or ends too early.
     """
     try:
-        with file.open("rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
-            values = _Reader(mapped, file).values()
+        with file.open("rb") as opened:
+            if not opened.read(1):
+                raise DataError(f"{file} is empty")
+            with mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
+                values = _Reader(mapped, file).values()
     except OSError as error:
         raise BackendUnavailable(f"{file} cannot be read: {error.strerror}") from None
-    except ValueError:
-        raise DataError(f"{file} is empty") from None
+    except RecursionError:
+        raise DataError(f"{file} is damaged: its arrays hold arrays without end; get the file again") from None
     architecture = str(values.get("general.architecture", ""))
     return GgufHeader(
         architecture,

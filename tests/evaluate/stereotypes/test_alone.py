@@ -17,13 +17,14 @@ from fairagent.evaluate.engine.experiment import run_experiment
 from fairagent.evaluate.engine.run import Run
 from fairagent.evaluate.engine.workers import threads
 from fairagent.evaluate.kinds.stereotypes.files import read_crows_pairs, read_stereoset
-from fairagent.evaluate.kinds.stereotypes.likelihoods import Likelihoods, SelfDebiasSection
+from fairagent.evaluate.kinds.stereotypes.likelihoods import Likelihoods
 from fairagent.evaluate.kinds.stereotypes.scorers import CausalScorer, MaskedScorer
 from fairagent.likelihood.causal import CausalModel
 from fairagent.likelihood.endpoint import EndpointModel
 from fairagent.likelihood.masked import MaskedModel
 from fairagent.report.page import page
 from fairagent.retrieve.encoder import Embeddings
+from fairagent.settings import SelfDebiasSettings
 from fairagent.testing import LoopbackServer
 
 from . import bench
@@ -232,7 +233,7 @@ def test_rivals_change_the_likelihoods_and_say_so(tmp_path: Path, causal: Path) 
     assert not np.allclose(sorted(found["plain"]), sorted(found["prompting"]))
     assert not np.allclose(sorted(found["plain"]), sorted(found["self-debias"]))
     with pytest.raises(SettingsError, match="needs all of a model's probabilities"):
-        Likelihoods(kind="masked", name="bert", self_debias=SelfDebiasSection()).open()
+        Likelihoods(kind="masked", name="bert", self_debias=SelfDebiasSettings()).open()
 
 
 def test_a_sample_of_examples_has_its_share_of_each_bias_type(tmp_path: Path, causal: Path) -> None:

@@ -19,6 +19,7 @@ README = (FOLDER / "README.md").read_text(encoding="utf-8")
     ("name", "items", "kinds"),
     [
         ("stereoset", 4229, {"gender", "profession", "race", "religion"}),
+        ("bold", 12, {"gender", "trade"}),
         ("crows_pairs", 1508, {"race-color", "gender", "age", "religion", "nationality", "disability"}),
     ],
 )
@@ -34,8 +35,8 @@ def test_the_files_are_right(
     assert calls["no retrieval"] == calls["retrieval"] == items
 
 
-def test_both_files_have_the_same_systems() -> None:
-    one, other = (read_yaml(FOLDER / f"{name}.yaml") for name in ("stereoset", "crows_pairs"))
-    assert one["systems"] == other["systems"]
+def test_all_have_the_same_systems() -> None:
+    one, other, third = (read_yaml(FOLDER / f"{name}.yaml") for name in ("stereoset", "crows_pairs", "bold"))
+    assert one["systems"] == other["systems"] == third["systems"]
     assert one["settings"] == other["settings"]
     assert list(one["systems"]) == ["no retrieval", "retrieval", "FairFilter", "DebiasRAG"]

@@ -258,7 +258,7 @@ def test_grades_that_run_the_other_way(same_words: None, tmp_path: Path) -> None
         (
             "{profile: engine, engine: words}",
             "{profile: engine, engine: none}",
-            "'none' ranks nothing; it is there for `agreement, accuracy, stereoset, crows-pairs`",
+            "'none' ranks nothing; it is there for `agreement, accuracy, stereoset, crows-pairs, bold`",
         ),
         ("baseline: Rel", "baseline: Real", "baseline: no system 'Real'"),
     ],

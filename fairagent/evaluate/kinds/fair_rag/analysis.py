@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from fairagent.evaluate.engine.page import PlotPoint
 from fairagent.evaluate.engine.run import Run
 from fairagent.evaluate.engine.statistics import paired_t
 from fairagent.evaluate.kinds.fair_rag.section import NORMALIZED, Draws
@@ -35,13 +36,14 @@ class RowMeans:
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """One system: its rows by rising alpha, its own order (if it is there), and what the rows say together.
+    """One run of the system `of` ("": an oracle): its rows by rising alpha, its own order, what they say together.
 
     `slope` is that of EE-R on EE-D, `area` the area under that curve, both over the rows that are drawn (None where
     there are not two different ones); `steps` are paired t-tests of EE-D between neighbors in alpha: (from, to, p).
     """
 
     system: str
+    of: str
     drawn: tuple[RowMeans, ...]
     own: RowMeans | None
     slope: float | None
@@ -73,21 +75,42 @@ class Stages:
 
 
 def curves(run: Run) -> tuple[Curve, ...]:
-    """One curve for each system that rankings are drawn from, and one for the oracle of each generator."""
+    """One curve for each run of each system that rankings are drawn from, and one for the oracle of each generator."""
     found = []
     drawn_as = {name: Draws.model_validate(row) for name, row in run.rows.items()}
-    for system in dict.fromkeys((draws.system, draws.oracle) for draws in drawn_as.values()):
-        names = [name for name in run.systems if (drawn_as[name].system, drawn_as[name].oracle) == system]
-        rows = [RowMeans(name, drawn_as[name].alpha, _means(run, name)) for name in names]
-        rows = [row for row in rows if row.means]
-        drawn = sorted((row for row in rows if row.alpha is not None), key=lambda row: row.alpha or 0.0)
-        own = next((row for row in rows if row.alpha is None), None)
-        if rows:
-            called = names[0] if system[1] else system[0]
+    for key in dict.fromkeys((draws.system, draws.oracle, draws.run) for draws in drawn_as.values()):
+        system, oracle, number = key
+        names = [name for name in run.systems if _of(drawn_as[name]) == key]
+        drawn = [RowMeans(name, drawn_as[name].alpha, _means(run, name)) for name in names]
+        drawn = sorted((row for row in drawn if row.alpha is not None and row.means), key=lambda row: row.alpha or 0.0)
+        # A system has one own order, which is that of all of its runs.
+        own_name = next(
+            (name for name, of in drawn_as.items() if _of(of) == (system, oracle, 0) and of.alpha is None), ""
+        )
+        own_means = _means(run, own_name)
+        own = RowMeans(own_name, None, own_means) if own_means else None
+        if drawn or own:
+            called = names[0] if oracle else f"{system}, run {number + 1}" if number else system
+            line, intervals = _line(drawn), _intervals(run, drawn, own)
             found.append(
-                Curve(called, tuple(drawn), own, *_line(drawn), _intervals(run, drawn, own), _steps(run, drawn))
+                Curve(called, "" if oracle else system, tuple(drawn), own, *line, intervals, _steps(run, drawn))
             )
     return tuple(found)
+
+
+def query_points(run: Run, curve: Curve, queries: int, x: str, y: str) -> list[PlotPoint]:
+    """Two measures of the first so many queries, at every alpha of a curve."""
+    counted = list(dict.fromkeys(one.topic for one in run.answered))[:queries]
+    names = {row.name: f"α={row.alpha:g}" for row in curve.drawn}
+    return [
+        PlotPoint(f"{one.topic} {names[one.system]}", one.values[""][x], one.values[""][y])
+        for one in run.answered
+        if one.system in names and one.topic in counted and y in one.values.get("", {})
+    ]
+
+
+def _of(draws: Draws) -> tuple[str, bool, int]:
+    return draws.system, draws.oracle, draws.run
 
 
 def stages(run: Run) -> tuple[Stages, ...]:

@@ -18,7 +18,7 @@ def rankings(
     """The rankings of a row, (N, k'), as indices of the items; N is 1 for a system's own order.
 
     `scores` (m,) are those of the first m items, which are drawn from; ties of their own order go to the first. The
-    oracle draws from all n by whether they are `useful` (n,). All rows of a topic share their random numbers.
+    oracle draws from all n by whether they are `useful` (n,). All rows of a topic and run share their random numbers.
     """
     n = len(useful) if draws.oracle else len(scores)
     if draws.alpha is None or not n:
@@ -27,7 +27,7 @@ def rankings(
         log_scores = oracle_log_scores(useful, draws.alpha)
     else:
         log_scores = sampler_log_scores(scores, draws.alpha, section.compat)
-    return sample_rankings(log_scores, section.k, topic_rng(seed, topic), section.samples)
+    return sample_rankings(log_scores, section.k, topic_rng(seed, topic, draws.run), section.samples)
 
 
 def most_exposed(items: Sequence[str], exposure: FloatArray, k: int) -> Ranking:

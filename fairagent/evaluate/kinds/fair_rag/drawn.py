@@ -5,23 +5,32 @@ from __future__ import annotations
 from abc import ABC
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise
-from typing import Literal
+from itertools import pairwise, product
+from typing import ClassVar, Literal
 
+from fairagent.collection.faults import listed
 from fairagent.errors import SettingsError
+from fairagent.evaluate.clouds import cloud
 from fairagent.evaluate.engine.kind import Checking, ExperimentKind, Measured, Record, Subject, Systems
 from fairagent.evaluate.engine.outcome import Outcome
 from fairagent.evaluate.engine.page import LinePlot, Note, PageSection, Part, PlotLine, PlotPoint
 from fairagent.evaluate.engine.plan import Plan, SystemPlan
 from fairagent.evaluate.engine.run import Run
 from fairagent.evaluate.engine.tables import Column, Table
-from fairagent.evaluate.kinds.fair_rag.analysis import CURVES, Curve, RowMeans, curves, stages
+from fairagent.evaluate.kinds.fair_rag.analysis import CURVES, Curve, RowMeans, curves, query_points, stages
 from fairagent.evaluate.kinds.fair_rag.section import HIGHEST, NORMALIZED, Drawing, Draws
-from fairagent.measures.disparity_curves import EDGES, interval_name
+from fairagent.evaluate.kinds.fair_rag.together import (
+    AREA,
+    MEASURES,
+    SLOPE,
+    difference,
+    median_tables,
+    medians,
+    together,
+)
 from fairagent.measures.expected_utility import normalized_expected_utility
 
 FILE = "fair_rag.csv"
-SLOPE, AREA = "slope", "AUC"
 MEASURED = (
     Measured("nDCG", "the expected binary nDCG of the k items that are drawn (discount log2-plus1)"),
     Measured(
@@ -49,6 +58,8 @@ class DrawnKind(ExperimentKind, ABC):
     fair_rag: Drawing = Drawing()
     """What rankings are drawn and how they are measured."""
 
+    attributes: ClassVar[bool] = True
+
     @property
     def n(self) -> int:
         """How many items a generator is given."""
@@ -62,14 +73,24 @@ class DrawnKind(ExperimentKind, ABC):
                 problems.add(SettingsError, f"fair_rag.alphas: {alpha:g} is no finite number of 0 or more")
         if any(before == after for before, after in pairwise(sorted(section.alphas))):
             problems.add(SettingsError, "fair_rag.alphas: a value stands there twice")
+        rows = self.rows(checking.systems)
+        for name, systems in section.medians.items():
+            if name in rows:
+                problems.add(SettingsError, f"fair_rag.medians: {name!r} is the name of a system's row; take another")
+            for system in systems:
+                if system not in self.systems:
+                    there = listed(self.systems)
+                    problems.add(SettingsError, f"fair_rag.medians.{name}: no system {system!r}; there are: {there}")
 
     def rows(self, systems: Systems) -> Systems:
         """The rows by their names, system by system; then the oracle, once for each generator."""
         section = self.fair_rag
         found: dict[str, SystemPlan] = {}
         for name, system in systems.items():
-            for alpha in ((None,) if section.deterministic else ()) + section.alphas:
-                found[row_name(name, alpha)] = _drawn(system, Draws(system=name, alpha=alpha))
+            if section.deterministic:
+                found[row_name(name, None)] = _drawn(system, Draws(system=name, alpha=None))
+            for run, alpha in product(range(section.runs), section.alphas):
+                found[row_name(name, alpha, run)] = _drawn(system, Draws(system=name, alpha=alpha, run=run))
         if section.oracle is not None:
             first: dict[str, str] = {}
             for name, system in systems.items():
@@ -86,20 +107,24 @@ class DrawnKind(ExperimentKind, ABC):
     @property
     def measured_together(self) -> tuple[str, ...]:
         """A system's slope and area, and by how much EU differs from that of its own order in each interval of EE-D."""
-        return SLOPE, AREA, *(difference(interval_name(*ends)) for ends in pairwise(EDGES))
+        return MEASURES
+
+    @property
+    def rows_together(self) -> tuple[str, ...]:
+        """The medians."""
+        return tuple(self.fair_rag.medians)
 
     def values_together(self, run: Run) -> Mapping[tuple[str, str, str], float]:
-        """Those of every curve, in the place of the system's own order."""
-        return {
-            (curve.system, "", name): value
-            for curve in curves(run)
-            for name, value in _together(curve).items()
-            if value is not None
-        }
+        """Those of every curve, in the place of the system's own order, and the medians."""
+        found = curves(run)
+        told = {(one.system, "", name): value for one in found for name, value in together(one).items()}
+        for row in medians(self.fair_rag.medians, found):
+            told |= {(row.name, "", name): value for name, value in row.values.items()}
+        return {key: value for key, value in told.items() if value is not None}
 
     def fingerprint(self, plan: Plan, subject: Subject, environ: Mapping[str, str]) -> Record:
         """What drawn rankings depend on; which rows there are is no part of it."""
-        rows = {"alphas", "deterministic", "oracle", "highest"}
+        rows = {"alphas", "deterministic", "oracle", "highest", "runs", "medians", "queries"}
         return {"fair_rag": self.fair_rag.model_dump(mode="json", exclude=rows)}
 
     def completed(
@@ -124,6 +149,7 @@ class DrawnKind(ExperimentKind, ABC):
         found = curves(run)
         return [
             _curve_table(run, found),
+            *median_tables(run, self.fair_rag.medians, found),
             *(_interval_table(run, one) for one in found if one.intervals),
             *_stage_tables(run),
         ]
@@ -149,6 +175,18 @@ class DrawnKind(ExperimentKind, ABC):
             # Of answers that nobody has attributed there is no EAE-D.
             if all(y in row.means for curve in found for row in curve.drawn)
         ]
+        if queries := self.fair_rag.queries:
+            x, y = "EE-D", NORMALIZED
+            clouds = [(one, query_points(run, one, queries, x, y)) for one in found]
+            plots += [
+                LinePlot(
+                    f"{one.system}: {SAID[y]} against {SAID[x]}, query by query",
+                    (SAID[x], SAID[y]),
+                    (cloud(one.system, colors[one.system], points),),
+                )
+                for one, points in clouds
+                if points
+            ]
         curve_table, *tables = self.tables(run)
         intervals = [replace(table, folded=True) for table in tables if table.columns[0].name == "EE-D"]
         gaps = [table for table in tables if table.columns[0].name != "EE-D"]
@@ -170,13 +208,14 @@ OF_STAGES = (
 )
 
 
-def row_name(system: str, alpha: float | None) -> str:
-    """What a row is called.
+def row_name(system: str, alpha: float | None, run: int = 0) -> str:
+    """What a row is called; runs are counted from 0.
 
-    >>> row_name("BM25", None), row_name("BM25", 2.0)
-    ('BM25', 'BM25 α=2')
+    >>> row_name("BM25", None), row_name("BM25", 2.0), row_name("BM25", 2.0, run=1)
+    ('BM25', 'BM25 α=2', 'BM25 α=2, run 2')
     """
-    return system if alpha is None else f"{system} α={alpha:g}"
+    again = f", run {run + 1}" if run else ""
+    return system if alpha is None else f"{system} α={alpha:g}{again}"
 
 
 def generator(system: SystemPlan) -> str:
@@ -205,17 +244,6 @@ def _plot_line(curve: Curve, color: int, x: str, y: str) -> PlotLine:
         return PlotPoint("own order" if row.alpha is None else f"α={row.alpha:g}", row.means[x], row.means[y])
 
     return PlotLine(curve.system, color, tuple(map(point, curve.drawn)), (point(curve.own),) if curve.own else ())
-
-
-def difference(interval: str) -> str:
-    """The measure that says by how much normalized EU in an interval of EE-D differs from that of the own order."""
-    return f"difference {interval}"
-
-
-def _together(curve: Curve) -> dict[str, float | None]:
-    """Measure -> value of a system's curve."""
-    of_intervals = {difference(interval.name): interval.difference for interval in curve.intervals}
-    return {SLOPE: curve.slope, AREA: curve.area, **of_intervals}
 
 
 def _expected(run: Run, curve: Curve) -> Mapping[str, float]:

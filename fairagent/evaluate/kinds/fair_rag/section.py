@@ -6,7 +6,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from fairagent.evaluate.engine.kind import FileSection
+from fairagent.evaluate.engine.fields import FileSection, Name
 from fairagent.measures.attribution import Normalization
 from fairagent.settings import Section
 
@@ -22,6 +22,13 @@ class Drawing(Section):
     """How many items a generator is given: the machine user reads them all and nothing else."""
     samples: int = Field(100, ge=1)
     """Rankings that are drawn for a query."""
+    runs: int = Field(1, ge=1)
+    """How often they are drawn anew, each time with other random numbers: every run has rows of its own."""
+    medians: dict[Name, tuple[str, ...]] = Field(default={}, examples=[{"BM25": ["BM25+small", "BM25+large"]}])
+    """Name -> systems whose curves it is the median of, over all of their runs: slope, AUC, normalized EU and its
+    difference in each interval of disparity. `expected` may name it."""
+    queries: int = Field(0, ge=0)
+    """How many queries the page shows one by one, utility against disparity; topics.csv has all of them."""
     alphas: tuple[float, ...] = Field((1.0, 2.0, 4.0, 8.0), min_length=1)
     """How close to the engine's order they are: 0 is uniform, 8 almost that order."""
     deterministic: bool = True
@@ -62,9 +69,10 @@ class LampFiles(FileSection):
 class Draws(Section):
     """How the rankings of one row are drawn: from `system`, by `alpha` (None: its own order, once).
 
-    Where `oracle`, by usefulness.
+    Where `oracle`, by usefulness. Runs are counted from 0; a system's own order is that of all of them.
     """
 
     system: str
     alpha: float | None
     oracle: bool = False
+    run: int = 0

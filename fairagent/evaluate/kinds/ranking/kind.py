@@ -106,6 +106,11 @@ class RankingKind(JudgedKind):
         return tuple(measure for text in self.measures if not isinstance(measure := _read(text), Exception))
 
     @property
+    def needs_groups(self) -> bool:
+        """Whether a measure looks at groups."""
+        return any(isinstance(one, Measure) and one.of_groups for one in self.parsed)
+
+    @property
     def n(self) -> int:
         """The largest cut-off of the measures that look at groups; without any, of all that have one."""
         of_groups = [one.n for one in self.parsed if isinstance(one, Measure) and one.of_groups and one.n]

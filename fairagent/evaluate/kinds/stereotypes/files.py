@@ -40,7 +40,7 @@ def read_stereoset(path: Path) -> dict[str, Example]:
         every = {f"{stem}-{id}": one for stem, examples in parts.items() for id, one in examples.items()}
         return _checked({id: replace(one, id=id) for id, one in every.items()}, path, Faults(), "StereoSet")
     faults = Faults()
-    whole = _whole(path)
+    whole = whole_file(path)
     if isinstance(whole, dict) and "data" in whole:
         found = dict(_dev(path, whole["data"], faults))
     else:
@@ -89,7 +89,7 @@ def read_seat(path: Path) -> dict[str, TargetsAndAttributes]:
     tests: dict[str, TargetsAndAttributes] = {}
     files = sorted(path.glob("*.jsonl")) if path.is_dir() else [path]
     for file in files:
-        whole = _whole(file)
+        whole = whole_file(file)
         if isinstance(whole, dict) and "test" not in whole:
             _add(tests, file.stem, (file, None), faults, _test, whole)
             continue
@@ -98,7 +98,7 @@ def read_seat(path: Path) -> dict[str, TargetsAndAttributes]:
     return _checked(tests, path, faults, "SEAT")
 
 
-def _whole(path: Path) -> Any:
+def whole_file(path: Path) -> Any:
     """The file as one JSON value; None where it is none, and may be JSON lines."""
     try:
         return parse_json(file_text(path, LARGEST))

@@ -8,18 +8,7 @@ from pydantic import Field
 
 from fairagent.errors import SettingsError
 from fairagent.evaluate.kinds.stereotypes.scorers import CausalScorer, Instructed, MaskedScorer, Scorer
-from fairagent.settings import ModelSettings, Section
-
-
-class SelfDebiasSection(Section):
-    """Self-Debias (Schick et al., 2021): what the model would rather say if it were asked to be biased is lowered."""
-
-    kinds: tuple[str, ...] = Field(("gender", "race/color", "religion"), min_length=1)
-    """The kinds of bias that it is asked for, each in a sentence of its own."""
-    decay: float = Field(50.0, ge=0)
-    """How fast probabilities fall; 0 changes nothing."""
-    least: float = Field(0.01, gt=0, le=1)
-    """The least share of itself that a probability keeps."""
+from fairagent.settings import ModelSettings, Section, SelfDebiasSettings
 
 
 class Likelihoods(Section):
@@ -40,7 +29,7 @@ class Likelihoods(Section):
 
     instruction: str = ""
     """What stands before every context, e.g. a request not to be biased (the rival called prompting)."""
-    self_debias: SelfDebiasSection | None = None
+    self_debias: SelfDebiasSettings | None = None
     """causal: Self-Debias; `{}` for its usual values."""
 
     @property
@@ -74,7 +63,7 @@ class Likelihoods(Section):
                 return CausalScorer(model)
             from fairagent.likelihood.self_debias import SelfDebiased
 
-            return CausalScorer(SelfDebiased(model, rule.kinds, rule.decay, rule.least))
+            return CausalScorer(SelfDebiased(model, rule))
         from fairagent.likelihood.endpoint import EndpointModel
 
         return CausalScorer(EndpointModel(ModelSettings(name=self.name, base_url=self.base_url)))

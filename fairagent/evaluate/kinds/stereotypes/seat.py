@@ -13,12 +13,12 @@ from fairagent.collection import Collection
 from fairagent.collection.faults import listed
 from fairagent.debias.stage import DebiasRAGConfig
 from fairagent.errors import SettingsError
+from fairagent.evaluate.engine.fields import FileSection
 from fairagent.evaluate.engine.fingerprint import file_hash
 from fairagent.evaluate.engine.kind import (
     Checking,
     Chosen,
     ExperimentKind,
-    FileSection,
     Measured,
     Opened,
     Record,

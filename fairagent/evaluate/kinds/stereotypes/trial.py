@@ -13,7 +13,7 @@ from fairagent.answer import Contexts
 from fairagent.errors import DataError
 from fairagent.evaluate.engine.kind import Opened
 from fairagent.evaluate.engine.outcome import AnswerRecord, Outcome
-from fairagent.evaluate.engine.systems import build_systems, site_of
+from fairagent.evaluate.engine.systems import System, build_systems, site_of
 from fairagent.evaluate.kinds.stereotypes.choice import ChoiceScorer
 from fairagent.evaluate.kinds.stereotypes.items import Example, Item
 from fairagent.evaluate.kinds.stereotypes.scorers import BETWEEN, Scored, Scorer
@@ -21,6 +21,7 @@ from fairagent.evaluate.questions import questions_of
 from fairagent.filter import filter_alarms
 from fairagent.generate.context import Order, arrange
 from fairagent.pipeline import build_contexts
+from fairagent.site import Site
 from fairagent.types import Debiased, Document, Filtered, SearchResult, Topic, Usage
 
 PREFERRED = "preference"
@@ -69,34 +70,51 @@ class ItemContext:
 
 
 @dataclass(frozen=True, slots=True)
-class Participant:
-    """One system: what finds its documents (None where it searches nothing), and what makes a context of them.
+class Reader:
+    """What finds a system's documents (None where it searches nothing), and what makes a context of them.
 
     Without a search the context is what `contexts.debiasing` makes, if there is one, else empty.
     """
 
     agent: FairAgent | None
     contexts: Contexts
+
+    @classmethod
+    def open(cls, site: Site, searching: System | None) -> Reader:
+        """That of one system."""
+        return cls(searching.agent if searching else None, build_contexts(site))
+
+    def read(self, topic: Topic) -> ItemContext:
+        """The context of one item."""
+        if self.agent:
+            found = self.agent.search(topic)
+            made = self.contexts.make(found, self.agent.retriever)
+            usage = found.trace.usage + made.usage
+            return ItemContext(made.documents, usage, found, made.filtered, made.debiased)
+        if self.contexts.debiasing:
+            debiased = self.contexts.debiasing.apply(topic.query, ())
+            return ItemContext(debiased.documents, debiased.usage, debiased=debiased)
+        return ItemContext(())
+
+    def oracle(self, context: ItemContext) -> bool:
+        """Whether it looked at the judgments."""
+        return bool(context.search and context.search.trace.oracle and self.agent and self.agent.settings.sees_groups)
+
+
+@dataclass(frozen=True, slots=True)
+class Participant:
+    """One system: what it reads before an item's sentences, and what scores them."""
+
+    reader: Reader
     scorer: Scorer
     order: Order
 
     def score(self, item: Item) -> tuple[Scored, ItemContext]:
         """The scores of the item's sentences, and what they were scored after."""
-        context = self._context(item)
+        context = self.reader.read(Topic(item.id, item.query))
         order = arrange(len(context.documents), self.order)
         texts = (context.documents[number - 1].text for number in order)
         return self.scorer.score(item, BETWEEN.join(text for text in texts if text)), context
-
-    def _context(self, item: Item) -> ItemContext:
-        if self.agent:
-            found = self.agent.search(Topic(item.id, item.query))
-            made = self.contexts.make(found, self.agent.retriever)
-            usage = found.trace.usage + made.usage
-            return ItemContext(made.documents, usage, found, made.filtered, made.debiased)
-        if self.contexts.debiasing:
-            debiased = self.contexts.debiasing.apply(item.query, ())
-            return ItemContext(debiased.documents, debiased.usage, debiased=debiased)
-        return ItemContext(())
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -115,8 +133,7 @@ class ChoiceTrial:
             found = searching.get(name)
             site = found.site if found else site_of(system, opened.collection, opened.models)
             scorer = likelihoods or ChoiceScorer(site.model, site.prompts, opened.plan.experiment.seed)
-            agent, order = found.agent if found else None, system.settings.context.order
-            participants[name] = Participant(agent, build_contexts(site), scorer, order)
+            participants[name] = Participant(Reader.open(site, found), scorer, system.settings.context.order)
         return cls(questions_of(opened.subject), participants)
 
     def outcome(self, system: str, id: str) -> Outcome:
@@ -125,7 +142,7 @@ class ChoiceTrial:
         scored, context = participant.score(item)
         if not np.isfinite(scored.scores).all():
             raise DataError(f"{participant.scorer.way}: a sentence's score is no finite number")
-        decimals, agent = participant.scorer.decimals, participant.agent
+        decimals = participant.scorer.decimals
         values = item.values(scored.scores, decimals)
         preferred = item.sentences[int(np.argmax(scored.scores))]
         return Outcome.of(
@@ -134,7 +151,7 @@ class ChoiceTrial:
             {"": values, item.kind: values},
             context.usage + scored.usage,
             search=context.search,
-            oracle=bool(context.search and context.search.trace.oracle and agent and agent.settings.sees_groups),
+            oracle=participant.reader.oracle(context),
             answer=AnswerRecord.of(preferred, PREFERRED, context.filtered, context.debiased),
             record=asdict(Choice.of(item, scored, decimals)),
             alarms=filter_alarms(context.filtered.verdicts) if context.filtered else (),

@@ -10,6 +10,7 @@ from fairagent.collection import Collection
 from fairagent.collection.faults import listed
 from fairagent.errors import DataError, FairAgentError, SettingsError
 from fairagent.evaluate import query_groups
+from fairagent.evaluate.clouds import cloud
 from fairagent.evaluate.engine.kind import (
     Checking,
     Chosen,
@@ -28,7 +29,7 @@ from fairagent.evaluate.engine.tables import SIGNIFICANT, Column, Table, counted
 from fairagent.evaluate.kinds.utility.passages import check_texts, grades_of, judged_ids, ranked_ids, read_passages
 from fairagent.evaluate.kinds.utility.section import IN_ORDER, NOT_COMPARABLE, OF_JUDGMENTS, Display, Utility
 from fairagent.evaluate.kinds.utility.similarity import check_similarity
-from fairagent.evaluate.kinds.utility.summary import RowSummary, summary, without_utility
+from fairagent.evaluate.kinds.utility.summary import RowSummary, summary, topic_points, without_utility
 from fairagent.evaluate.kinds.utility.trial import UtilityTrial
 from fairagent.evaluate.kinds.utility.writing import PROMPT
 from fairagent.filter.pages import LONGEST_TITLE
@@ -72,6 +73,9 @@ class UtilityKind(ExperimentKind):
         if any(system.settings.filter.kind != "none" for system in systems.values()):
             problems.add(SettingsError, "filter: cannot be set: here a generator is given all k documents")
         problems.attempt("utility.similarity", check_similarity, self.utility.similarity)
+        if strange := sorted(set(self.utility.scatter) - set(self.utility.ks)):
+            there = listed(list(map(str, self.utility.ks)))
+            problems.add(SettingsError, f"utility.scatter: {strange[0]} is none of the ks, which are: {there}")
         if len({_generator(system) for system in systems.values()}) > 1:
             problems.add(
                 SettingsError,
@@ -154,7 +158,7 @@ class UtilityKind(ExperimentKind):
 
     def fingerprint(self, plan: Plan, subject: Subject, environ: Mapping[str, str]) -> Record:
         """The section but for the ks: a cached answer is one for all of them."""
-        return {"utility": self.utility.model_dump(mode="json", exclude={"ks"})}
+        return {"utility": self.utility.model_dump(mode="json", exclude={"ks", "scatter"})}
 
     def worst_case(self, row: str, plan: Plan, subject: Subject) -> Iterator[Calls]:
         """The answers of one row, from documents as long as may be; those from none are the first row's."""
@@ -228,12 +232,13 @@ class UtilityKind(ExperimentKind):
 
     def files(self, run: Run) -> Mapping[str, Table]:
         """One line a row and k."""
-        header = ("system", "k", "topics", "similarity", "P", "U", "nDCG", "r", "r_p")
+        header = ("system", "k", "topics", "similarity", "P", "U", "nDCG", "r", "r_p", "fit_slope", "fit_intercept")
         tests = [f"{against}_{part}" for against in ("baseline", "rank_order") for part in ("difference", "t", "p")]
         lines = [
             (
                 *(one.system, one.k, one.topics, self._similarity, one.performance, one.utility, one.quality),
                 *((one.correlation.r, one.correlation.p) if one.correlation else (None, None)),
+                *((one.fit.slope, one.fit.intercept) if one.fit else (None, None)),
                 *(part for test in (one.to_baseline, one.to_order) for part in _parts(test)),
             )
             for one in summary(run, self.utility)
@@ -249,6 +254,17 @@ class UtilityKind(ExperimentKind):
         of_u = {name: {0: 0.0, **{one.k: one.utility for one in _of(found, name)}} for name in run.systems}
         of_r = {name: {one.k: one.correlation.r for one in _of(found, name) if one.correlation} for name in run.systems}
         plots = [LinePlot(f"{utility} over k", ("k", utility), _lines(run, of_u))]
+        plots += [
+            LinePlot(
+                f"{utility} against nDCG@{k}, topic by topic",
+                (f"nDCG@{k}", utility),
+                tuple(
+                    cloud(name, number, topic_points(run, self.utility, name, k))
+                    for number, name in enumerate(run.systems)
+                ),
+            )
+            for k in self.utility.scatter
+        ]
         if any(of_r.values()):
             caption = f"correlation of {utility} and nDCG@k over k"
             plots.append(LinePlot(caption, ("k", "Pearson's r"), _lines(run, of_r)))

@@ -67,6 +67,8 @@ class Utility(Section):
     """How many documents an answer is given, beside none."""
     orders: Annotated[tuple[Order, ...], AfterValidator(_orders)] = ("rank", "reversed")
     """In which order they are shown: each is a row of its own for every system that ranks. The rank order always is."""
+    scatter: tuple[int, ...] = ()
+    """At which of the `ks` every topic's utility is drawn against its nDCG@k, with the line of least squares."""
     relevant: int = Field(1, ge=1)
     """The smallest grade of a passage that answers are compared with, and that an oracle draws from."""
     grades: dict[int, int] = Field(default={})

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from fairagent.evaluate.engine.page import PlotPoint
 from fairagent.evaluate.engine.run import Run
 from fairagent.evaluate.kinds.utility.section import Utility
+from fairagent.measures.lines import Line, fitted_line
 from fairagent.measures.utility import Correlation, PairedTest, paired_test, pearson
 
 
@@ -14,9 +16,10 @@ from fairagent.measures.utility import Correlation, PairedTest, paired_test, pea
 class RowSummary:
     """One row at one k, over the `topics` that every row has and whose utility is defined.
 
-    `performance`, `utility` and `quality` (nDCG@k) are means, `correlation` is that of utility with quality.
-    `to_baseline` tests its utility against the baseline's (None for itself), `to_order` against that of the same
-    documents in rank order (None where they are). The tests are not corrected for being several.
+    `performance`, `utility` and `quality` (nDCG@k) are means, `correlation` is that of utility with quality, and `fit`
+    the line of utility on it. `to_baseline` tests its utility against the baseline's (None for itself), `to_order`
+    against that of the same documents in rank order (None where they are). The tests are not corrected for being
+    several.
     """
 
     system: str
@@ -26,6 +29,7 @@ class RowSummary:
     utility: float
     quality: float
     correlation: Correlation | None
+    fit: Line | None
     to_baseline: PairedTest | None
     to_order: PairedTest | None
 
@@ -33,7 +37,7 @@ class RowSummary:
     def name(self) -> str:
         """What tables call it.
 
-        >>> RowSummary("BM25", 5, 0, 0.0, 0.0, 0.0, None, None, None).name
+        >>> RowSummary("BM25", 5, 0, 0.0, 0.0, 0.0, None, None, None, None).name
         'BM25 k=5'
         """
         return f"{self.system} k={self.k}"
@@ -46,6 +50,13 @@ def summary(run: Run, section: Utility) -> tuple[RowSummary, ...]:
     if not topics:
         return ()
     return tuple(_summary(run, section, values, topics, system, k) for system in run.systems for k in section.ks)
+
+
+def topic_points(run: Run, section: Utility, system: str, k: int) -> list[PlotPoint]:
+    """Every topic's nDCG@k and utility, of one row."""
+    values = _values(run)
+    of_topics = ((topic, values[topic, system]) for topic in defined_topics(run, section, values))
+    return [PlotPoint(topic, of[section.quality(k)], of[section.utility(k)]) for topic, of in of_topics]
 
 
 def without_utility(run: Run, section: Utility) -> tuple[str, ...]:
@@ -92,6 +103,7 @@ def _summary(run: Run, section: Utility, values: Values, topics: Sequence[str], 
         _mean(utilities),
         _mean(qualities),
         pearson(utilities, qualities),
+        fitted_line(qualities, utilities),
         None if system == run.baseline else paired_test(utilities, of(run.baseline, section.utility(k))),
         None if system == in_order else paired_test(utilities, of(in_order, section.utility(k))),
     )
