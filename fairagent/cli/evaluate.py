@@ -30,7 +30,14 @@ MISSED = 8
 
 ExperimentFile = Annotated[Path, typer.Argument(metavar="FILE", help="The experiment file (YAML).", show_default=False)]
 LimitTopics = Annotated[
-    int | None, typer.Option("--limit-topics", metavar="N", min=1, help="Only the first N topics. (default: all)")
+    int | None,
+    typer.Option(
+        "--limit-topics",
+        metavar="N",
+        min=1,
+        help="Only N topics, drawn by the experiment's seed: of each group of topics or class of questions its share. "
+        "(default: all)",
+    ),
 ]
 
 Template = Annotated[

@@ -70,8 +70,8 @@ class Questions:
 
     @property
     def topics(self) -> Mapping[str, Topic]:
-        """The questions as something to search for."""
-        return {id: Topic(id, question.query) for id, question in self.questions.items()}
+        """The questions as something to search for, grouped by their kinds."""
+        return {id: Topic(id, one.query, group=one.kind) for id, one in self.questions.items()}
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -138,9 +138,7 @@ class QuestionsKind(ExperimentKind, ABC):
     def choose(self, checking: Checking) -> Chosen:
         """The questions that the file chooses; adds what is wrong with libraries of what is to be avoided."""
         asked = questions_of(checking.subject) if checking.subject else {}
-        ids = choose_topics(
-            self, list(asked), checking, "there is no question", {id: one.kind for id, one in asked.items()}
-        )
+        ids = choose_topics(self, list(asked), checking, "there is no question")
         check_debiasing(checking, [text for id in ids for text in asked[id].texts])
         return Chosen(tuple(ids))
 

@@ -5,7 +5,7 @@ import threading
 from collections.abc import Mapping
 from typing import Any
 
-from fairagent.llm.reply import has_bounds, schema_of, with_bounds, without_bounds
+from fairagent.llm.reply import has_bounds, longest_reply, schema_of, with_bounds, without_bounds
 from fairagent.llm.request import ModelRequest
 
 FORMS = ("bounded json_schema", "json_schema", "json_object", "text")
@@ -21,6 +21,7 @@ _TOGETHER = {"stream": {"stream", "stream_options"}, "logprobs": {"logprobs", "t
 """Options of a stream that is none are refused as well; and so with the others."""
 
 RENAMED = "max_completion_tokens in place of max_tokens"
+OVERRUN = "no max_tokens from the bounds of a reply"
 
 # A parameter is given up where the server does not know it. A value out of range is the user's to mend, and must not be
 # dropped in silence; a form of replies has no values to mend.
@@ -46,10 +47,16 @@ class Capabilities:
         self._form = 0
         self._dropped: set[str] = set()
         self._renamed = False
+        self._overrun = False
 
     def shape(self, payload: dict[str, Any], request: ModelRequest) -> dict[str, Any]:
-        """`payload` as this server takes it, asking for the request's reply in the strictest form that it knows."""
+        """`payload` as this server takes it, asking for the request's reply in the strictest form that it knows.
+
+        A reply of bounds may have no more tokens than characters: of most languages a token has several.
+        """
         shaped = {name: value for name, value in payload.items() if name not in self._dropped}
+        if most := self._longest(request):
+            shaped["max_tokens"] = min(shaped["max_tokens"], most)
         if self._renamed:
             shaped["max_completion_tokens"] = shaped.pop("max_tokens")
         form = FORMS[self._form]
@@ -59,6 +66,22 @@ class Capabilities:
         elif request.reply is not None and form == "json_object":
             shaped["response_format"] = {"type": form}
         return shaped
+
+    def _longest(self, request: ModelRequest) -> int | None:
+        """The tokens that a reply can have by the bounds of its form; None where they are not known, or not held."""
+        if request.reply is None or FORMS[self._form] != FORMS[0] or self._overrun:
+            return None
+        return longest_reply(schema_of(request.reply, request.narrowed))
+
+    def overrun(self, payload: Mapping[str, Any], request: ModelRequest) -> bool:
+        """Whether the reply to `payload` was cut off by its bounds: these then cut off no other.
+
+        So it is where a model thinks aloud first, a server heeds no bounds, or a character takes several tokens.
+        """
+        if payload.get("max_tokens", payload.get("max_completion_tokens")) != self._longest(request):
+            return False
+        self._overrun = True
+        return True
 
     def learn(self, payload: Mapping[str, Any], said: str) -> str | None:
         """What is given up because the server refused `payload`, saying `said`; None where that names nothing."""
@@ -88,7 +111,8 @@ class Capabilities:
         optional = {"temperature": True, "seed": request.seed is not None, "logprobs": bool(request.choices)}
         asked = {name for name, wanted in optional.items() if wanted}
         dropped = [f"no {name}" for name in sorted(self._dropped & asked)]
-        return (*forms, *renamed, *dropped)
+        overrun = [OVERRUN] * (self._overrun and request.reply is not None)
+        return (*forms, *renamed, *dropped, *overrun)
 
 
 def json_schema(request: ModelRequest, bounds: bool = True) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from typing import Any
 from fairagent.errors import BudgetExceeded, ModelError, ReplyTruncated, SettingsError, TransientModelError
 from fairagent.llm.breaker import Breaker
 from fairagent.llm.budget import Budget
-from fairagent.llm.capabilities import Capabilities, json_schema
+from fairagent.llm.capabilities import OVERRUN, Capabilities, json_schema
 from fairagent.llm.client import open_client
 from fairagent.llm.completion import STREAM, read_completion, read_stream
 from fairagent.llm.context import check_room
@@ -279,6 +279,7 @@ class _Call:
         self._tries = 0
         self._longer = 1
         self._cut_off: ReplyTruncated | None = None
+        self._before = Usage()
 
     def attempt(self) -> ModelReply:
         """One try: a request, and again where the server could not take its form or cut the reply off."""
@@ -311,14 +312,17 @@ class _Call:
                 note = model.server.capabilities.learn(payload, refused.said)
             except ReplyTruncated as error:
                 fault, note = error, None
-                if self._longer == 1 and not self.heard:
-                    self._longer, self._cut_off, self.spent = LONGER, error, error.usage
-                    note = CUT_OFF
+                if not self.heard and model.server.capabilities.overrun(payload, self.request):
+                    note = OVERRUN
+                elif not self.heard and self._longer == 1:
+                    self._longer, note = LONGER, CUT_OFF
+                if note:
+                    self._cut_off, self._before, self.spent = error, self.spent, self.spent + error.usage
             except BudgetExceeded:
                 if self._cut_off is None:
                     raise
                 # No room for the longer try: the first one is what there is.
-                fault, note, self._cut_off, self.spent = self._cut_off, None, None, Usage()
+                fault, note, self._cut_off, self.spent = self._cut_off, None, None, self._before
             if note is None:
                 # Out of the handlers: what the server said in full must not be its context.
                 raise fault
@@ -329,6 +333,6 @@ class _Call:
         retries = max(0, self._tries - 1)
         return (
             *([f"{retries} retr{'y' if retries == 1 else 'ies'}"] if retries else []),
-            *([CUT_OFF] if self._cut_off else []),
+            *([CUT_OFF] if self._cut_off and self._longer == LONGER else []),
             *self._model.server.capabilities.lacks(self.request),
         )

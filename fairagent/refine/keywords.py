@@ -27,7 +27,7 @@ _WORD = re.compile(r"\w+")
 KEYWORD = r"^[^ -/:-@\[-`{-~\x00-\x1F][^\"\\^~*?:|<>(){}\[\]\x00-\x1F]{0,39}$"
 """The regular expression of a keyword, for servers that hold bounds: one to forty characters."""
 
-Proposed = Annotated[str, text_like(KEYWORD)]
+Proposed = Annotated[str, text_like(KEYWORD, 40)]
 
 
 class Keywords(Reply):

@@ -138,6 +138,9 @@ def test_the_file_beats_the_environment(tmp_path: Path) -> None:
     assert {(system.settings.depth, system.settings.n) for system in plan.systems.values()} == {(50, 20)}
 
 
-def test_a_limit_takes_the_first_topics_that_count(tmp_path: Path) -> None:
-    file = words.write(tmp_path, words.EXPERIMENT + "topics: [T19, T05, T04]\n")
-    assert check_experiment(file, limit=1, environ={}).plan.topics == ("T04",)
+def test_a_limit_draws_topics_that_count(tmp_path: Path) -> None:
+    # SHA-256 of "4/T04", "4/T05" and "4/T06" begins with b1, 1e and 3e; T19 has no relevant document.
+    file = words.write(tmp_path, words.EXPERIMENT + "topics: [T19, T06, T05, T04]\nseed: 4\n")
+    assert check_experiment(file, limit=1, environ={}).plan.topics == ("T05",)
+    assert check_experiment(file, limit=2, environ={}).plan.topics == ("T05", "T06")
+    assert check_experiment(file, limit=9, environ={}).plan.topics == ("T04", "T05", "T06")

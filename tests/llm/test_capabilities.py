@@ -9,7 +9,7 @@ import pytest
 from pydantic import Field
 
 from fairagent.llm import ModelRequest, Reply
-from fairagent.llm.capabilities import FORMS, RENAMED, Capabilities, json_schema
+from fairagent.llm.capabilities import FORMS, OVERRUN, RENAMED, Capabilities, json_schema
 from fairagent.llm.reply import list_within, one_for_each, one_of, text_like, text_within
 
 WANTED = {"model": "tiny", "messages": [], "temperature": 0.3, "max_tokens": 400, "seed": 1}
@@ -106,7 +106,7 @@ class Named(Reply):
 class Bounded(Reply):
     """A form with every bound that there is."""
 
-    words: Annotated[list[Annotated[str, text_like("^[^a]{1,3}$")]], list_within(2)]
+    words: Annotated[list[Annotated[str, text_like("^[^a]{1,3}$", 3)]], list_within(2)]
     of: list[Named]
 
 
@@ -177,3 +177,40 @@ def test_a_server_without_chances_is_not_asked_for_them_again() -> None:
     assert not {"logprobs", "top_logprobs"} & capabilities.shape(wanted, asked).keys()
     assert "no logprobs" in capabilities.lacks(asked)
     assert capabilities.lacks(ASKED) == ()
+
+
+class Letters(Reply):
+    letters: str
+
+
+LETTERS = ModelRequest((("user", "Hello"),), Letters, narrowed={"letters": one_of(["ABC", "CBA"])})
+
+
+def test_a_bounded_reply_has_no_more_tokens_than_characters():
+    capabilities = Capabilities()
+    # Lines of 2, 19 and 1 characters, their ends included.
+    assert capabilities.shape(WANTED, LETTERS)["max_tokens"] == 22
+    assert capabilities.shape({**WANTED, "max_tokens": 9}, LETTERS)["max_tokens"] == 9
+    # Verdicts without an end, and free text, have what the settings allow.
+    assert capabilities.shape(WANTED, ASKED)["max_tokens"] == 400
+    assert capabilities.shape(WANTED, replace(ASKED, reply=None))["max_tokens"] == 400
+
+
+def test_bounds_that_a_reply_has_overrun_shorten_no_other():
+    capabilities = Capabilities()
+    assert not capabilities.overrun({"max_tokens": 400}, LETTERS)
+    assert not capabilities.overrun({"max_tokens": 22}, ASKED)
+    assert capabilities.overrun({"max_completion_tokens": 22}, LETTERS)
+    assert capabilities.shape(WANTED, LETTERS)["max_tokens"] == 400
+    assert capabilities.lacks(LETTERS) == (OVERRUN,)
+    assert capabilities.lacks(replace(ASKED, reply=None)) == ()
+
+
+def test_a_server_that_takes_no_bounds_is_given_no_length_by_them():
+    capabilities = Capabilities()
+    payload = capabilities.shape(WANTED, LETTERS)
+    bounded = {**LETTERS.narrowed["letters"], "maxLength": 3}
+    asked = replace(LETTERS, narrowed={"letters": bounded})
+    assert capabilities.learn(capabilities.shape(WANTED, asked), "response_format is not supported")
+    assert capabilities.shape(WANTED, asked)["max_tokens"] == 400
+    assert payload["max_tokens"] == 22

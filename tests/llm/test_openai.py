@@ -241,6 +241,18 @@ def test_refused_and_truncated_replies_are_paid_for(server, make_model):
     assert caught.value.raw == "red, green, bl"
 
 
+def test_a_reply_that_its_bounds_cut_off_is_asked_for_as_long_as_the_settings_allow(server, make_model):
+    bounded = replace(COLORS, narrowed={"colors": {"maxItems": 1, "items": {"type": "string", "maxLength": 5}}})
+    server.script = [completion("Let me thi", finish="length"), completion('{"colors": ["green"]}')]
+    model = make_model()
+    reply = model.complete(bounded)
+    assert model.complete(bounded).notes == ("no max_tokens from the bounds of a reply",)
+    # Lines of 2, 14, 12, 4 and 1 characters, their ends included.
+    assert [body["max_tokens"] for body in server.requests] == [33, 400, 400]
+    assert (reply.calls, reply.input_tokens, reply.output_tokens) == (2, 22, 14)
+    assert reply.notes == ("no max_tokens from the bounds of a reply",)
+
+
 def test_who_asks_for_the_first_tokens_alone_gets_them(server, make_model):
     server.script = [completion("red, gre", finish="length"), completion(None, finish="length")]
     model, first = make_model(), replace(ASKED, max_tokens=7, whole=False)

@@ -9,14 +9,17 @@ import sys
 import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from itertools import repeat
 from pathlib import Path
 
 import pytest
 
-from fairagent.errors import DataError, ModelError
+from fairagent.errors import BudgetExceeded, DataError, ModelError
 from fairagent.likelihood.gguf import convert
 from fairagent.llm import ModelRequest
 from fairagent.llm.models import Models
+from fairagent.llm.request import estimate_tokens
+from fairagent.settings import BudgetSettings
 
 from .conftest import PROGRAM, Served, settings, start, wait_for
 
@@ -103,6 +106,20 @@ def test_who_waits_is_said(served: Served, surroundings: None) -> None:
     models.close()
     assert all(0 < reply.output_tokens <= 60 for reply in replies)
     assert "1 slot, 3 waiting" in wait_for("1 slot, 3 waiting", served.said, 10)
+
+
+def test_a_budget_holds_what_the_server_counts(served: Served, surroundings: None) -> None:
+    before = served.tokens()
+    models = Models("", BudgetSettings(tokens=300), environ=os.environ)
+    model = models.open(settings(served))
+    with pytest.raises(BudgetExceeded) as raised:
+        list(map(model.complete, repeat(STORY)))
+    models.close()
+    spent = sum(served.tokens()) - sum(before)
+    assert spent == models.usage.input_tokens + models.usage.output_tokens
+    longest = estimate_tokens(STORY.messages[0][1]) + 60
+    assert f"{spent} are used, the next call may take {longest}" in str(raised.value)
+    assert models.usage.calls > 1
 
 
 def test_a_prompt_that_is_too_long_for_the_server_is_said_with_both_sizes(served: Served, surroundings: None) -> None:

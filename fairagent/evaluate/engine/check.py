@@ -16,6 +16,7 @@ from fairagent.evaluate.engine.kind import Checking, ExperimentKind, Subject, Sy
 from fairagent.evaluate.engine.plan import Plan
 from fairagent.evaluate.engine.problems import Problems
 from fairagent.evaluate.engine.reading import read_values
+from fairagent.evaluate.engine.split import sample_of
 from fairagent.evaluate.engine.systems import check_machine, check_systems, read_systems
 from fairagent.evaluate.engine.thresholds import Names, Threshold, read_thresholds
 from fairagent.llm.models import Models
@@ -71,10 +72,11 @@ def open_collection(kind: ExperimentKind) -> Collection:
 def check_experiment(
     file: Path, limit: int | None = None, environ: Mapping[str, str] = os.environ, labeled: bool = True
 ) -> Checked:
-    """The experiment in `file`, checked as a whole; `limit` takes the first so many of its topics that count.
+    """The experiment in `file`, checked as a whole.
 
-    Unless it is to be `labeled`, the utility labels that it needs may still be missing. What the file sets beats the
-    environment. One error, of the first problem's kind, lists every problem.
+    `limit` takes so many of its topics that count, drawn by its seed: of each group of topics or class of questions
+    its share (`sampled`). Unless it is to be `labeled`, the utility labels that it needs may still be missing. What the
+    file sets beats the environment. One error, of the first problem's kind, lists every problem.
     """
     return check_values(read_yaml(file), file, file.parent, limit, environ, labeled)
 
@@ -155,7 +157,7 @@ def examine(
         return kind, None
     plan = Plan(
         experiment=kind,
-        topics=chosen.topics[:limit],
+        topics=sample_of(subject.topics, chosen.topics, limit, kind.seed) if limit else chosen.topics,
         dimensions=dimensions,
         measures=measures,
         n=kind.length(rows),

@@ -20,7 +20,7 @@ from fairagent.errors import SettingsError
 from fairagent.evaluate.engine.fields import FileSection, Name, Published, Topics, TopicSample, Values
 from fairagent.evaluate.engine.outcome import Outcome
 from fairagent.evaluate.engine.problems import Problems
-from fairagent.evaluate.engine.split import half, sampled
+from fairagent.evaluate.engine.split import half, sample_of
 from fairagent.llm.models import Models
 from fairagent.memo import Memo
 from fairagent.prompts.calls import Calls
@@ -323,9 +323,8 @@ def choose_topics(
     there: Sequence[str],
     checking: Checking,
     what: str = "the collection has no topic",
-    classes: Mapping[str, str] | None = None,
 ) -> list[str]:
-    """Those of the topics that are `there` which the file chooses, in their order; a sample by class or group."""
+    """Those of the topics that are `there` which the file chooses, in their order; a sample by group."""
     name = checking.collection.name if checking.collection and kind.collection else ""
     topics = kind.topics
     if topics in ("tune", "test"):
@@ -333,9 +332,7 @@ def choose_topics(
     if isinstance(topics, int):
         return list(there[:topics])
     if isinstance(topics, TopicSample):
-        known = checking.subject.topics if checking.subject else {}
-        chosen = sampled(classes or {id: known[id].group for id in there}, topics.sample, kind.seed)
-        return [id for id in there if id in chosen]
+        return list(sample_of(checking.subject.topics, there, topics.sample, kind.seed)) if checking.subject else []
     if not isinstance(topics, tuple):
         return list(there)
     for id in topics:

@@ -9,6 +9,7 @@ from pydantic import BeforeValidator, Field, SerializeAsAny
 from fairagent.evaluate.engine.kind import ExperimentKind
 from fairagent.evaluate.engine.reading import as_kind
 from fairagent.evaluate.engine.thresholds import Threshold
+from fairagent.loop.config import ControllerConfig
 from fairagent.pipeline import loop_parts
 from fairagent.settings import BudgetSettings, Part, Price, Section, Settings
 
@@ -37,6 +38,13 @@ class SystemPlan(Section):
         """The parts that a search asks."""
         settings = self.settings
         return (settings.engine, *loop_parts(settings), settings.rerank)
+
+    @property
+    def searching_with(self) -> tuple[str, ...]:
+        """The ids of the templates that a search asks with; a loop that filters asks with the filter's."""
+        own, loop = (id for part in self.searching for id in part.templates), self.settings.loop
+        filtering = isinstance(loop, ControllerConfig) and "filter" in loop.actions
+        return (*own, *(self.settings.filter.templates if filtering else ()))
 
 
 class Plan(Section):

@@ -38,7 +38,7 @@ class Readiness:
 
 
 def readiness(file: Path, limit: int | None = None, environ: Mapping[str, str] = os.environ) -> Readiness:
-    """The readiness of the experiment in `file`; `limit` takes the first so many of its topics.
+    """The readiness of the experiment in `file`; `limit` takes so many of its topics, as there.
 
     Nothing is built, fetched or asked. SettingsError where too little of the file is right to look any further.
     """

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal
+
+from fairagent.types import Topic
 
 Half = Literal["tune", "test"]
 
@@ -17,6 +19,12 @@ def half(collection: str, topic: str) -> Half:
     """
     digest = hashlib.sha256(f"{collection}/{topic}".encode("utf-8", "surrogatepass")).hexdigest()
     return "tune" if int(digest, 16) % 2 == 0 else "test"
+
+
+def sample_of(topics: Mapping[str, Topic], ids: Sequence[str], count: int, seed: int) -> tuple[str, ...]:
+    """`count` of the `ids` in their order, of each group of the `topics` its share; see `sampled`."""
+    chosen = sampled({id: topics[id].group for id in ids}, count, seed)
+    return tuple(id for id in ids if id in chosen)
 
 
 def sampled(classes: Mapping[str, str], count: int, seed: int) -> frozenset[str]:

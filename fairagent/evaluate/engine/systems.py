@@ -81,8 +81,7 @@ def read_systems(kind: ExperimentKind, folder: Path, checking: Checking) -> dict
 
 def with_templates(kind: ExperimentKind, system: SystemPlan) -> SystemPlan:
     """The system with the ids of the templates that it asks with, those of its search first."""
-    searching = tuple(id for part in system.searching for id in part.templates)
-    return system.model_copy(update={"asks": (*searching, *kind.templates(system))})
+    return system.model_copy(update={"asks": (*system.searching_with, *kind.templates(system))})
 
 
 def _check_goes_with(kind: ExperimentKind, settings: Settings, where: str, problems: Problems) -> None:

@@ -62,7 +62,7 @@ def _priced(name: str, asked: Sequence[Calls], checked: Checked) -> Estimate:
 def _searching(system: SystemPlan, checked: Checked) -> Iterator[Calls]:
     """The calls of the parts that a search asks."""
     settings = system.settings
-    if not any(part.templates for part in system.searching):
+    if not system.searching_with:
         return
     groups = checked.collection.groups
     named = [(label, name) for name in dimensions_of(checked.collection, settings) for label in groups.labels(name)]

@@ -242,3 +242,9 @@ def test_a_sample_of_examples_has_its_share_of_each_bias_type(tmp_path: Path, ca
     file = experiment(tmp_path, "stereoset", data, more, f"topics: {{sample: 2}}\nseed: 3\n{SYSTEMS}")
     examples = read_stereoset(data)
     assert sorted(examples[id].kind for id in check_experiment(file).plan.topics) == ["gender", "profession"]
+    # The same by a limit; of three, 1.5 each, the class that is first in the alphabet has two.
+    file = experiment(tmp_path, "stereoset", data, more, f"seed: 3\n{SYSTEMS}")
+    kinds = [examples[id].kind for id in check_experiment(file, limit=2).plan.topics]
+    assert sorted(kinds) == ["gender", "profession"]
+    kinds = [examples[id].kind for id in check_experiment(file, limit=3).plan.topics]
+    assert sorted(kinds) == ["gender", "gender", "profession"]
