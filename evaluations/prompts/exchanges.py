@@ -18,7 +18,7 @@ from fairagent.llm import ModelReply, ModelRequest
 from fairagent.llm.capabilities import json_schema
 from fairagent.llm.door import Door
 from fairagent.llm.models import Models
-from fairagent.llm.openai import CUT_OFF, OpenAIModel
+from fairagent.llm.openai import OpenAIModel
 from fairagent.llm.request import read_reply
 from fairagent.prompts import Prompts
 from fairagent.prompts.specimens import SPECIMENS
@@ -53,14 +53,13 @@ class Exchanges:
         lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else ()
         self.kept = {one.key: one for one in (Exchange(**json.loads(line)) for line in lines)}
         prompts = Prompts()
-        # What every request of a template begins with.
-        self._openings = {id: _text(prompts.render(id, **values)) for id, values in SPECIMENS.items()}
+        self._lines = {id: _lines(prompts.render(id, **values)) for id, values in SPECIMENS.items()}
         self.schemas = {id: prompts[id].head.reply for id in prompts.ids}
 
     def template(self, request: ModelRequest) -> str:
-        """The template that the request was made from: the one that it begins like."""
-        text = _text(request.messages)
-        return max(self._openings, key=lambda id: _shared(self._openings[id], text))
+        """The template that the request was made from: the one that it shares most of its lines with."""
+        lines = _lines(request.messages)
+        return max(self._lines, key=lambda id: len(lines & self._lines[id]) / len(lines | self._lines[id]))
 
     def key(self, request: ModelRequest) -> str:
         """The hash of what is asked of whom."""
@@ -169,7 +168,8 @@ def recorded(model: OpenAIModel, request: ModelRequest, exchanges: Exchanges, on
             "truncated" if isinstance(error, ReplyTruncated) else "failed", error.usage.output_tokens, f"{error}|{raw}"
         )
         raise
-    if reply.finish == "length" or CUT_OFF in reply.notes:
+    # With one attempt more than one call means that the first reply was cut off.
+    if reply.finish == "length" or reply.calls > 1:
         note("truncated", reply.output_tokens, reply.text)
         if once:
             raise ReplyTruncated(f"cut off after {reply.output_tokens} tokens", raw=reply.text)
@@ -187,10 +187,5 @@ def recorded(model: OpenAIModel, request: ModelRequest, exchanges: Exchanges, on
     return reply
 
 
-def _text(messages: Sequence[tuple[str, str]]) -> str:
-    return "\n".join(text for _, text in messages)
-
-
-def _shared(first: str, second: str) -> int:
-    """The number of characters that both begin with."""
-    return next((place for place, (one, other) in enumerate(zip(first, second, strict=False)) if one != other), 0)
+def _lines(messages: Sequence[tuple[str, str]]) -> set[str]:
+    return {line for _, text in messages for line in text.splitlines()}

@@ -40,6 +40,7 @@ from fairagent.llm.openai import OpenAIModel
 from fairagent.pipeline import build, engine_alone, open_site, prepare
 from fairagent.prompts import Prompts
 from fairagent.settings import load_settings
+from fairagent.site import Site
 from fairagent.types import Document
 
 READ = 5
@@ -84,8 +85,10 @@ def ask_all(given: argparse.Namespace, exchanges: Exchanges) -> None:
     chosen = {"name": given.model, "timeout": 600, "deadline": 900, "attempts": 1}
     settings = load_settings(overrides={"model": chosen})
     with tempfile.TemporaryDirectory() as folder:
-        files = given.collections or [write_demo(Path(folder), people=600)]
-        inputs = [Inputs(file, Path(folder)) for file in files]
+        inputs = [Inputs(partial(open_site, file)) for file in given.collections]
+        if not inputs:
+            made = Path(folder)
+            inputs = [Inputs(partial(open_site, write_demo(made, people=600), made / "index"))]
         for template in inputs[0].askers():
             if given.only and template not in given.only:
                 continue
@@ -112,9 +115,9 @@ def ask_one(asked: Iterator[Callable[[], object]]) -> bool:
 class Inputs:
     """A collection's topics, and the first documents of each."""
 
-    def __init__(self, file: Path, folder: Path) -> None:
-        self.open = partial(open_site, file, folder / f"index of {file.stem}")
-        site = self.open(engine="bm25")
+    def __init__(self, open: Callable[..., Site]) -> None:
+        self.open = open
+        site = open(engine="bm25")
         prepare(site, lambda what, done: None)
         self.topics = list(site.collection.topics.values())
         agent = engine_alone(site)

@@ -35,9 +35,9 @@ class Reply(BaseModel):
 R = TypeVar("R", bound=Reply)
 
 
-def text_within(most: int, least: int = 1) -> WithJsonSchema:
-    """The annotation of a text of `least` to `most` characters, of any script."""
-    return WithJsonSchema({"type": "string", "minLength": least, "maxLength": most})
+def text_within(most: int) -> WithJsonSchema:
+    """The annotation of a text of one to `most` characters, of any script."""
+    return WithJsonSchema({"type": "string", "minLength": 1, "maxLength": most})
 
 
 def text_like(pattern: str, most: int) -> WithJsonSchema:

@@ -16,7 +16,7 @@ from fairagent.clean import query_shown, visible
 from fairagent.errors import BudgetExceeded, ModelError
 from fairagent.llm import Model, Reply, ask
 from fairagent.llm.on_error import attempt
-from fairagent.llm.reply import Narrowed, list_within, one_for_each, text_within
+from fairagent.llm.reply import Narrowed, list_within, one_for_each, text_like
 from fairagent.loop.lack import Lack
 from fairagent.prompts import Prompts
 from fairagent.prompts.calls import STAND_IN, Calls, Case
@@ -34,6 +34,10 @@ MOST_WORDS = 5
 """Words of a group that are asked for."""
 LONGEST_PASSAGE = 1000
 """Characters of a passage that are used; a server that holds bounds ends it after forty words, 300 characters."""
+
+# Of any script, but it begins with a letter: small models begin with their group's number, and count on without an end.
+PASSAGE = r"^([^ -@\[-`{-~\x00-\x1F][^\"\\\x00-\x1F]{0,299})?$"
+"""The regular expression of a passage, for servers that hold bounds: up to 300 characters."""
 
 _WORD = re.compile(r"\w+")
 
@@ -55,7 +59,7 @@ class NumberedPassage(Reply):
     """The passage for one group, by its number in the call."""
 
     number: int
-    passage: Annotated[str, text_within(300, least=0)]
+    passage: Annotated[str, text_like(PASSAGE, 300)]
 
 
 class GroupPassages(Reply):

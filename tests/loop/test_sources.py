@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from fairagent.loop.actions.refine import RefineAction
 from fairagent.loop.channels import Mixer
 from fairagent.loop.controller import Controller
 from fairagent.loop.lack import Lack, lacking
-from fairagent.loop.sources import MOST_GROUPS, EvidenceKind, Sources
+from fairagent.loop.sources import MOST_GROUPS, PASSAGE, EvidenceKind, Sources
 from fairagent.prompts import Prompts
 from fairagent.testing import ScriptedModel
 from fairagent.types import Exposure, Group
@@ -151,3 +152,13 @@ def test_several_sources_are_asked_one_after_the_other() -> None:
     trace = run(model, "grounded", "passage", feedback=True)
     assert trace.usage.calls == 2
     assert len([note for note in trace.steps[1].notes if note.startswith("female")]) == 2
+
+
+@pytest.mark.parametrize("text", ["", "A river of 1990, it says.", "Ærø", "北京", "नमस्ते", "x" * 300])
+def test_a_passage_of_any_script_is_within_the_bounds(text: str) -> None:
+    assert re.fullmatch(PASSAGE[1:-1], text)
+
+
+@pytest.mark.parametrize("text", ["1.1.1.1", "...", " x", "-x", 'a"b', "a\nb", "x" * 301])
+def test_a_passage_begins_with_a_letter(text: str) -> None:
+    assert not re.fullmatch(PASSAGE[1:-1], text)
