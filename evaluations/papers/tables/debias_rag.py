@@ -47,6 +47,7 @@ OPENINGS: Mapping[str, tuple[str, Body]] = {
 GPT: Body = {"likelihoods": {"kind": "causal", "name": "openai-community/gpt2"}}
 BERT: Body = {"likelihoods": {"kind": "masked", "name": "google-bert/bert-base-uncased"}}
 LLAMA: Body = {"likelihoods": {"kind": "causal", "name": "meta-llama/Meta-Llama-3-8B"}}
+ENCODER: Body = {"kind": "dense", "encoder": "openai-community/gpt2"}
 BB3 = "facebook/blenderbot3-175B"
 
 SETS = {"stereoset": "../../debias/split/test.jsonl", "crows-pairs": f"{DATA}/crows_pairs/crows_pairs.jsonl"}
@@ -81,7 +82,6 @@ THETA = (
 )
 TIME = "a time as a multiple of the original's is no measure; timings.csv of a run has each system's"
 IN_TIME = "how much longer an answer takes; its systems are put to StereoSet"
-NO_CONTEXT = "SEAT tests an encoder alone, without any context before its sentences"
 
 
 def debias_rag() -> Iterator[File]:
@@ -96,16 +96,18 @@ def debias_rag() -> Iterator[File]:
         "debias_rag/table_4",
         ("004", "4"),
         "DebiasRAG (arXiv 2605.16113), Table 4: SEAT's six tests of gender, |d| (0 is fair). The paper does not name "
-        "the model; it seems to be GPT-2.",
+        f"the model; it seems to be GPT-2. Under DebiasRAG every text is read after the contexts made for it.\n{SPLIT}",
         {
             "kind": "seat",
             "seat": {"path": f"{DATA}/seat/seat.jsonl"},
             "systems": {
-                "original": {"profile": "engine", "engine": {"kind": "dense", "encoder": "openai-community/gpt2"}},
+                "original": {"profile": "engine", "engine": ENCODER},
+                "DebiasRAG": {"profile": "engine", "engine": ENCODER, "debias": LIBRARY},
             },
         },
         _of_seat,
-        "That the model is GPT-2, by the mean of its last layer.",
+        "That the model is GPT-2, by the mean of its last layer, and that DebiasRAG's contexts stand before every "
+        "text.",
     )
     yield _file("table_6", "6", "stereoset", TIMED, LLAMA, _unmeasured(TIME), said=IN_TIME, guess=OF_LLAMA)
     others = {"langchain": PROGRAM, "LlamaIndex": PROGRAM}
@@ -230,6 +232,6 @@ def _of_part(part: str) -> Place:
 def _of_seat(one: Number) -> Keys:
     """Rows are tests."""
     test = one.row.replace("SEAT-", "sent-weat")
-    if one.column == "original":
-        return "expected", one.column, f"|d| of {test}"
-    return "published", {"Dropout": WEIGHTS, "DebiasRAG": NO_CONTEXT}[one.column], one.column, test
+    if one.column == "Dropout":
+        return "published", WEIGHTS, one.column, test
+    return "expected", one.column, f"|d| of {test}"
