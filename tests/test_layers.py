@@ -21,6 +21,8 @@ FLOW = [
     "types",
     "errors",
     "files",
+    "digests",
+    "folders",
     "memo",
     "plugins",
     "threads",
