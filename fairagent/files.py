@@ -45,12 +45,12 @@ def whole_file(path: Path) -> Iterator[IO[bytes]]:
             with suppress(OSError):
                 new.unlink(missing_ok=True)
             raise
-        force_folder(path.parent)
+        force(path.parent)
 
 
-def force_folder(folder: Path) -> None:
-    """Force to the disk which files are in `folder`."""
-    descriptor = os.open(folder, os.O_RDONLY)
+def force(path: Path) -> None:
+    """Force to the disk what a file holds, or which files are in a folder."""
+    descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:
@@ -63,10 +63,15 @@ def explained(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise BackendUnavailable(
-            f"{path} cannot be written ({error.strerror or error}); what is done so far is kept: "
-            "make room or mend the permissions, then repeat the command"
-        ) from None
+        raise cannot_write(path, error.strerror or str(error)) from None
+
+
+def cannot_write(path: Path, reason: str) -> BackendUnavailable:
+    """The error of a full disk, or of one that may not be written to."""
+    return BackendUnavailable(
+        f"{path} cannot be written ({reason}); what is done so far is kept: make room or mend the permissions, then "
+        "repeat the command"
+    )
 
 
 @contextmanager

@@ -24,6 +24,8 @@ FLOW = [
     "errors",
     "intake",
     "files",
+    "digests",
+    "folders",
     "memo",
     "plugins",
     "threads",

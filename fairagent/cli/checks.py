@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
+from fairagent.digests import expect_whole
 from fairagent.errors import BackendUnavailable, FairAgentError
 from fairagent.evaluate.engine import reading
 from fairagent.llm.endpoint import KEY_VARIABLE, OPENAI, URL_VARIABLE, Endpoint
@@ -265,6 +266,7 @@ def check_collection(settings: Settings) -> Iterator[Check]:
     from fairagent.collection import load_collection
     from fairagent.pipeline import index_folder
     from fairagent.retrieve.lucene import Manifest
+    from fairagent.retrieve.lucene.index import REMEDY
 
     if not settings.collection:
         yield Check("collection", "note", "none is named", "--collection FILE; `fairagent demo` makes one to try")
@@ -281,6 +283,7 @@ def check_collection(settings: Settings) -> Iterator[Check]:
             manifest = Manifest.read(folder)
             if settings.collection:
                 manifest.check(collection, settings.analyzer, folder)
+            expect_whole(folder, "the index", REMEDY)
             yield Check(name, "ok", f"{manifest.documents:,} documents of {manifest.collection} at {folder}")
     except FairAgentError as error:
         yield _problem(name, error)

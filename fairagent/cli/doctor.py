@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import nullcontext
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -23,6 +24,14 @@ def doctor(
     collection: options.CollectionFile = None,
     index: options.IndexFolder = None,
     no_java: Annotated[bool, typer.Option("--no-java", help="Do not start Java.")] = False,
+    verify: Annotated[
+        Path | None,
+        typer.Option(
+            "--verify",
+            metavar="FOLDER",
+            help="Check nothing else than an index (with all beside it) or a run: every byte.",
+        ),
+    ] = None,
     settings: options.SettingsFile = None,
     assignments: options.Assignments = None,
     as_json: options.AsJson = False,
@@ -31,11 +40,18 @@ def doctor(
 
     Each line says what was found and, where something is missing, what to do. Ends with 0 where searching works, with
     3 where there is a problem.
+    With --verify every byte of an index, of what was made beside it, or of a run is compared with its checksums, and a
+    run's tables with its journal. What is opened is only looked at for a moment: sizes, small files, samples of large
+    ones.
     """
     from fairagent.cli.checks import Check, all_checks
-    from fairagent.report.record import to_json
 
-    checks = []
+    checks: list[Check] = []
+    if verify is not None:
+        from fairagent.cli.verify import verify as verified
+
+        _end([*verified(verify)], "Nothing is damaged.", as_json)
+        return
     try:
         chosen = options.settings_of(settings, assignments, collection=collection, index=index)
         checks.append(Check("settings", "ok", str(options.settings_file(settings) or "defaults, no file")))
@@ -44,17 +60,24 @@ def doctor(
         checks.append(Check("settings", "problem", str(error), "`fairagent config --defaults` lists all settings"))
     with console().status("checking") if not as_json and console().is_terminal else nullcontext():
         checks += all_checks(chosen, not no_java)
+    _end(checks, "Everything that a search needs is here.", as_json)
+
+
+def _end(checks: Sequence[Check], well: str, as_json: bool) -> None:
+    """Print the checks, and end with 3 where there is a problem."""
+    from fairagent.report.record import to_json
+
     problems = sum(check.status == "problem" for check in checks)
     if as_json:
         rows = [{"name": c.name, "status": c.status, "found": c.found, "fix": c.fix} for c in checks]
         echo(to_json({"ok": not problems, "checks": rows}))
     else:
-        _print(checks, problems)
+        _print(checks, problems, well)
     if problems:
         raise typer.Exit(BackendUnavailable.exit_code)
 
 
-def _print(checks: Sequence[Check], problems: int) -> None:
+def _print(checks: Sequence[Check], problems: int, well: str) -> None:
     from rich.table import Table
     from rich.text import Text
 
@@ -73,4 +96,4 @@ def _print(checks: Sequence[Check], problems: int) -> None:
     if problems:
         out.print(f"{problems} problem{'s' * (problems != 1)}; what to do stands below each.", style="bold red")
     else:
-        out.print("Everything that a search needs is here.", style="green")
+        out.print(well, style="green")

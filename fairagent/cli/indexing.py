@@ -5,9 +5,11 @@ from pathlib import Path
 from time import perf_counter
 
 from fairagent.cli.terminal import progress_bar, told
+from fairagent.digests import expect_whole
+from fairagent.folders import is_there
 from fairagent.pipeline import parts_of, settled
 from fairagent.retrieve.lucene import Manifest, build_index
-from fairagent.retrieve.lucene.index import MANIFEST
+from fairagent.retrieve.lucene.index import MANIFEST, REMEDY
 from fairagent.site import Site
 
 
@@ -31,9 +33,10 @@ def ensure_index(site: Site, force: bool = False) -> Indexed:
     Raises IndexMismatch where there is another index (unless forced), and what `build_index` raises.
     """
     collection, folder = site.collection, site.index
-    if (folder / MANIFEST).is_file() and not force:
+    if is_there(folder, MANIFEST) and not force:
         manifest = Manifest.read(folder)
         manifest.check(collection, site.settings.analyzer, folder)
+        expect_whole(folder, "the index", REMEDY)
         return Indexed(folder, manifest, None, _size(folder))
     started = perf_counter()
     with progress_bar() as bar:

@@ -22,7 +22,8 @@ from fairagent.fairft.settings import FairFTFile, TestSection
 from fairagent.fairft.signals import Signals
 from fairagent.fairft.tower import Tower
 from fairagent.fairft.train import History, Progress, TrainingTask, train
-from fairagent.files import locked, write_whole
+from fairagent.files import LOCK, locked, write_whole
+from fairagent.folders import expect_replaceable
 from fairagent.likelihood.likelihood import Likelihood
 from fairagent.prompts import Prompts
 from fairagent.prompts.folder import source_beside
@@ -104,8 +105,10 @@ def run_training(
 ) -> Trained:
     """Train the retriever, or go on where a training in `folder` was broken off; the model is in `folder`/model.
 
-    With `new` what is there is deleted first. Raises UsageError where the folder holds another training.
+    With `new` what is there is deleted first. Raises UsageError where the folder holds another training, or
+    something else.
     """
+    _expect_own(folder)
     with locked(folder), open_signals(checked, folder) as signals:
         if new:
             _clear(folder)
@@ -191,6 +194,15 @@ def _key(checked: CheckedTraining, signals: Signals, tower: Tower) -> str:
         [round(float(number), 3) for number in probe],
     ]
     return hashlib.sha256(json.dumps(told, sort_keys=True).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _expect_own(folder: Path) -> None:
+    """Raise UsageError where the folder holds something, and none of it is a training's."""
+    names = {path.name for path in folder.iterdir()} - {LOCK} if folder.is_dir() else set()
+    ours = (CHECKPOINT, RECORD, SIGNALS, "vectors-", ".")
+    if names and not any(name.startswith(ours) for name in names):
+        raise UsageError(f"{folder} is there and holds no training; name a new or an empty folder")
+    expect_replaceable(folder / MODEL)
 
 
 def _clear(folder: Path) -> None:

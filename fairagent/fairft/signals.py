@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairagent.clean import query_shown
+from fairagent.digests import sealed, unsealed
 from fairagent.errors import IndexMismatch
 from fairagent.fairft.examples import Example
-from fairagent.files import explained, force_folder
+from fairagent.files import explained, force
 from fairagent.generate.context import fit, numbered
 from fairagent.intake.json_text import parse_json
 from fairagent.likelihood.likelihood import Likelihood
@@ -105,12 +106,18 @@ class Signals:
         if not self._path.exists():
             return []
         lines: list[dict[str, Any]] = []
-        for number, text in enumerate(self._path.read_text(encoding="utf-8", errors="replace").splitlines(), start=1):
+        texts = self._path.read_text(encoding="utf-8", errors="replace").splitlines()
+        for number, text in enumerate(texts, start=1):
             try:
-                line = parse_json(text)
+                line = parse_json(unsealed(text.encode()).decode())
                 if not isinstance(line, dict) or (lines and not _is_signal(line)):
                     raise ValueError("no line of signals")
             except ValueError:
+                if number == 1 < len(texts):
+                    raise IndexMismatch(
+                        f"{self._path}:1 cannot be read: damaged, or from an earlier version; name another file, or "
+                        "remove it"
+                    ) from None
                 if text:
                     log.warning("%s:%d cannot be read; what it held is found out again", self._path, number)
                 continue
@@ -124,12 +131,12 @@ class Signals:
             descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
             try:
                 # A line break before as well: the last line may have been broken off.
-                os.write(descriptor, ("" if new else "\n").encode() + json.dumps(line).encode() + b"\n")
+                os.write(descriptor, ("" if new else "\n").encode() + sealed(json.dumps(line)).encode() + b"\n")
                 os.fsync(descriptor)
             finally:
                 os.close(descriptor)
             if new:
-                force_folder(self._path.parent)
+                force(self._path.parent)
 
 
 def _is_signal(line: dict[str, Any]) -> bool:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import os
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
@@ -13,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from fairagent.files import explained, force_folder
+from fairagent.folders import workshop
 from fairagent.loading import found_device
 from fairagent.retrieve.encoder import Embeddings, load_sentence_model
 
@@ -77,19 +75,10 @@ class Tower:
 
     def save(self, folder: Path) -> None:
         """Write the model as a folder that sentence-transformers opens, at once: it is whole or not there."""
-        partial = folder.with_name(f".{folder.name}.new")
-        with explained(folder):
-            shutil.rmtree(partial, ignore_errors=True)
-            self.model.save_pretrained(str(partial), create_model_card=False)
-            for path in sorted(partial.rglob("*")):
-                if path.is_dir():
-                    force_folder(path)
-                else:
-                    with path.open("rb+") as file:
-                        os.fsync(file.fileno())
-            shutil.rmtree(folder, ignore_errors=True)
-            partial.rename(folder)
-            force_folder(folder.parent)
+        with workshop(folder) as shop:
+            shop.begin()
+            self.model.save_pretrained(str(shop.new), create_model_card=False)
+            shop.put()
 
 
 def top(queries: Embeddings, documents: Embeddings, count: int) -> NDArray[np.intp]:

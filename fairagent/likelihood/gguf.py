@@ -1,13 +1,12 @@
 """A GGUF file's model as a folder that transformers opens: its weights in full, for likelihoods."""
 
 import importlib
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from fairagent.errors import BackendUnavailable, DataError, UsageError
-from fairagent.files import explained
+from fairagent.folders import workshop
 from fairagent.llm.local.header import read_header
 from fairagent.loading import installed, without_progress
 
@@ -32,25 +31,26 @@ def convert(file: Path, folder: Path, on_step: Callable[[str], None] = lambda st
     library = installed("transformers", "a local language model")
     torch = importlib.import_module("torch")
     place: dict[str, Any] = {"gguf_file": file.name, "local_files_only": True}
-    new = folder.with_name(f".{folder.name}.new")
-    try:
-        with without_progress(), explained(folder):
-            shutil.rmtree(new, ignore_errors=True)
+    with workshop(folder) as shop, without_progress():
+        try:
+            shop.begin()
             on_step(f"reading the tokenizer of {header.name}")
-            library.AutoTokenizer.from_pretrained(file.parent, **place).save_pretrained(new)
+            library.AutoTokenizer.from_pretrained(file.parent, **place).save_pretrained(shop.new)
             on_step("reading and dequantizing the weights")
             read = library.AutoModelForCausalLM.from_pretrained(file.parent, dtype=torch.float32, **place)
             on_step(f"writing {sum(one.numel() for one in read.parameters()) * 4 / 1e6:,.0f} MB to {folder}")
             # What was quantized does not let itself be saved; a model of the same weights does.
             full = type(read)(read.config)
             full.load_state_dict(read.state_dict())
-            full.save_pretrained(new)
-            new.rename(folder)
-    except (ValueError, KeyError, NotImplementedError) as error:
-        said = str(error).strip().splitlines() or [type(error).__name__]
-        raise DataError(f"transformers cannot read {file} (architecture {header.architecture!r}): {said[0]}") from error
-    except OSError as error:
-        raise BackendUnavailable(f"{file} cannot be converted: {str(error).splitlines()[0]}") from error
-    finally:
-        shutil.rmtree(new, ignore_errors=True)
+            full.save_pretrained(shop.new)
+            shop.put()
+        except (ValueError, KeyError, NotImplementedError) as error:
+            said = str(error).strip().splitlines() or [type(error).__name__]
+            raise DataError(
+                f"transformers cannot read {file} (architecture {header.architecture!r}): {said[0]}"
+            ) from error
+        except OSError as error:
+            raise BackendUnavailable(f"{file} cannot be converted: {str(error).splitlines()[0]}") from error
+        finally:
+            shop.clear()
     return folder

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import sqlite3
 import threading
@@ -10,14 +9,14 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 import diskcache
-from pydantic import TypeAdapter, ValidationError
 
 from fairagent.errors import BackendUnavailable, SettingsError
+from fairagent.llm.cache_damage import ODD, damaged, reply_in, row_of
 from fairagent.llm.request import ModelReply
 
 FORMAT = "1"
@@ -32,8 +31,6 @@ LONGEST_WAIT = 10.0
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
-
-_ROW = TypeAdapter(ModelReply)
 
 
 class ReplyCache:
@@ -70,15 +67,15 @@ class ReplyCache:
         if text is None:
             return None
         try:
-            reply = _ROW.validate_json(text)
-        except ValidationError:
-            log.warning("a row of the cache in %s is not one of fairagent's; it is ignored", self.folder)
+            reply = reply_in(key, text)
+        except (ValueError, RecursionError):
+            log.warning("a row of the cache in %s is damaged or not one of fairagent's; it is ignored", self.folder)
             return None
         return replace(reply, cached=True)
 
     def put(self, key: str, reply: ModelReply) -> None:
         """Keep `reply`; a cache that cannot take it loses no reply that was paid for."""
-        text = json.dumps(asdict(reply))
+        text = row_of(key, reply)
         # Without diskcache's own `retry`, which would try for ever on a database that cannot be written.
         self._try(lambda rows: rows.set(key, text))
 
@@ -116,8 +113,8 @@ class ReplyCache:
             rows = self._rows
             try:
                 return work(rows)
-            except (sqlite3.Error, OSError, diskcache.Timeout) as error:
-                if attempt == 2 or not _damaged(error) or not self._replaced(rows, error):
+            except (sqlite3.Error, OSError, diskcache.Timeout, *ODD) as error:
+                if attempt == 2 or not damaged(error) or not self._replaced(rows, error):
                     self._warn(error)
                     break
         return None
@@ -130,8 +127,8 @@ class ReplyCache:
     def _open(self) -> Any:
         try:
             return self._connect()
-        except (sqlite3.Error, TypeError) as error:
-            if not _damaged(error):
+        except (sqlite3.Error, *ODD) as error:
+            if not damaged(error):
                 raise
             self._move_aside(error)
             return self._connect()
@@ -149,14 +146,14 @@ class ReplyCache:
         self._inode = (self.folder / DATABASE).stat().st_ino
         return rows
 
-    def _replaced(self, damaged: Any, error: Exception) -> bool:
-        """Whether there is another database in the place of a `damaged` one."""
+    def _replaced(self, old: Any, error: Exception) -> bool:
+        """Whether there is another database in the place of the damaged `old` one."""
         with self._lock:
             # Another thread, or another process, may have done it in the meantime.
-            if self._rows is damaged:
+            if self._rows is old:
                 try:
                     with suppress(sqlite3.Error):
-                        damaged.close()
+                        old.close()
                     if (self.folder / DATABASE).stat().st_ino == self._inode:
                         self._move_aside(error)
                     self._rows = self._connect()
@@ -184,16 +181,6 @@ class CacheStats:
     tokens: int
     dollars: float
     models: dict[str, int]
-
-
-def _damaged(error: Exception) -> bool:
-    """Whether the file is at fault, and not the disk, the rights or another process."""
-    if isinstance(error, TypeError):
-        # Settings in the file that this version of diskcache does not know.
-        return True
-    if isinstance(error, sqlite3.OperationalError):
-        return "no such" in str(error) or "has no column" in str(error)
-    return isinstance(error, sqlite3.DatabaseError)
 
 
 def _reason(error: Exception) -> str:

@@ -3,6 +3,7 @@
 import importlib.util
 from typing import Literal
 
+from fairagent.folders import is_there
 from fairagent.retrieve.bm25 import BM25Config
 from fairagent.retrieve.dense_index import MANIFEST
 from fairagent.retrieve.encoder import BUNDLED
@@ -26,7 +27,9 @@ class AutoConfig(Part):
 
     def settled(self, site: Site, preparing: bool = False) -> Part:
         """What it comes to here; `preparing`: the embeddings will be made if they can be."""
-        there = preparing or (folder(site, BUNDLED) / MANIFEST).is_file()
+        embeddings = folder(site, BUNDLED)
+        # Damaged ones are there too: to go without them would be another ranking, silently.
+        there = preparing or is_there(embeddings, MANIFEST) or embeddings.is_dir()
         return FusedConfig() if encoder_installed() and there else BM25Config()
 
     def check(self, site: Site) -> None:

@@ -5,10 +5,12 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from fairagent.digests import expect_whole
 from fairagent.errors import SettingsError
+from fairagent.folders import is_there
 from fairagent.retrieve.base import Retriever
 from fairagent.retrieve.lucene import LuceneRetriever, Manifest, build_index
-from fairagent.retrieve.lucene.index import MANIFEST
+from fairagent.retrieve.lucene.index import MANIFEST, REMEDY
 from fairagent.retrieve.passages import LucenePassages
 from fairagent.retrieve.relevance_model import TermSource
 from fairagent.retrieve.with_texts import RetrieverWithTexts
@@ -54,14 +56,15 @@ def open_index(site: Site, k1: float = 0.9, b: float = 0.4) -> LuceneRetriever |
 
 
 def check_index(site: Site) -> None:
-    """Raise IndexMismatch where the site has an index of something else."""
-    if (site.index / MANIFEST).is_file():
+    """Raise IndexMismatch where the site has an index of something else, or a damaged one."""
+    if is_there(site.index, MANIFEST):
         Manifest.read(site.index).check(site.collection, site.settings.analyzer, site.index)
+        expect_whole(site.index, "the index", REMEDY)
 
 
 def prepare_index(site: Site, progress: Progress) -> None:
     """Build the Lucene index of the site where there is none."""
-    if not (site.index / MANIFEST).is_file():
+    if not is_there(site.index, MANIFEST):
         name = site.collection.name
         build_index(
             site.collection, site.index, site.settings.analyzer, lambda done: progress(f"indexing {name}", done)
@@ -78,7 +81,7 @@ def words_of(site: Site) -> TermSource:
 
 def words_at_hand(site: Site) -> TermSource | None:
     """As `words_of`, but None where an index would have to be built first."""
-    ready = site.words is not None or isinstance(site.engine, TermSource) or (site.index / MANIFEST).is_file()
+    ready = site.words is not None or isinstance(site.engine, TermSource) or is_there(site.index, MANIFEST)
     return words_of(site) if ready else None
 
 
@@ -95,7 +98,7 @@ def _expect_index(site: Site) -> None:
 
 def with_texts(site: Site, engine: Retriever) -> Retriever:
     """An engine that keeps no texts, with those of the index where there is one; as it is in experiments."""
-    if site.steady or not (site.index / MANIFEST).is_file():
+    if site.steady or not is_there(site.index, MANIFEST):
         return engine
     return RetrieverWithTexts(engine, open_index(site))
 

@@ -3,20 +3,24 @@
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fairagent.digests import expect_whole
+from fairagent.errors import IndexMismatch
 from fairagent.intake.arrays import read_array
 from fairagent.retrieve.base import check_length
 from fairagent.retrieve.clock import engine_time
 from fairagent.retrieve.dense_index import VECTORS, DenseManifest
-from fairagent.retrieve.encoded import PROBE, PROBE_TEXT, opened
+from fairagent.retrieve.encoded import PROBE, PROBE_TEXT, opened, remedy
 from fairagent.retrieve.encoder import Embeddings, Encoder
 from fairagent.retrieve.lucene.index import Indexable
 from fairagent.retrieve.lucene.strings import IdTable, mapped, ranked
 from fairagent.types import FloatArray, Query, Ranking
+
+F = TypeVar("F", bound=np.floating[Any])
 
 BLOCK = 1 << 14
 """Documents whose scores are computed at once."""
@@ -57,6 +61,8 @@ class DenseRetriever:
         """
         self.manifest = DenseManifest.read(folder)
         self.manifest.check(collection, folder)
+        expect_whole(folder, "the embeddings", remedy(folder))
+        self._folder = folder
         self._ids, self._vectors, probe = opened(
             DenseManifest, folder, lambda: (IdTable.load(folder), mapped(folder / VECTORS), read_array(folder / PROBE))
         )
@@ -84,7 +90,8 @@ class DenseRetriever:
         n = min(n, len(self))
         with engine_time():
             vector = self._query_vector(text)
-            rough = self._products(vector)
+            with np.errstate(invalid="ignore"):
+                rough = self._finite(self._products(vector))
             # Products of 32-bit floats depend on where a row stands in its block: the close ones are computed anew.
             margin = 1e-5 * float(np.abs(rough).max())
             close = np.flatnonzero(rough >= np.partition(rough, -n)[-n] - margin)
@@ -126,7 +133,17 @@ class DenseRetriever:
 
     def _scores(self, numbers: NDArray[np.intp], vector: Embeddings) -> FloatArray:
         # Row by row, so that a score does not depend on what else is scored.
-        return np.asarray(np.vecdot(self._rows(numbers).astype(np.float64), vector.astype(np.float64)))
+        rows = self._rows(numbers).astype(np.float64)
+        with np.errstate(invalid="ignore"):
+            return self._finite(np.asarray(np.vecdot(rows, vector.astype(np.float64))))
+
+    def _finite(self, products: NDArray[F]) -> NDArray[F]:
+        if not np.isfinite(products).all():
+            raise IndexMismatch(
+                f"the embeddings at {self._folder} or the query's hold numbers that are not finite; if it is they, "
+                + remedy(self._folder)
+            )
+        return products
 
     def _rows(self, numbers: NDArray[np.intp]) -> Embeddings:
         if self._whole is not None:

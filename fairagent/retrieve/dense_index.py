@@ -9,6 +9,7 @@ import numpy as np
 from fairagent.retrieve.encoded import PROBE_TEXT, EncodedBuild, EncodedManifest
 from fairagent.retrieve.encoder import Embeddings, Encoder
 from fairagent.retrieve.lucene.index import Indexable
+from fairagent.retrieve.rows import create_rows, write_rows
 
 MANIFEST = "fairagent-dense.json"
 VECTORS = "vectors.npy"
@@ -42,15 +43,13 @@ def build_dense_index(
 
 
 class _Rows:
-    """A mapped array with a row for every document; those not done yet are zeros."""
+    """An array with a row for every document; those not done yet are zeros."""
 
     def create(self, folder: Path, documents: int, dimension: int) -> None:
-        np.lib.format.open_memmap(folder / VECTORS, "w+", np.float16, (documents, dimension))
+        create_rows(folder / VECTORS, np.float16, (documents, dimension))
 
     def add(self, folder: Path, first: int, vectors: Embeddings) -> None:
-        rows = np.lib.format.open_memmap(folder / VECTORS, "r+")
-        rows[first : first + len(vectors)] = vectors
-        rows.flush()
+        write_rows(folder / VECTORS, first, vectors)
 
     def finish(self, folder: Path) -> None:
         pass

@@ -4,7 +4,6 @@ Encoding is slow (on a CPU some tens of documents a second), so a build that was
 """
 
 import json
-import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
@@ -13,7 +12,10 @@ from typing import ClassVar, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 
-from fairagent.errors import BackendUnavailable, DataError, IndexMismatch, UsageError
+from fairagent.digests import RECORD
+from fairagent.errors import BackendUnavailable, DataError, IndexMismatch
+from fairagent.files import write_whole
+from fairagent.folders import is_there, workshop
 from fairagent.intake.arrays import read_array
 from fairagent.intake.json_text import parse_json
 from fairagent.intake.text import file_text
@@ -52,13 +54,15 @@ class EncodedManifest:
     @classmethod
     def read(cls, folder: Path) -> Self:
         """The manifest in `folder`; raises BackendUnavailable where there is none."""
+        if not is_there(folder, cls.FILE):
+            makers = f"`fairagent index` or {cls.BUILDER}"
+            raise BackendUnavailable(f"no {cls.WHAT} at {folder}; make them with {makers}")
         try:
             return cls(**parse_json(file_text(folder / cls.FILE, LARGEST_MANIFEST)))
-        except (FileNotFoundError, NotADirectoryError):
-            makers = f"`fairagent index` or {cls.BUILDER}"
-            raise BackendUnavailable(f"no {cls.WHAT} at {folder}; make them with {makers}") from None
         except (ValueError, TypeError):
-            raise IndexMismatch(f"{folder / cls.FILE} cannot be read; build the {cls.WHAT} again") from None
+            raise IndexMismatch(
+                f"{folder / cls.FILE} cannot be read; build the {cls.WHAT} again: {remedy(folder)}"
+            ) from None
 
     def check(self, collection: Indexable | None, folder: Path) -> None:
         """Raise IndexMismatch, naming every difference, where the index was made from something else.
@@ -74,7 +78,7 @@ class EncodedManifest:
             name = self.collection if collection is None else collection.name
             raise IndexMismatch(
                 f"the {self.WHAT} at {folder} do not belong to collection {name!r} as it is now "
-                f"({'; '.join(differ)}); build them again"
+                f"({'; '.join(differ)}); build them again: {remedy(folder)}"
             )
 
     def check_model(self, folder: Path, model: str, probe: Embeddings, vector: Embeddings) -> None:
@@ -130,11 +134,10 @@ class EncodedBuild(Generic[M, V]):
         `progress` is called with the number of documents done. Broken off, the work so far stays in
         `<folder>.partial`; called again for the same documents and model it goes on from there. What was at `folder`
         is replaced at the end. Raises DataError with every fault of the document files, UsageError where something
-        else is at `folder`.
+        else is at `folder` or in the way beside it, BackendUnavailable where another process is at it, and where the
+        disk is full or may not be written to.
         """
         kind = self.kind
-        if folder.exists() and not (folder / kind.FILE).is_file():
-            raise UsageError(f"{folder} is there already and holds no {kind.WHAT}; name another folder, or remove it")
         # Before the documents are read: what changes in the meantime must not pass for what was encoded.
         fingerprint = collection.fingerprint()
         names = [encode_id(document.id) for document in collection.documents()]
@@ -142,26 +145,26 @@ class EncodedBuild(Generic[M, V]):
             raise DataError(f"collection {collection.name!r} has no documents")
         manifest = kind(collection.name, fingerprint, len(names), self.model, len(self.probe))
 
-        partial = folder.with_name(f"{folder.name}.partial")
-        if not self._begun(partial, manifest):
-            shutil.rmtree(partial, ignore_errors=True)
-            partial.mkdir(parents=True)
-            IdTable.save(partial, names)
-            np.save(partial / PROBE, self.probe)
-            self.store.create(partial, len(names), len(self.probe))
-            mark_done(partial, 0)
-            (partial / kind.FILE).write_text(json.dumps(asdict(manifest), indent=2) + "\n", encoding="utf-8")
-        self._encode(collection, partial, progress)
-        self.store.finish(partial)
-        shutil.rmtree(folder, ignore_errors=True)
-        partial.rename(folder)
+        with workshop(folder, (kind.FILE, RECORD)) as shop:
+            if not self._begun(shop.new, manifest):
+                shop.begin()
+                IdTable.save(shop.new, names)
+                np.save(shop.new / PROBE, self.probe)
+                self.store.create(shop.new, len(names), len(self.probe))
+                mark_done(shop.new, 0)
+                shop.force()
+                # Last, since it says that all the others are there.
+                write_whole(shop.new / kind.FILE, json.dumps(asdict(manifest), indent=2) + "\n")
+            self._encode(collection, shop.new, progress)
+            self.store.finish(shop.new)
+            shop.put()
         return manifest
 
     def _begun(self, partial: Path, manifest: M) -> bool:
         """Whether `partial` holds the beginning of exactly this work."""
         try:
             return self.kind.read(partial) == manifest and same_vector(read_array(partial / PROBE), self.probe)
-        except (BackendUnavailable, IndexMismatch):
+        except (BackendUnavailable, IndexMismatch, OSError, ValueError):
             return False
 
     def _encode(self, collection: Indexable, partial: Path, progress: Callable[[int], None]) -> None:
@@ -185,7 +188,14 @@ def opened(kind: type[EncodedManifest], folder: Path, load: Callable[[], T]) -> 
     try:
         return load()
     except (OSError, ValueError, EOFError) as error:
-        raise IndexMismatch(f"the {kind.WHAT} at {folder} are damaged; build them again ({error})") from None
+        raise IndexMismatch(
+            f"the {kind.WHAT} at {folder} are damaged ({error}); build them again: {remedy(folder)}"
+        ) from None
+
+
+def remedy(folder: Path) -> str:
+    """How something beside an index is built anew."""
+    return f"remove {folder}, then `fairagent index` makes it again"
 
 
 def read_done(folder: Path) -> int:
@@ -194,7 +204,5 @@ def read_done(folder: Path) -> int:
 
 
 def mark_done(folder: Path, done: int) -> None:
-    """Note how many documents are encoded; the file is whole whenever the process ends."""
-    new = folder / f"{DONE}.new"
-    new.write_text(str(done), encoding="utf-8")
-    new.replace(folder / DONE)
+    """Note how many documents are encoded, once that is on the disk."""
+    write_whole(folder / DONE, str(done))

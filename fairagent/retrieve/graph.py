@@ -5,7 +5,6 @@ with the block where it stopped.
 """
 
 import json
-import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -13,14 +12,18 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from fairagent.digests import RECORD, expect_whole
 from fairagent.errors import IndexMismatch
+from fairagent.files import write_whole
+from fairagent.folders import is_there, workshop
 from fairagent.intake.json_text import parse_json
 from fairagent.intake.text import file_text
 from fairagent.loading import installed
 from fairagent.retrieve.dense import DenseRetriever
-from fairagent.retrieve.encoded import mark_done, read_done
+from fairagent.retrieve.encoded import mark_done, read_done, remedy
 from fairagent.retrieve.lucene.index import LARGEST_MANIFEST
 from fairagent.retrieve.lucene.strings import IdTable, mapped
+from fairagent.retrieve.rows import create_rows, write_rows
 from fairagent.retrieve.vectors import DenseConfig, encoder, folder
 from fairagent.settings.parts import Part, Progress
 from fairagent.site import Site
@@ -54,6 +57,10 @@ class Graph:
     def neighbors(self, ids: Sequence[str]) -> list[tuple[str, ...]]:
         """The ids of the nearest documents of each of these, the nearest first."""
         rows = self.numbers[self.ids.known(ids)]
+        if rows.size and not 0 <= rows.min() <= rows.max() < len(self.ids):
+            raise IndexMismatch(
+                "the corpus graph names documents that are not there; remove its folder, and index again"
+            )
         names = [name.decode() for name in self.ids.names(rows.ravel().astype(np.intp)).tolist()]
         k = rows.shape[1]
         return [tuple(names[start : start + k]) for start in range(0, len(names), k)]
@@ -66,23 +73,20 @@ def build_graph(
     vectors, documents = dense.matrix, len(dense)
     k = min(k, documents - 1)
     manifest = GraphManifest(dense.manifest.fingerprint, dense.manifest.model, documents, k)
-    partial = folder.with_name(f"{folder.name}.partial")
-    if _read(partial) != manifest:
-        shutil.rmtree(partial, ignore_errors=True)
-        partial.mkdir(parents=True)
-        np.lib.format.open_memmap(partial / TABLE, "w+", np.int32, (documents, k))
-        mark_done(partial, 0)
-        (partial / MANIFEST).write_text(json.dumps(asdict(manifest), indent=2) + "\n", encoding="utf-8")
-    nearest = _exact(vectors, k) if documents <= EXACT else _approximate(vectors, k)
-    table = np.lib.format.open_memmap(partial / TABLE, "r+")
-    for start in range(read_done(partial), documents, BLOCK):
-        stop = min(start + BLOCK, documents)
-        table[start:stop] = nearest(start, stop)
-        table.flush()
-        mark_done(partial, stop)
-        progress(stop)
-    shutil.rmtree(folder, ignore_errors=True)
-    partial.rename(folder)
+    with workshop(folder, (MANIFEST, RECORD)) as shop:
+        if _read(shop.new) != manifest:
+            shop.begin()
+            create_rows(shop.new / TABLE, np.int32, (documents, k))
+            mark_done(shop.new, 0)
+            shop.force()
+            write_whole(shop.new / MANIFEST, json.dumps(asdict(manifest), indent=2) + "\n")
+        nearest = _exact(vectors, k) if documents <= EXACT else _approximate(vectors, k)
+        for start in range(read_done(shop.new), documents, BLOCK):
+            stop = min(start + BLOCK, documents)
+            write_rows(shop.new / TABLE, start, nearest(start, stop))
+            mark_done(shop.new, stop)
+            progress(stop)
+        shop.put()
     return manifest
 
 
@@ -129,7 +133,7 @@ def graph_folder(site: Site, model: str) -> Path:
 def prepare_graph(site: Site, model: str, progress: Progress) -> None:
     """Make the graph where there is none; a collection in passages has none."""
     place = graph_folder(site, model)
-    if site.collection.chunks or (place / MANIFEST).is_file():
+    if site.collection.chunks or is_there(place, MANIFEST):
         return
     dense = DenseRetriever(folder(site, model), encoder(site, model), site.collection)
     if len(dense) > 1:
@@ -139,14 +143,18 @@ def prepare_graph(site: Site, model: str, progress: Progress) -> None:
 def find_graph(site: Site, model: str) -> Graph | None:
     """The graph of the site's embeddings; None where none was made. IndexMismatch where it is of something else."""
     place = graph_folder(site, model)
-    manifest = _read(place)
-    if manifest is None:
+    if not is_there(place, MANIFEST) and not place.is_dir():
         return None
-    if manifest.fingerprint != site.collection.fingerprint():
+    manifest = _read(place)
+    if manifest is None or manifest.fingerprint != site.collection.fingerprint():
         raise IndexMismatch(f"the corpus graph at {place} was made from something else; remove it, and index again")
 
     def opened() -> Graph:
-        return Graph(IdTable.load(folder(site, model)), mapped(place / TABLE))
+        expect_whole(place, "the corpus graph", remedy(place))
+        try:
+            return Graph(IdTable.load(folder(site, model)), mapped(place / TABLE))
+        except (OSError, ValueError) as error:
+            raise IndexMismatch(f"the corpus graph at {place} is damaged ({error}); {remedy(place)}") from None
 
     graph: Graph = site.memo.get(("graph", place), opened)
     return graph

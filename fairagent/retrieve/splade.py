@@ -8,12 +8,14 @@ from typing import Literal
 import numpy as np
 from pydantic import Field
 
+from fairagent.digests import expect_whole
 from fairagent.files import file_name
+from fairagent.folders import is_there
 from fairagent.intake.arrays import read_array
 from fairagent.retrieve.base import check_length
 from fairagent.retrieve.bm25 import beside_index, check_index, open_index, prepare_index
 from fairagent.retrieve.clock import engine_time
-from fairagent.retrieve.encoded import PROBE, opened
+from fairagent.retrieve.encoded import PROBE, opened, remedy
 from fairagent.retrieve.lucene.index import Indexable
 from fairagent.retrieve.lucene.strings import IdTable, ranked
 from fairagent.retrieve.passages import PassageRetriever
@@ -46,11 +48,11 @@ class SpladeRetriever:
         """
         self.manifest = SpladeManifest.read(folder)
         self.manifest.check(collection, folder)
+        expect_whole(folder, "the SPLADE weights", remedy(folder))
         probe = opened(SpladeManifest, folder, lambda: read_array(folder / PROBE))
         self.manifest.check_model(folder, encoder.name, probe, probe_vector(encoder))
-        self._ids, self._weights = opened(
-            SpladeManifest, folder, lambda: (IdTable.load(folder), InvertedWeights.load(folder))
-        )
+        self._ids = opened(SpladeManifest, folder, lambda: IdTable.load(folder))
+        self._weights = opened(SpladeManifest, folder, lambda: InvertedWeights.load(folder, len(self._ids)))
         self._encoder = encoder
         # The query of a search is often scored against a pool afterwards.
         self._query = lru_cache(maxsize=64)(self._weighed)
@@ -112,14 +114,15 @@ class SpladeConfig(Part):
     def check(self, site: Site) -> None:
         """Raise BackendUnavailable where the model is missing, IndexMismatch for an index of something else."""
         self.encoder(site)
-        if (self._folder(site) / MANIFEST).is_file():
+        if is_there(self._folder(site), MANIFEST):
             SpladeManifest.read(self._folder(site)).check(site.collection, self._folder(site))
+            expect_whole(self._folder(site), "the SPLADE weights", remedy(self._folder(site)))
         check_index(site)
 
     def prepare(self, site: Site, progress: Progress) -> None:
         """Build the index and the weights where there are none."""
         prepare_index(site, progress)
-        if not (self._folder(site) / MANIFEST).is_file():
+        if not is_there(self._folder(site), MANIFEST):
             name = site.collection.name
             build_splade_index(
                 site.collection,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -12,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, load_npz, save_npz, vstack
 
+from fairagent.errors import IndexMismatch
+from fairagent.files import force
 from fairagent.retrieve.encoded import PROBE_TEXT, EncodedBuild, EncodedManifest
 from fairagent.retrieve.encoder import Embeddings
 from fairagent.retrieve.lucene.index import Indexable
@@ -41,19 +43,35 @@ class InvertedWeights:
     starts: NDArray[np.int64]
     documents: NDArray[np.integer[Any]]
     weights: NDArray[np.float32]
+    count: int
+    seen: set[int] = field(default_factory=set)
+    """The entries whose postings were looked at: they can be right."""
 
     @classmethod
-    def load(cls, folder: Path) -> InvertedWeights:
-        """Map what a build has written; raises OSError or ValueError where it is damaged."""
+    def load(cls, folder: Path, count: int) -> InvertedWeights:
+        """Map what a build has written of `count` documents; raises OSError or ValueError where it is damaged."""
         starts, documents, weights = (mapped(folder / f"{name}.npy") for name in ("starts", "documents", "weights"))
+        if starts[0] or (starts[1:] < starts[:-1]).any():
+            raise ValueError("the postings do not follow one another")
         if not len(documents) == len(weights) == int(starts[-1]):
             raise ValueError(f"{len(documents)} documents, {len(weights)} weights, {starts[-1]} expected")
-        return cls(starts, documents, weights)
+        return cls(starts, documents, weights, count)
 
     def of(self, entry: int) -> tuple[NDArray[np.integer[Any]], NDArray[np.float32]]:
-        """The numbers of the documents that have this vocabulary entry, rising, and their weights."""
-        part = slice(int(self.starts[entry]), int(self.starts[entry + 1]))
-        return self.documents[part], self.weights[part]
+        """The numbers of the documents that have this vocabulary entry, rising, and their weights.
+
+        Raises IndexMismatch where what is found cannot be.
+        """
+        start, stop = int(self.starts[entry]), int(self.starts[entry + 1])
+        documents, weights = self.documents[start:stop], self.weights[start:stop]
+        if entry not in self.seen:
+            rising = stop == start or (
+                documents[0] >= 0 and documents[-1] < self.count and bool((documents[1:] > documents[:-1]).all())
+            )
+            if not (rising and np.isfinite(weights).all()):
+                raise IndexMismatch(f"the SPLADE weights are damaged at entry {entry}; remove them, and index again")
+            self.seen.add(entry)
+        return documents, weights
 
 
 def build_splade_index(
@@ -82,16 +100,22 @@ class _ChunkFiles:
         (folder / PARTS).mkdir()
 
     def add(self, folder: Path, first: int, vectors: csr_array) -> None:
-        save_npz(folder / PARTS / f"{first:012d}.npz", vectors)
+        part = folder / PARTS / f"{first:012d}.npz"
+        save_npz(part, vectors)
+        for path in (part, part.parent):
+            force(path)
 
     def finish(self, folder: Path) -> None:
+        parts, done = folder / PARTS, folder / f"{PARTS}.done"
         # Gone where a build was broken off between here and its end.
-        if not (folder / PARTS).is_dir():
-            return
-        inverted = vstack([load_npz(path) for path in sorted((folder / PARTS).iterdir())], format="csc")
-        inverted.eliminate_zeros()
-        inverted.sort_indices()
-        np.save(folder / "starts.npy", inverted.indptr.astype(np.int64))
-        np.save(folder / "documents.npy", inverted.indices)
-        np.save(folder / "weights.npy", inverted.data)
-        shutil.rmtree(folder / PARTS)
+        if parts.is_dir():
+            inverted = vstack([load_npz(path) for path in sorted(parts.iterdir())], format="csc")
+            inverted.eliminate_zeros()
+            inverted.sort_indices()
+            arrays = {"starts": inverted.indptr.astype(np.int64), "documents": inverted.indices}
+            for name, array in {**arrays, "weights": inverted.data}.items():
+                np.save(folder / f"{name}.npy", array)
+                force(folder / f"{name}.npy")
+            # At once: some of the parts would pass for all of them.
+            parts.rename(done)
+        shutil.rmtree(done, ignore_errors=True)

@@ -5,10 +5,13 @@ from typing import Literal
 
 from pydantic import Field
 
+from fairagent.digests import expect_whole
 from fairagent.files import file_name
+from fairagent.folders import is_there
 from fairagent.retrieve.bm25 import beside_index, check_index, open_index, prepare_index
 from fairagent.retrieve.dense import DenseRetriever
 from fairagent.retrieve.dense_index import MANIFEST, DenseManifest, build_dense_index
+from fairagent.retrieve.encoded import remedy
 from fairagent.retrieve.encoder import BUNDLED, Encoder, open_encoder
 from fairagent.retrieve.passages import DensePassages
 from fairagent.retrieve.with_texts import VectorRetrieverWithTexts
@@ -55,14 +58,15 @@ def check_vectors(site: Site, model: str) -> None:
     """Raise BackendUnavailable where the model is missing, IndexMismatch where its embeddings are of something else."""
     encoder(site, model)
     embeddings = folder(site, model)
-    if (embeddings / MANIFEST).is_file():
+    if is_there(embeddings, MANIFEST):
         DenseManifest.read(embeddings).check(site.collection, embeddings)
+        expect_whole(embeddings, "the embeddings", remedy(embeddings))
 
 
 def prepare_vectors(site: Site, model: str, progress: Progress) -> None:
     """Make the embeddings of the collection where there are none."""
     embeddings = folder(site, model)
-    if not (embeddings / MANIFEST).is_file():
+    if not is_there(embeddings, MANIFEST):
         name = site.collection.name
         build_dense_index(
             site.collection, embeddings, encoder(site, model), lambda done: progress(f"embedding {name}", done)

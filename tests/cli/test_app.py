@@ -80,7 +80,7 @@ def test_ctrl_c_while_indexing_leaves_nothing_behind(tmp_path: Path) -> None:
         pages.writelines(line.replace('"d00"', f'"x{n}"') + "\n" for n in range(200_000))
     process = start("index", "-c", str(file), "--index", "index", folder=tmp_path)
     deadline = time.monotonic() + 60
-    while not list(tmp_path.glob("index.partial/lucene/write.lock")) and time.monotonic() < deadline:
+    while not list(tmp_path.glob("index.partial/new/lucene/write.lock")) and time.monotonic() < deadline:
         time.sleep(0.05)
     time.sleep(0.3)
     process.send_signal(signal.SIGINT)

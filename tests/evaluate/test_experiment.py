@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 
 from fairagent.errors import BackendUnavailable, BudgetExceeded, DataError, TransientModelError, UsageError
-from fairagent.evaluate.engine.journal import read_journal
-from fairagent.evaluate.engine.run import load_run
+from fairagent.evaluate.engine.run import load_run, read_outcomes
 
 from . import words
 
@@ -80,7 +79,7 @@ def test_killed_ten_times_it_comes_to_the_same(tmp_path: Path) -> None:
     assert last.returncode == 0
     assert files(folder) == expected
     # Nothing that was on the disk was done (and paid for) again.
-    done_once = [(outcome.topic, outcome.system) for outcome in read_journal(journal)]
+    done_once = [(outcome.topic, outcome.system) for outcome in read_outcomes(journal.parent)]
     assert len(done_once) == len(set(done_once)) == 19 * 3
 
 
@@ -113,7 +112,7 @@ def test_a_torn_line_is_done_again(tmp_path: Path) -> None:
         journal.write_bytes(torn)
         words.run(file, tmp_path / "run")
         assert files(tmp_path / "run") == expected
-        assert len(read_journal(journal)) == 19 * 3
+        assert len(read_outcomes(journal.parent)) == 19 * 3
     journal.write_bytes(lines[0] + b'{"topic": "T01"}\nnothing\n' + b"".join(lines[1:]))
     with pytest.raises(DataError, match=r"journal is damaged(.|\n)*journal\.jsonl:2(.|\n)*journal\.jsonl:3"):
         words.run(file, tmp_path / "run")
@@ -196,7 +195,7 @@ def test_more_topics_and_systems_are_added_to_what_is_done(tmp_path: Path) -> No
     file.write_text(words.EXPERIMENT, encoding="utf-8")
     words.run(file, tmp_path / "grown")
     assert files(tmp_path / "grown") == files(tmp_path / "whole")
-    assert len(read_journal(tmp_path / "grown" / "journal.jsonl")) == 19 * 3
+    assert len(read_outcomes(tmp_path / "grown")) == 19 * 3
 
     # A system that was left out for a while may not come back as another one.
     file.write_text(without, encoding="utf-8")
@@ -256,7 +255,7 @@ def test_a_failed_topic_is_tried_again_but_not_for_ever(tmp_path: Path) -> None:
     words.trouble["T03"] = lambda: TransientModelError("overloaded")
     for attempt in (1, 2, 3, 3):
         assert "T03" in words.run(file, tmp_path / "run").excluded
-        failed = [outcome for outcome in read_journal(tmp_path / "run" / "journal.jsonl") if outcome.failed]
+        failed = [outcome for outcome in read_outcomes(tmp_path / "run") if outcome.failed]
         assert len(failed) == 3 * attempt
     words.trouble.clear()
     assert "T03" in words.run(file, tmp_path / "run").excluded
@@ -333,4 +332,4 @@ def test_an_error_of_ours_is_not_taken_for_a_failed_topic(tmp_path: Path) -> Non
     words.trouble["T03"] = lambda: ZeroDivisionError("a bug")
     with pytest.raises(ZeroDivisionError):
         words.run(file, tmp_path / "run")
-    assert not any(outcome.failed for outcome in read_journal(tmp_path / "run" / "journal.jsonl"))
+    assert not any(outcome.failed for outcome in read_outcomes(tmp_path / "run"))

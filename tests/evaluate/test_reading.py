@@ -12,7 +12,7 @@ import fairagent.evaluate.kinds as evaluate_kinds
 from fairagent.errors import DataError, FairAgentError, SettingsError
 from fairagent.evaluate.engine.check import check_experiment
 from fairagent.evaluate.engine.reading import kinds, shipped
-from fairagent.evaluate.engine.run import FORMAT, load_run
+from fairagent.evaluate.engine.run import FORMAT, load_run, read_head, write_head
 
 from . import words
 
@@ -151,9 +151,9 @@ def test_a_run_of_another_kind_is_not_gone_on_with(tmp_path: Path) -> None:
 def test_a_damaged_plan(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     words.run(words.write(tmp_path), folder, limit=1)
-    head = json.loads((folder / "run.json").read_text(encoding="utf-8"))
+    head = read_head(folder)
     del head["plan"]["experiment"]["name"]
-    (folder / "run.json").write_text(json.dumps(head), encoding="utf-8")
+    write_head(folder, head)
     with pytest.raises(DataError, match="holds no plan"):
         load_run(folder)
 

@@ -18,9 +18,8 @@ import pytest
 from fairagent.errors import BackendUnavailable, BudgetExceeded, SettingsError, UsageError
 from fairagent.evaluate.engine.check import check_experiment
 from fairagent.evaluate.engine.experiment import run_experiment
-from fairagent.evaluate.engine.journal import read_journal
 from fairagent.evaluate.engine.outcome import to_line
-from fairagent.evaluate.engine.run import Run, load_run
+from fairagent.evaluate.engine.run import Run, load_run, read_outcomes
 from fairagent.evaluate.engine.workers import Workers, threads
 from fairagent.llm.models import Models
 from fairagent.testing import Answer, LoopbackServer, completion, error
@@ -374,7 +373,7 @@ def test_40_a_second_process_is_refused(file: Path, server: LoopbackServer, tmp_
 def _timeless(journal: Path) -> list[str]:
     """The lines of a journal without how long everything took."""
     lines = []
-    for outcome in read_journal(journal):
+    for outcome in read_outcomes(journal.parent):
         record = json.loads(to_line(outcome))
         del record["seconds"]
         lines.append(json.dumps(record))

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 from fairagent.errors import BackendUnavailable, DataError, IndexMismatch, UsageError
+from fairagent.folders import MARKER
 from fairagent.retrieve import dense, dense_index, encoded
 from fairagent.retrieve.dense import DenseRetriever, EmbeddingSource, VectorEngine
 from fairagent.retrieve.dense_index import build_dense_index
@@ -203,6 +204,14 @@ def test_a_manifest_that_cannot_be_read(tmp_path: Path) -> None:
         DenseRetriever(tmp_path / "index", Words())
 
 
+def broken_off(index: Path) -> None:
+    """Bring the index back to where it was a moment before its build ended."""
+    partial = index.with_name(f"{index.name}.partial")
+    partial.mkdir()
+    (partial / MARKER).touch()
+    index.rename(partial / "new")
+
+
 @pytest.fixture
 def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dense_index, "CHUNK", 10)
@@ -217,7 +226,7 @@ def test_a_broken_off_build_goes_on(tmp_path: Path, folder: Path) -> None:
     assert done == [10, 20, 30]
     assert not index.exists()
     with pytest.raises(BackendUnavailable, match="not finished"):
-        DenseRetriever(tmp_path / "index.partial", Words())
+        DenseRetriever(tmp_path / "index.partial" / "new", Words())
 
     encoder = Words()
     build_dense_index(MADE, index, encoder, done.append)
@@ -242,7 +251,7 @@ def test_a_broken_off_build_of_something_else_starts_anew(tmp_path: Path, collec
 def test_a_build_broken_off_at_the_very_end_encodes_nothing_again(tmp_path: Path) -> None:
     index, encoder, done = tmp_path / "index", Words(), []
     build_dense_index(MADE, index, Words())
-    index.rename(tmp_path / "index.partial")
+    broken_off(index)
     build_dense_index(MADE, index, encoder, done.append)
     assert done == []
     assert set(encoder.encoded) == {encoded.PROBE_TEXT}
@@ -257,7 +266,7 @@ def test_an_old_index_is_replaced_and_other_folders_are_not(tmp_path: Path) -> N
     other = tmp_path / "letters"
     other.mkdir()
     (other / "dear.txt").write_text("...")
-    with pytest.raises(UsageError, match="holds no embeddings"):
+    with pytest.raises(UsageError, match="was not made by fairagent"):
         build_dense_index(MADE, other, Words())
     assert (other / "dear.txt").exists()
 

@@ -142,7 +142,7 @@ def test_a_build_that_was_killed_goes_on(dense: DenseRetriever, tmp_path: Path) 
         build_graph(dense, tmp_path / "graph", 5, killed_after(3))
     assert [path.name for path in tmp_path.iterdir()] == ["graph.partial"]
     # What is done is not done again: it is what it was, even where it is wrong.
-    table = np.lib.format.open_memmap(tmp_path / "graph.partial" / TABLE, "r+")
+    table = np.lib.format.open_memmap(tmp_path / "graph.partial" / "new" / TABLE, "r+")
     assert (table[30:] == 0).all()
     first = table[:30].copy()
     table[0] = 59

@@ -22,7 +22,7 @@ from fairagent.retrieve.splade_encoder import SpladeEncoder
 from fairagent.retrieve.splade_index import build_splade_index
 from fairagent.types import Document, Query, Term
 
-from .test_dense import MADE, Made
+from .test_dense import MADE, Made, broken_off
 from .test_dense import Words as DenseWords
 
 
@@ -123,9 +123,9 @@ def test_a_broken_off_build_goes_on(tmp_path: Path, folder: Path, monkeypatch: p
     assert done == [10, 20, 30]
     assert not index.exists()
     with pytest.raises(BackendUnavailable, match="not finished"):
-        SpladeRetriever(tmp_path / "index.partial", Words())
+        SpladeRetriever(tmp_path / "index.partial" / "new", Words())
     # Written before the mark was: it is made again.
-    (tmp_path / "index.partial" / "parts" / "000000000030.npz").write_bytes(b"half")
+    (tmp_path / "index.partial" / "new" / "parts" / "000000000030.npz").write_bytes(b"half")
 
     encoder = Words()
     build_splade_index(MADE, index, encoder, done.append)
@@ -140,7 +140,7 @@ def test_a_broken_off_build_goes_on(tmp_path: Path, folder: Path, monkeypatch: p
 def test_a_build_broken_off_at_its_end(tmp_path: Path, folder: Path) -> None:
     index, encoder = tmp_path / "index", Words()
     build_splade_index(MADE, index, Words())
-    index.rename(tmp_path / "index.partial")
+    broken_off(index)
     build_splade_index(MADE, index, encoder)
     assert encoder.encoded == [encoded.PROBE_TEXT]
     assert SpladeRetriever(index, Words()).search(Query("law"), 3).ids == tuple(id for id, _ in expected("law")[:3])

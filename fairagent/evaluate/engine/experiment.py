@@ -11,15 +11,26 @@ from typing import Any
 
 from fairagent.errors import FairAgentError, UsageError
 from fairagent.evaluate.engine.check import Checked
-from fairagent.evaluate.engine.fingerprint import changes, fingerprint, provenance, without_passwords
-from fairagent.evaluate.engine.journal import Journal, read_journal
+from fairagent.evaluate.engine.fingerprint import changes, fingerprint, keys, provenance, without_passwords
+from fairagent.evaluate.engine.journal import Journal
 from fairagent.evaluate.engine.outcome import Outcome
 from fairagent.evaluate.engine.results import made_files, write_results
-from fairagent.evaluate.engine.run import FORMAT, HEAD, JOURNAL, Run, answers, failures, load_run, read_head
+from fairagent.evaluate.engine.run import (
+    FORMAT,
+    HEAD,
+    JOURNAL,
+    Run,
+    answers,
+    failures,
+    load_run,
+    read_head,
+    read_outcomes,
+    write_head,
+)
 from fairagent.evaluate.engine.systems import prepared
 from fairagent.evaluate.engine.topic_runner import TopicRunner, close, keep_open, run_job
 from fairagent.evaluate.engine.workers import Workers
-from fairagent.files import LOCK, locked, write_whole
+from fairagent.files import LOCK, locked
 from fairagent.llm.models import Models
 from fairagent.settings import BudgetSettings
 from fairagent.settings.parts import Progress
@@ -28,6 +39,8 @@ ATTEMPTS = 3
 """How often a topic that fails is tried under one system, over all repetitions of the command."""
 
 
+BEFORE = {LOCK, f".{HEAD}.new"}
+"""What may be in a run's folder before its run.json is: whoever began it may have been killed."""
 NOT_KEPT: Any = {"cache": True, "budget": True, "experiment": {"cache", "budget"}}
 """What a run's plan does not tell: it may be another each time."""
 
@@ -61,7 +74,7 @@ def run_experiment(
     """
     if not workers.here and checked.plan.budget != BudgetSettings():
         raise UsageError("a budget does not go with --dask: each of its processes would spend the whole of it")
-    if folder.exists() and not (folder / HEAD).is_file() and {path.name for path in folder.iterdir()} - {LOCK}:
+    if folder.exists() and not (folder / HEAD).is_file() and {path.name for path in folder.iterdir()} - BEFORE:
         raise UsageError(f"{folder} is there and holds no run; name a new or an empty folder with --run")
     with locked(folder):
         made_from = fingerprint(checked, environ)
@@ -78,10 +91,10 @@ def run_experiment(
 def _conclude(folder: Path) -> Run:
     """The run so far, its tables written, and in its run.json what the models' servers could not do."""
     head = read_head(folder)
-    latest = answers(read_journal(folder / JOURNAL)).values()
+    latest = answers(read_outcomes(folder)).values()
     for system, model in head["provenance"]["models"].items():
         model["notes"] = sorted({note for outcome in latest if outcome.system == system for note in outcome.notes})
-    _write_head(folder, head)
+    write_head(folder, head)
     run = load_run(folder)
     write_results(run, folder)
     return run
@@ -111,11 +124,7 @@ def _take_up(
         "fingerprint": made_from,
         "provenance": provenance(checked, environ),
     }
-    _write_head(folder, head)
-
-
-def _write_head(folder: Path, head: Mapping[str, object]) -> None:
-    write_whole(folder / HEAD, json.dumps(head, indent=1, allow_nan=False) + "\n")
+    write_head(folder, head)
 
 
 def _run_rest(
@@ -127,7 +136,7 @@ def _run_rest(
     models: Models | None,
 ) -> None:
     plan = checked.plan
-    kept = read_journal(folder / JOURNAL)
+    kept = read_outcomes(folder)
     latest, failed = answers(kept), failures(kept)
     everything = [(system, topic) for topic in plan.topics for system in plan.systems]
     rest = [
@@ -145,7 +154,7 @@ def _run_rest(
     if workers.here:
         keep_open(key, TopicRunner.open(plan, checked.collection, checked.subject, models))
     try:
-        with Journal(folder / JOURNAL) as journal:
+        with Journal(folder / JOURNAL, keys(read_head(folder)["fingerprint"])) as journal:
 
             def keep(outcome: Outcome) -> None:
                 nonlocal done

@@ -14,6 +14,7 @@ from typing import Any
 
 from fairagent.collection.config import CollectionFile
 from fairagent.collection.trec_fair.files import find_track_files
+from fairagent.digests import checksum
 from fairagent.evaluate.engine.check import Checked
 from fairagent.evaluate.engine.kind import Record
 from fairagent.evaluate.engine.plan import Plan, SystemPlan
@@ -86,6 +87,17 @@ def changes(before: Record, now: Record) -> list[str]:
         for place in sorted(old.keys() | new.keys())
         if old.get(place) != new.get(place)
     ]
+
+
+def keys(made_from: Record) -> dict[str, str]:
+    """System -> a hash of everything that its outcomes depend on: what the lines of a journal belong to.
+
+    Takes a fingerprint as it is read from run.json.
+    """
+    shared = {name: value for name, value in made_from.items() if name != "systems"}
+    return {
+        name: checksum(json.dumps([shared, system], sort_keys=True)) for name, system in made_from["systems"].items()
+    }
 
 
 def of_model(model: ModelSettings, environ: Mapping[str, str] = os.environ) -> Record:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,13 +11,16 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from fairagent.digests import checksum
 from fairagent.errors import DataError, UsageError
 from fairagent.evaluate.engine.comparison import Comparison, compare
+from fairagent.evaluate.engine.fingerprint import keys
 from fairagent.evaluate.engine.journal import read_journal
 from fairagent.evaluate.engine.kind import ExperimentKind
 from fairagent.evaluate.engine.outcome import Outcome
 from fairagent.evaluate.engine.plan import Plan
 from fairagent.evaluate.engine.thresholds import Threshold
+from fairagent.files import write_whole
 from fairagent.intake.json_text import parse_json
 from fairagent.intake.text import file_text
 from fairagent.measures.trec_fair import Year
@@ -25,8 +29,10 @@ HEAD = "run.json"
 JOURNAL = "journal.jsonl"
 LARGEST_HEAD = 1 << 26
 """Bytes of run.json."""
-FORMAT = 2
-"""Of run.json; 1 was that of runs whose plan did not say its kind."""
+FORMAT = 3
+"""Of run.json and the journal; 1: plans did not say their kind; 2: there were no checksums."""
+SEAL = "sha256"
+"""The key of run.json's checksum."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +120,7 @@ def load_run(folder: Path | str, baseline: str = "") -> Run:
             raise UsageError(f"the run has no system {baseline!r}; there are: {', '.join(systems)}")
         systems.sort(key=lambda name: name != baseline)
         plan = plan.model_copy(update={"systems": {name: plan.systems[name] for name in systems}})
-    latest: Mapping[tuple[str, str], Outcome] = answers(read_journal(folder / JOURNAL))
+    latest: Mapping[tuple[str, str], Outcome] = answers(read_outcomes(folder))
     failed = {
         topic: f"{system} failed: {outcome.failed}"
         for topic in topics
@@ -153,7 +159,7 @@ def read_head(folder: Path) -> dict[str, Any]:
         head = parse_json(file_text(path, LARGEST_HEAD))
     except (FileNotFoundError, NotADirectoryError):
         raise UsageError(f"{folder} holds no run ({HEAD} is missing); `fairagent evaluate FILE` makes one") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise DataError(f"{path}: cannot be read ({error}); start over with --new") from None
     layout = head.get("format") if isinstance(head, dict) else None
     if layout != FORMAT:
@@ -168,6 +174,11 @@ def read_head(folder: Path) -> dict[str, Any]:
     except ValidationError as error:
         raise DataError(f"{path}: is damaged ({_first(error)}); start over with --new") from None
     found: dict[str, Any] = head
+    if found.pop(SEAL, None) != _seal(found):
+        raise DataError(
+            f"{path}: damaged, its checksum is not that of what it says; put it back from a copy, or start over with "
+            "--new: replies that are kept are not paid for again"
+        )
     return found
 
 
@@ -195,6 +206,21 @@ class _Head(BaseModel):
 def _first(error: ValidationError) -> str:
     fault = error.errors(include_url=False, include_input=False)[0]
     return f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}"
+
+
+def write_head(folder: Path, head: Mapping[str, Any]) -> None:
+    """Write what `read_head` reads."""
+    write_whole(folder / HEAD, json.dumps({**head, SEAL: _seal(head)}, indent=1, allow_nan=False) + "\n")
+
+
+def _seal(head: Mapping[str, Any]) -> str:
+    # As it is read again: a tuple is a list there, and a number a key.
+    return checksum(json.dumps(json.loads(json.dumps(head)), sort_keys=True))
+
+
+def read_outcomes(folder: Path) -> list[Outcome]:
+    """Every outcome in the journal of the run in `folder`, in order. Errors as `load_run`."""
+    return read_journal(folder / JOURNAL, keys(read_head(folder)["fingerprint"]))
 
 
 def _plan(folder: Path, head: Mapping[str, Any]) -> Plan:

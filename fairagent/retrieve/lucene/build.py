@@ -11,11 +11,13 @@ flushed before it, and whatever they hold beyond it is cut off by whoever takes 
 import json
 import shutil
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
 
-from fairagent.errors import BackendUnavailable, DataError
+from fairagent.errors import DataError
+from fairagent.files import cannot_write
 from fairagent.intake.json_text import parse_json
 from fairagent.retrieve.java import java_class, using_java
 from fairagent.retrieve.lucene.forward import ForwardFiles
@@ -26,6 +28,8 @@ STATE = "fairagent"
 """The key of a build's state in Lucene's commit data."""
 DAMAGE = ("CorruptIndexException", "IndexFormatTooOld", "IndexFormatTooNew", "NoSuchFileException", "EOFException")
 """Java's exceptions for an index that cannot be gone on with."""
+DISK = ("java.io.IOException", "java.io.FileNotFoundException", "java.nio.file.")
+"""How Java's exceptions begin that a full or read-only disk is to blame for."""
 
 
 class DocumentStream(Protocol):
@@ -113,10 +117,14 @@ class LuceneBuild:
 
     def abandon(self) -> None:
         """Leave the folder as the last commit made it."""
-        if self._files:
-            self._files.close()
-        with using_java():
-            self._writer.rollback()
+        import jnius
+
+        # A full disk may refuse this as well.
+        with suppress(OSError, jnius.JavaException):
+            if self._files:
+                self._files.close()
+            with using_java():
+                self._writer.rollback()
 
     def _commit(self, state: Mapping[str, object] | None) -> None:
         with using_java():
@@ -125,22 +133,31 @@ class LuceneBuild:
 
 
 def open_writer(folder: Path) -> Any:
-    """A writer for the Lucene index in `folder`; it holds Lucene's lock, which ends with the process, until closed.
-
-    An index that Lucene cannot read is begun anew.
-    """
+    """A writer for the Lucene index in `folder`; one that Lucene cannot read is begun anew."""
     import jnius
 
     with using_java():
         try:
             return _writer(folder)
         except jnius.JavaException as error:
-            if "LockObtainFailedException" in str(error):
-                raise BackendUnavailable(f"{folder} is being built already, here or by another process") from None
             if not any(damage in str(error) for damage in DAMAGE):
                 raise
         shutil.rmtree(folder / "lucene")
         return _writer(folder)
+
+
+@contextmanager
+def explained(path: Path) -> Iterator[None]:
+    """Turn what Java says of a full or read-only disk, met while writing `path`, into a message with the way out."""
+    import jnius
+
+    try:
+        yield
+    except jnius.JavaException as error:
+        said = [str(error), *(error.stacktrace or ())]
+        if not any(kind in line for kind in DISK for line in said):
+            raise
+        raise cannot_write(path, error.innermessage or said[0]) from None
 
 
 def _writer(folder: Path) -> Any:

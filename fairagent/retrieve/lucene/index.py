@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Protocol
 
+from fairagent.digests import RECORD
 from fairagent.errors import BackendUnavailable, DataError, IndexMismatch, UsageError
+from fairagent.files import write_whole
+from fairagent.folders import is_there, workshop
 from fairagent.intake.json_text import parse_json
 from fairagent.intake.text import file_text
 from fairagent.retrieve.lucene.analysis import Analyzer
-from fairagent.retrieve.lucene.build import LuceneBuild
+from fairagent.retrieve.lucene.build import LuceneBuild, explained
 from fairagent.retrieve.lucene.build import open_writer as _open_writer
 from fairagent.types import Document
 
@@ -22,6 +24,7 @@ LARGEST_MANIFEST = 1 << 24
 """Bytes."""
 FORMAT = 1
 MANIFEST = "fairagent.json"
+REMEDY = "build it again with `fairagent index --force`"
 COMMIT_EVERY = 50_000
 """Documents between two commits: about a minute of work to lose."""
 
@@ -57,10 +60,10 @@ class Manifest:
     @classmethod
     def read(cls, folder: Path) -> Manifest:
         """The manifest in `folder`; raises BackendUnavailable where there is no (finished) index."""
+        if not is_there(folder, MANIFEST):
+            raise BackendUnavailable(f"no index at {folder}; build it with `fairagent index`")
         try:
             return cls(**parse_json(file_text(folder / MANIFEST, LARGEST_MANIFEST)))
-        except (FileNotFoundError, NotADirectoryError):
-            raise BackendUnavailable(f"no index at {folder}; build it with `fairagent index`") from None
         except (ValueError, TypeError):
             raise IndexMismatch(f"{folder / MANIFEST} cannot be read; build the index again") from None
 
@@ -78,7 +81,7 @@ class Manifest:
             name = self.collection if collection is None else collection.name
             raise IndexMismatch(
                 f"the index at {folder} does not belong to collection {name!r} as it is now "
-                f"({'; '.join(differ)}); build it again with `fairagent index --force`"
+                f"({'; '.join(differ)}); {REMEDY}"
             )
 
 
@@ -94,47 +97,33 @@ def build_index(
 
     `progress` is called with the number of documents done. An index that was at `folder` is replaced at the very
     end. Raises DataError with every fault of the document files (nothing is left behind then), UsageError where
-    something else is at `folder`, BackendUnavailable where another process or thread is building it.
+    something else is at `folder` or in the way at `<folder>.partial`, BackendUnavailable where another process or
+    thread is building it, and where the disk is full or may not be written to.
 
     After each `commit_every` documents, what is done is safe in `<folder>.partial`. A build that ends early, by Ctrl-C,
     kill -9 or a full disk, leaves that behind, and the next one of the same documents goes on from there (unless
     `resume` is False) to the same index; documents before it are read again, but not analyzed. A build that ends before
     its first commit leaves nothing, or after a kill nothing of use.
     """
-    # Java resolves relative paths against the folder in which it was started.
-    folder = folder.absolute()
-    if folder.exists() and not (folder / MANIFEST).is_file() and not (folder.is_dir() and not any(folder.iterdir())):
-        raise UsageError(f"{folder} is there and is no index of fairagent; name a new or an empty folder")
     if commit_every < 1:
         raise UsageError(f"an index is committed every {commit_every} documents; expected 1 or more")
     analyze = Analyzer(analyzer).terms
     # Before the documents are read: what changes in the meantime must not pass for what was indexed.
     fingerprint = collection.fingerprint()
-    partial = folder.with_name(f"{folder.name}.partial")
-    partial.mkdir(parents=True, exist_ok=True)
-    writer = _open_writer(partial)
     origin = {"fingerprint": fingerprint, "analyzer": analyzer, "pyserini": version("pyserini"), "format": FORMAT}
-    build = LuceneBuild(partial, writer, origin, analyze)
-    try:
-        build.take_up(resume)
-        documents = build.run(collection, commit_every, progress)
-        manifest = Manifest(collection.name, fingerprint, documents, analyzer, version("pyserini"))
-        (partial / MANIFEST).write_text(json.dumps(asdict(manifest), indent=2) + "\n", encoding="utf-8")
-        build.finish()
-        _replace(folder, partial)
-    except BaseException as error:
-        build.abandon()
-        if not build.committed or isinstance(error, DataError):
-            shutil.rmtree(partial, ignore_errors=True)
-        raise
+    # Java resolves relative paths against the folder in which it was started.
+    with workshop(folder.absolute(), (MANIFEST, RECORD)) as shop, explained(shop.path):
+        build = LuceneBuild(shop.new, _open_writer(shop.new), origin, analyze)
+        try:
+            build.take_up(resume)
+            documents = build.run(collection, commit_every, progress)
+            manifest = Manifest(collection.name, fingerprint, documents, analyzer, version("pyserini"))
+            write_whole(shop.new / MANIFEST, json.dumps(asdict(manifest), indent=2) + "\n")
+            build.finish()
+            shop.put()
+        except BaseException as error:
+            build.abandon()
+            if not build.committed or isinstance(error, DataError):
+                shop.clear()
+            raise
     return manifest
-
-
-def _replace(folder: Path, partial: Path) -> None:
-    """Put the finished index in its place; the old one is whole until the new one is there."""
-    replaced = folder.with_name(f"{folder.name}.replaced")
-    shutil.rmtree(replaced, ignore_errors=True)
-    if folder.exists():
-        folder.rename(replaced)
-    partial.rename(folder)
-    shutil.rmtree(replaced, ignore_errors=True)

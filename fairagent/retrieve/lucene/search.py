@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fairagent.digests import expect_whole
 from fairagent.errors import DataError, IndexMismatch, UsageError
 from fairagent.intake.json_text import parse_json
 from fairagent.retrieve.base import check_length
 from fairagent.retrieve.clock import engine_time
 from fairagent.retrieve.java import java_class, using_java
 from fairagent.retrieve.lucene.analysis import Analyzer
-from fairagent.retrieve.lucene.index import Indexable, Manifest
+from fairagent.retrieve.lucene.index import REMEDY, Indexable, Manifest
 from fairagent.retrieve.lucene.strings import IdTable, ranked
 from fairagent.retrieve.lucene.vectors import TermVectors
 from fairagent.retrieve.relevance_model import Postings
@@ -52,9 +53,11 @@ class LuceneRetriever:
         folder = folder.absolute()
         self.manifest = Manifest.read(folder)
         self.manifest.check(collection, analyzer, folder)
+        expect_whole(folder, "the index", REMEDY)
         self.analyzer = Analyzer(self.manifest.analyzer)
         self._reader, self._searcher = _open(folder, k1, b)
         try:
+            self._folder = folder
             self._vectors = TermVectors(folder)
             self._ids = IdTable.load(folder)
         except (OSError, ValueError) as error:
@@ -123,9 +126,14 @@ class LuceneRetriever:
     def document(self, id: str) -> Document:
         """The stored document; raises DataError where the id is not in the index."""
         number = int(self.numbers([id])[0])
-        with using_java():
-            raw = self._searcher.storedFields().document(number).get("raw")
-        title, text, extra = parse_json(raw)
+        import jnius
+
+        try:
+            with using_java():
+                raw = self._searcher.storedFields().document(number).get("raw")
+            title, text, extra = parse_json(raw)
+        except (jnius.JavaException, ValueError, TypeError) as error:
+            raise _damaged(self._folder, error) from None
         return Document(id, text, title, extra)
 
     def document_frequency(self, word: str) -> int:
@@ -169,7 +177,12 @@ class LuceneRetriever:
         return builder.build()
 
     def _top(self, lucene_query: Any, n: int) -> tuple[NDArray[np.intp], FloatArray]:
-        found = self._searcher.search(lucene_query, n)
+        import jnius
+
+        try:
+            found = self._searcher.search(lucene_query, n)
+        except jnius.JavaException as error:
+            raise _damaged(self._folder, error) from None
         # One string crosses from Java instead of an object a hit, which takes five times as long.
         hits = json.loads(_json_writer().writeValueAsString(found))["scoreDocs"]
         numbers = np.array([hit["doc"] for hit in hits], dtype=np.intp)
@@ -200,7 +213,7 @@ def _open(folder: Path, k1: float, b: float) -> tuple[Any, Any]:
 
 def _damaged(folder: Path, error: Exception) -> IndexMismatch:
     reason = str(error).partition("\n")[0]
-    return IndexMismatch(f"the index at {folder} is damaged; build it again with `fairagent index --force` ({reason})")
+    return IndexMismatch(f"the index at {folder} is damaged; {REMEDY} ({reason})")
 
 
 @cache

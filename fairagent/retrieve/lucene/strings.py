@@ -70,8 +70,14 @@ class IdTable:
 
     @classmethod
     def load(cls, folder: Path) -> IdTable:
-        """Map what `save` wrote."""
-        return cls(mapped(folder / "ids.npy"), mapped(folder / "ids.order.npy"))
+        """Map what `save` wrote; raises OSError or ValueError where it is damaged."""
+        try:
+            table = cls(mapped(folder / "ids.npy"), mapped(folder / "ids.order.npy"))
+        except IndexError as error:
+            raise ValueError(f"ids.order.npy: {error}") from None
+        if len(table._sorted) != len(table) or (table._sorted[1:] <= table._sorted[:-1]).any():
+            raise ValueError("the ids are not in their order")
+        return table
 
     def __len__(self) -> int:
         return len(self._names)

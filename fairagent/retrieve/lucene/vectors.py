@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fairagent.errors import IndexMismatch
 from fairagent.retrieve.lucene.growing import GrowingArrays
 from fairagent.retrieve.lucene.strings import Strings, mapped
 from fairagent.retrieve.relevance_model import Postings
@@ -39,6 +40,7 @@ class TermVectors:
     """Terms and counts of every document by its number, each term's document frequency, and a word for it."""
 
     def __init__(self, folder: Path) -> None:
+        self._folder = folder
         self._starts = mapped(folder / "vectors.starts.npy")
         self._terms = mapped(folder / "vectors.terms.npy")
         self._counts = mapped(folder / "vectors.counts.npy")
@@ -48,21 +50,41 @@ class TermVectors:
         self._word = lru_cache(maxsize=100_000)(Strings.load(folder, "words").__getitem__)
 
     def postings(self, numbers: NDArray[np.intp]) -> Postings:
-        """The terms of the documents with these numbers."""
-        starts = self._starts[numbers]
-        sizes = (self._starts[numbers + 1] - starts).astype(np.intp)
+        """The terms of the documents with these numbers; IndexMismatch where what is found cannot be."""
+        starts, stops = self._starts[numbers], self._starts[numbers + 1]
+        self._expect(not len(numbers) or 0 <= starts.min() <= stops.max() <= len(self._terms), "vectors.starts.npy")
+        sizes = (stops - starts).astype(np.intp)
+        self._expect(not len(sizes) or sizes.min() >= 0, "vectors.starts.npy")
         row = np.repeat(np.arange(len(numbers)), sizes)
         # Position of every entry: its row's start plus its place within the row.
         ends = np.cumsum(sizes)
         at = np.arange(ends[-1] if len(ends) else 0) + np.repeat(starts.astype(np.intp) - (ends - sizes), sizes)
-        vocabulary, term = self._renumbered(self._terms[at])
+        terms = self._terms[at]
+        self._expect(not len(terms) or terms.max() < len(self._document_frequency), "vectors.terms.npy")
+        vocabulary, term = self._renumbered(terms)
         share = self._document_frequency[vocabulary] / max(1, len(self._lengths))
+        self._expect(bool(((share > 0) & (share <= 1)).all()), "vectors.df.npy")
+        lengths = self._lengths[numbers]
+        self._expect(bool((lengths >= 0).all() and np.isfinite(lengths).all()), "vectors.lengths.npy")
         counts = self._counts[at].astype(np.float64)
-        return Postings(row, term, counts, self._lengths[numbers], vocabulary.astype(np.intp), share)
+        return Postings(row, term, counts, lengths, vocabulary.astype(np.intp), share)
 
     def words(self, vocabulary: NDArray[np.intp]) -> list[str]:
         """A word for each term number: one that the analyzer turns into the term, "" where none was found."""
-        return [self._word(number) for number in vocabulary.tolist()]
+        try:
+            return [self._word(number) for number in vocabulary.tolist()]
+        except UnicodeDecodeError:
+            raise self._damaged("words.bytes.npy") from None
+
+    def _expect(self, possible: bool, name: str) -> None:
+        if not possible:
+            raise self._damaged(name)
+
+    def _damaged(self, name: str) -> IndexMismatch:
+        return IndexMismatch(
+            f"the index at {self._folder} is damaged ({name} holds what cannot be); build it again with "
+            "`fairagent index --force`"
+        )
 
     def _renumbered(self, terms: NDArray[np.uint32]) -> tuple[NDArray[Any], NDArray[np.intp]]:
         """The distinct terms in order, and each term's place among them."""

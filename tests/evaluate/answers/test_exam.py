@@ -12,10 +12,9 @@ from faults.life import files
 
 from fairagent.errors import BudgetExceeded, UsageError
 from fairagent.evaluate.engine.check import check_experiment
-from fairagent.evaluate.engine.journal import read_journal
 from fairagent.evaluate.engine.outcome import AnswerRecord, Outcome
 from fairagent.evaluate.engine.results import costs, mark
-from fairagent.evaluate.engine.run import Run
+from fairagent.evaluate.engine.run import Run, read_outcomes
 from fairagent.evaluate.engine.worst_case import estimate
 from fairagent.report.page import page
 from fairagent.testing import Answer, LoopbackServer, completion
@@ -144,7 +143,7 @@ def test_files_of_a_run(server: LoopbackServer, tmp_path: Path) -> None:
     text = (tmp_path / "run" / "results.txt").read_text(encoding="utf-8")
     assert "words, 4 topics, answered from at most 4 documents; baseline: alone" in text
     assert "not judged for" not in text
-    journal = read_journal(tmp_path / "run" / "journal.jsonl")
+    journal = read_outcomes(tmp_path / "run")
     assert AnswerRecord("Hard to say.", "model") in [outcome.answer for outcome in journal]
 
 

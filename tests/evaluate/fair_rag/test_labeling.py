@@ -12,6 +12,7 @@ from typing import Any
 import lamp_files
 import pytest
 
+from fairagent.digests import sealed
 from fairagent.errors import (
     BackendUnavailable,
     BudgetExceeded,
@@ -23,6 +24,7 @@ from fairagent.errors import (
 from fairagent.evaluate.engine.fingerprint import of_model
 from fairagent.evaluate.engine.workers import Workers, threads
 from fairagent.evaluate.kinds.fair_rag.labeling import Labeling
+from fairagent.evaluate.kinds.fair_rag.labels import head_line
 from fairagent.files import locked
 from fairagent.llm.models import Models
 from fairagent.llm.request import ModelRequest, estimate_tokens
@@ -209,7 +211,7 @@ def test_labels_made_with_another_template_are_refused(tmp_path: Path, workers: 
 
 
 def label(**changed: object) -> str:
-    return json.dumps({"question": "10", "item": "p0", "utility": 1.0, "answer": "comedy"} | changed)
+    return sealed(json.dumps({"question": "10", "item": "p0", "utility": 1.0, "answer": "comedy"} | changed))
 
 
 @pytest.mark.parametrize(
@@ -226,11 +228,13 @@ def label(**changed: object) -> str:
         label(question=7),
         label(item=3),
         label(answer=None),
+        label().replace("1.0", "0.0"),
+        json.dumps({"question": "10", "item": "p0", "utility": 1.0, "answer": "comedy"}),
     ],
 )
 def test_damaged_lines_are_named(tmp_path: Path, line: str) -> None:
     work, file = labeling(tmp_path), tmp_path / "labels.jsonl"
-    file.write_text(f"{json.dumps({'made_from': work.made_from})}\n{label()}\n{line}\n", encoding="utf-8")
+    file.write_text(f"{sealed(head_line(work.made_from))}\n{label()}\n{line}\n", encoding="utf-8")
     with pytest.raises(DataError, match="damaged; remove these lines") as raised:
         work.read(file)
     assert [(fault.path, fault.line) for fault in raised.value.faults] == [(file, 3)]

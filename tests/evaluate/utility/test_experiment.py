@@ -12,9 +12,8 @@ import pytest
 
 from fairagent.errors import DataError, FairAgentError
 from fairagent.evaluate.engine.check import check_experiment
-from fairagent.evaluate.engine.journal import read_journal
 from fairagent.evaluate.engine.results import costs
-from fairagent.evaluate.engine.run import Run, load_run
+from fairagent.evaluate.engine.run import Run, load_run, read_outcomes
 from fairagent.evaluate.engine.worst_case import estimate
 from fairagent.evaluate.kinds.utility.summary import RowSummary, summary, without_utility
 from fairagent.report.page import page
@@ -164,7 +163,7 @@ def test_the_same_once_more_and_after_an_end_in_between(run: Run, same_words: No
     again = library.run(file, other, workers=1)
     for name in ("results.txt", "results.csv", "topics.csv", "utility.csv"):
         assert (other / name).read_bytes() == (folder / name).read_bytes()
-    assert len(read_journal(other / "journal.jsonl")) == len(journal)
+    assert len(read_outcomes(other)) == len(journal)
     assert page(again) == page(load_run(folder))
 
 

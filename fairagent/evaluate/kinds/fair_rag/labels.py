@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairagent.collection.faults import shown
+from fairagent.digests import unsealed
 from fairagent.errors import DataError, Fault
 from fairagent.evaluate.engine.fingerprint import changes
 from fairagent.evaluate.engine.journal import whole_lines
@@ -26,8 +27,8 @@ from fairagent.types import FloatArray
 Key = tuple[str, str | None]
 """What a label is of: a question and one of its items, or none."""
 
-FORMAT = 1
-"""Of the file and of how a prompt is made; labels of another one are not read."""
+FORMAT = 2
+"""Of the file and of how a prompt is made; labels of another one are not read. 2: lines have checksums."""
 FEWEST = 2
 """So many useful items a question needs to be part of the experiment."""
 
@@ -117,7 +118,7 @@ def _check_head(path: Path, line: bytes, now: Record) -> None:
         raise DataError(
             "utility labels cannot be read", [Fault(path, 1, f"says not what they are made from: {shown(line)}")]
         ) from None
-    different = changes(before, {"systems": {}, **now})
+    different = changes(before, {"systems": {}, **now}) or _unsealed(line)
     if different:
         raise DataError(
             f"{path}: these utility labels were made from something else; name another file to have others made",
@@ -125,8 +126,17 @@ def _check_head(path: Path, line: bytes, now: Record) -> None:
         )
 
 
+def _unsealed(line: bytes) -> list[str]:
+    """What is wrong with the first line's checksum."""
+    try:
+        unsealed(line)
+    except ValueError as error:
+        return [str(error)]
+    return []
+
+
 def _label_of(line: bytes, upper: float) -> Label:
-    record = parse_json(line.decode())
+    record = parse_json(unsealed(line).decode())
     question, item, utility, answer = (record[name] for name in ("question", "item", "utility", "answer"))
     if not isinstance(question, str) or not isinstance(item, str | None) or not isinstance(answer, str):
         raise ValueError("question, item and answer are texts, item may be null")

@@ -1,0 +1,146 @@
+"""What the files of a folder held when they were finished, and whether they still do.
+
+A finished folder of fairagent's has a record of all its files, each with its size and SHA-256. Opening the folder
+compares the sizes, small files as a whole, and of large ones as much as takes a moment; `fairagent doctor --verify`
+compares every byte. A line of a file that grows carries a checksum of its own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from fairagent.errors import Fault, IndexMismatch
+from fairagent.files import write_whole
+from fairagent.intake.json_text import parse_json
+from fairagent.intake.text import file_text
+
+RECORD = "fairagent-files.json"
+"""The record's name; it is the last file that a finished folder gets, and marks it as one of fairagent's."""
+WHOLE = 4 << 20
+"""Bytes up to which a file is compared as a whole when its folder is opened."""
+SAMPLES, SAMPLE = 16, 1 << 16
+"""Of a larger one so many pieces of so many bytes: the first, the last, and 14 at places that the seed draws."""
+SEED = 20220601
+LARGEST = 1 << 26
+"""Bytes of a record."""
+TAIL = len(',"sha256":"0123456789abcdef"}')
+
+log = logging.getLogger(__name__)
+
+
+def record_files(folder: Path) -> None:
+    """Write the record of all files in `folder`, in whatever depth."""
+    files = {name: _digest(path) for name, path in _files(folder).items()}
+    write_whole(folder / RECORD, json.dumps({"format": 1, "files": files}, indent=1) + "\n")
+
+
+def differences(folder: Path, whole: bool) -> list[Fault] | None:
+    """How the files in `folder` differ from its record; None where it has none.
+
+    `whole`: by every byte, else by what can be compared in a moment (at most 4 MB of a file).
+    """
+    path = folder / RECORD
+    try:
+        recorded: Mapping[str, Mapping[str, Any]] = parse_json(file_text(path, LARGEST))["files"]
+        names = set(recorded)
+        wanted = {name: (said["bytes"], said["sha256"], said.get("sample")) for name, said in recorded.items()}
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return [Fault(path, None, "cannot be read")]
+    there = _files(folder)
+    faults = [Fault(folder / name, None, "is missing") for name in sorted(names - there.keys())]
+    faults += [Fault(folder / name, None, "does not belong there") for name in sorted(there.keys() - names)]
+    for name in sorted(names & there.keys()):
+        size, digest, sample = wanted[name]
+        try:
+            found = there[name].stat().st_size
+            if found != size:
+                faults.append(Fault(there[name], None, f"has {found:,} bytes, not {size}"))
+            elif (_sample(there[name]) != sample) if sample and not whole else (_hash(there[name]) != digest):
+                faults.append(Fault(there[name], None, "is not what was written"))
+        except OSError as error:
+            faults.append(Fault(there[name], None, f"cannot be read ({error.strerror or error})"))
+    return faults
+
+
+def expect_whole(folder: Path, what: str, remedy: str) -> None:
+    """Raise IndexMismatch, naming every damaged file, where a moment's look at `folder` shows damage to `what`.
+
+    A folder without a record is from an earlier version; that is said once.
+    """
+    faults = differences(folder, whole=False)
+    if faults is None:
+        _note(folder, what, remedy)
+    elif faults:
+        raise IndexMismatch(f"{what} at {folder}: damaged; {remedy}", faults)
+
+
+@cache
+def _note(folder: Path, what: str, remedy: str) -> None:
+    log.warning(
+        "%s at %s: from a version that kept no checksums (%s), so that damage is not noticed; %s",
+        what,
+        folder,
+        RECORD,
+        remedy,
+    )
+
+
+def sealed(line: str, key: str = "") -> str:
+    """A JSON object on one line, with a checksum as its last key; `key` is what the line has to belong to.
+
+    >>> sealed('{"a":1}')
+    '{"a":1,"sha256":"015abd7f5cc57a2d"}'
+    """
+    return f'{line[:-1]},"sha256":"{checksum(line, key)}"}}'
+
+
+def unsealed(line: bytes, key: str = "") -> bytes:
+    """The object that was sealed; ValueError where the line is another one, or belongs to something else."""
+    plain = line.rstrip(b"\n")
+    body = plain[:-TAIL] + b"}"
+    if plain[-TAIL:] != f',"sha256":"{checksum(body, key)}"}}'.encode():
+        raise ValueError("its checksum is not that of what it says")
+    return body
+
+
+def checksum(text: str | bytes, key: str = "") -> str:
+    """16 hex digits of the SHA-256 of a text and of the key that it belongs to."""
+    plain = text.encode() if isinstance(text, str) else text
+    return hashlib.sha256(key.encode() + b"\n" + plain).hexdigest()[:16]
+
+
+def _files(folder: Path) -> dict[str, Path]:
+    """The files in a folder by their places in it, but for the record and what begins with a dot."""
+    files = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if not path.is_dir()}
+    return {name: path for name, path in files.items() if name != RECORD and not path.name.startswith(".")}
+
+
+def _digest(path: Path) -> dict[str, Any]:
+    size = path.stat().st_size
+    sample = {"sample": _sample(path)} if size > WHOLE else {}
+    return {"bytes": size, "sha256": _hash(path), **sample}
+
+
+def _hash(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _sample(path: Path) -> str:
+    """The SHA-256 of some pieces of a large file."""
+    digest = hashlib.sha256()
+    with path.open("rb", buffering=0) as file:
+        last = path.stat().st_size - SAMPLE
+        for number in range(SAMPLES):
+            drawn = hashlib.sha256(f"{SEED} {last} {number}".encode()).digest()
+            file.seek((0, last)[number] if number < 2 else int.from_bytes(drawn[:8]) % last)
+            digest.update(file.read(SAMPLE))
+    return digest.hexdigest()

@@ -1,0 +1,156 @@
+"""Folders that appear whole: made beside their place, put there by renaming, taken up again whatever ended the work.
+
+What is to be at `<folder>` is made in `<folder>.partial`, which nobody else may have anything in:
+
+    .fairagent   says whose it is
+    lock         there while a process works in it
+    new/         what is being made
+    old/         what was at the place, from the moment when it is moved away until the new one is safely there
+
+A process may die at any moment. Before both renamings the old folder is at its place; after the first one both are in
+the workshop, complete, and whoever comes next, to read or to build, does the second one; then the new one is there.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from fairagent.digests import RECORD, record_files
+from fairagent.errors import UsageError
+from fairagent.files import LOCK, cannot_write, force, locked
+
+MARKER = ".fairagent"
+DISK = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO}
+"""What the disk or the rights on it are to blame for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Workshop:
+    """Where what is to be at `folder` is made: in `new`."""
+
+    folder: Path
+
+    @property
+    def path(self) -> Path:
+        """The workshop's own folder."""
+        return self.folder.with_name(f"{self.folder.name}.partial")
+
+    @property
+    def new(self) -> Path:
+        """What is being made."""
+        return self.path / "new"
+
+    @property
+    def old(self) -> Path:
+        """What was at the place before."""
+        return self.path / "old"
+
+    def begin(self) -> None:
+        """Start with an empty `new`."""
+        shutil.rmtree(self.new)
+        self.new.mkdir()
+
+    def force(self) -> None:
+        """Force to the disk whatever is in `new`."""
+        for path in (*self.new.rglob("*"), self.new):
+            force(path)
+
+    def put(self) -> None:
+        """Record what was made, force it to the disk, and put it in its place; the old one is whole until then."""
+        record_files(self.new)
+        self.force()
+        if self.folder.exists():
+            self.folder.rename(self.old)
+        self._bring()
+
+    def finish(self) -> None:
+        """Bring what is missing at its place since a process died while it put it there, and forget what was old."""
+        if not self.folder.exists() and self.old.is_dir() and self.new.is_dir():
+            self._bring()
+        if self.old.exists():
+            shutil.rmtree(self.old)
+
+    def clear(self) -> None:
+        """Remove the workshop; the marker goes after all that it stands for."""
+        for part in (self.old, self.new):
+            shutil.rmtree(part, ignore_errors=True)
+        shutil.rmtree(self.path, ignore_errors=True)
+
+    def _bring(self) -> None:
+        self.new.rename(self.folder)
+        force(self.folder.parent)
+
+
+@contextmanager
+def workshop(folder: Path, markers: tuple[str, ...] = (RECORD,)) -> Iterator[Workshop]:
+    """Make what is to be at `folder`, alone; `put` puts it there. What is begun stays, unless it is cleared.
+
+    Only what is fairagent's is replaced: a folder with one of the files `markers`, or an empty one. Raises UsageError
+    where something else is at `folder` or in the way beside it, BackendUnavailable where another process works there,
+    and where the disk is full or may not be written to.
+    """
+    expect_replaceable(folder, markers)
+    shop = Workshop(folder)
+    _expect_own(shop.path)
+    with _explained(shop.path):
+        shop.path.mkdir(parents=True, exist_ok=True)
+        (shop.path / MARKER).touch()
+    with locked(shop.path), _explained(shop.path):
+        shop.finish()
+        shop.new.mkdir(exist_ok=True)
+        yield shop
+        if not shop.new.exists():
+            shop.clear()
+
+
+def expect_replaceable(folder: Path, markers: tuple[str, ...] = (RECORD,)) -> None:
+    """Raise UsageError where there is something at `folder` that is none of fairagent's."""
+    empty = folder.is_dir() and not any(folder.iterdir())
+    if os.path.lexists(folder) and not empty and not any((folder / name).is_file() for name in markers):
+        raise UsageError(f"{folder} is there and was not made by fairagent; name a new or an empty folder")
+
+
+def recover(folder: Path) -> None:
+    """Bring to its place what a killed process was about to put there."""
+    shop = Workshop(folder)
+    if not folder.exists() and shop.old.is_dir() and _own(shop.path):
+        with locked(shop.path), _explained(shop.path):
+            shop.finish()
+            shop.clear()
+
+
+def is_there(folder: Path, name: str) -> bool:
+    """Whether the finished `folder`, with a file `name`, is at its place; a killed process may have left it halfway."""
+    recover(folder)
+    return (folder / name).is_file()
+
+
+def _own(path: Path) -> bool:
+    """Whether the workshop at `path` is fairagent's: it says so, or its maker died before it could."""
+    return path.is_dir() and ((path / MARKER).is_file() or {found.name for found in path.iterdir()} <= {LOCK})
+
+
+def _expect_own(path: Path) -> None:
+    if os.path.lexists(path) and not _own(path):
+        raise UsageError(
+            f"{path} is there and was not made by this version of fairagent, which would work there; move it away, or "
+            "name another folder"
+        )
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    """Turn a full or read-only disk, met while writing below `path`, into a message with the way out."""
+    try:
+        yield
+    except OSError as error:
+        # Whatever else is read on the way has errors of its own.
+        if error.errno not in DISK or (error.filename and not Path(error.filename).is_relative_to(path.parent)):
+            raise
+        raise cannot_write(path, error.strerror or str(error)) from None

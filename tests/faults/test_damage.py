@@ -1,0 +1,431 @@
+"""Cases 69 to 74 and 80: damaged indexes, journals and caches are found; no ranking and no table changes silently.
+
+Random damage, drawn by a seed: a few cases each in `make test`, as many as wanted with FAULT_TRIALS=150.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import random
+import shutil
+import sqlite3
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from evaluate import words
+from retrieve.conftest import MADE
+from retrieve.test_dense import Words
+from retrieve.test_splade import Words as SparseWords
+from typer.testing import CliRunner
+
+from fairagent import digests
+from fairagent.cli import app
+from fairagent.digests import RECORD, differences, record_files
+from fairagent.errors import BackendUnavailable, DataError, FairAgentError, IndexMismatch
+from fairagent.evaluate.engine.results import results_table, results_text
+from fairagent.evaluate.engine.run import load_run, read_outcomes
+from fairagent.llm.cache import ReplyCache
+from fairagent.llm.request import ModelReply
+from fairagent.retrieve.dense import DenseRetriever
+from fairagent.retrieve.dense_index import build_dense_index
+from fairagent.retrieve.graph import Graph, build_graph
+from fairagent.retrieve.lucene import LuceneRetriever, build_index
+from fairagent.retrieve.lucene.strings import mapped
+from fairagent.retrieve.splade import SpladeRetriever
+from fairagent.retrieve.splade_index import build_splade_index
+from fairagent.types import Query
+
+from .damage import harm, trials
+
+QUERIES = ("lawyer court", "harbor town", "ocean wave", "law she", "odd lawyer")
+
+
+def told(tried: Counter[str], what: str) -> None:
+    """The figures, where they are asked for."""
+    if "FAULT_TRIALS" in os.environ:
+        print(f"\n{what}: {sum(tried.values())} cases, {dict(tried)}")
+
+
+@pytest.fixture(scope="module")
+def indexes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Every index that there is, of the same documents: Lucene's, embeddings, their graph, SPLADE weights."""
+    folder = tmp_path_factory.mktemp("indexes")
+    build_index(MADE, folder / "index")
+    build_dense_index(MADE, folder / "index-dense", Words())
+    build_splade_index(MADE, folder / "index-splade", SparseWords())
+    build_graph(DenseRetriever(folder / "index-dense", Words()), folder / "index-graph")
+    return folder
+
+
+def answers(folder: Path) -> list[object]:
+    """All that is ranked by, and told of, these indexes."""
+    lucene = LuceneRetriever(folder / "index", MADE)
+    dense = DenseRetriever(folder / "index-dense", Words(), MADE)
+    splade = SpladeRetriever(folder / "index-splade", SparseWords(), MADE)
+    graph = found_graph(folder, dense)
+    said: list[object] = []
+    try:
+        ids = [document.id for document in MADE.made]
+        for text in QUERIES:
+            for engine in (lucene, dense, splade):
+                found = engine.search(Query(text), 20)
+                said += [found.ids, found.scores.tolist(), engine.score(Query(text), ids[:30]).tolist()]
+        postings = lucene.postings(ids)
+        said += [getattr(postings, name).tolist() for name in ("row", "term", "count", "length", "document_share")]
+        said += [lucene.words(postings.vocabulary), lucene.document_frequency("lawyer"), graph.neighbors(ids)]
+        said += [lucene.document(id) for id in ids]
+    finally:
+        lucene.close()
+    return said
+
+
+def found_graph(folder: Path, dense: DenseRetriever) -> Graph:
+    from fairagent.digests import expect_whole
+
+    expect_whole(folder / "index-graph", "the corpus graph", "make it again")
+    return Graph(dense.ids, mapped(folder / "index-graph" / "neighbours.npy"))
+
+
+# Case 69
+
+
+def test_69_a_damaged_index_is_refused(indexes: Path, tmp_path: Path) -> None:
+    """0 tracebacks and 0 changed rankings, whatever happens to whichever file."""
+    expected = answers(indexes)
+    chance, tried = random.Random(69), Counter[str]()
+    for number in range(trials(25)):
+        copy = tmp_path / f"{number}"
+        shutil.copytree(indexes, copy)
+        how = harm(copy, chance)
+        try:
+            assert answers(copy) == expected, how
+            tried["no difference"] += 1
+        except (IndexMismatch, BackendUnavailable):
+            tried["refused"] += 1
+        shutil.rmtree(copy)
+    # Only what stands for nothing may change without being noticed.
+    assert tried["refused"] >= 0.9 * sum(tried.values())
+    told(tried, "indexes")
+
+
+@pytest.mark.parametrize("name", ["index/vectors.terms.npy", "index/lucene/segments_1", "index/fairagent.json"])
+def test_69_the_message_names_the_file_and_the_way_out(indexes: Path, tmp_path: Path, name: str) -> None:
+    shutil.copytree(indexes / "index", tmp_path / "index")
+    path = tmp_path / name
+    path.write_bytes(path.read_bytes().replace(b'"made"', b'"mode"')[:-1] + b"\n")
+    with pytest.raises(IndexMismatch, match=rf"damaged; build it again with `fairagent index --force`\n.*{name}: "):
+        LuceneRetriever(tmp_path / "index", MADE)
+    build_index(MADE, tmp_path / "index")
+    assert len(LuceneRetriever(tmp_path / "index", MADE)) == len(MADE.made)
+
+
+# Case 70
+
+
+ALL = slice(None)
+
+
+@pytest.fixture
+def no_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files as large as if a moment's look missed the damage."""
+    monkeypatch.setattr(digests, "differences", lambda folder, whole: [])
+
+
+@pytest.mark.usefixtures("no_look")
+@pytest.mark.parametrize(
+    ("name", "place", "value"),
+    [
+        ("index/vectors.starts.npy", 5, 2**40),
+        ("index/vectors.starts.npy", 5, -7),
+        ("index/vectors.terms.npy", 5, 2**31),
+        ("index/vectors.df.npy", 0, 0),
+        ("index/vectors.df.npy", 0, 10_000),
+        ("index/vectors.lengths.npy", 3, np.nan),
+        ("index/vectors.lengths.npy", 3, -1),
+        ("index/ids.order.npy", 3, 4_000_000),
+        ("index/ids.order.npy", 3, 0),
+        ("index-dense/vectors.npy", 3, np.nan),
+        ("index-dense/vectors.npy", 3, np.inf),
+        ("index-splade/documents.npy", ALL, -1),
+        ("index-splade/documents.npy", ALL, 10_000),
+        ("index-splade/weights.npy", ALL, np.nan),
+        ("index-splade/starts.npy", 3, 10_000_000),
+        ("index-graph/neighbours.npy", 3, 10_000),
+        ("index-graph/neighbours.npy", 3, -1),
+    ],
+)
+def test_70_what_cannot_be_is_found_when_it_is_used(
+    indexes: Path, tmp_path: Path, name: str, place: int | slice, value: float
+) -> None:
+    shutil.copytree(indexes, tmp_path / "copy")
+    array = np.load(tmp_path / "copy" / name, mmap_mode="r+")
+    array[place] = value
+    array.flush()
+    del array
+    with pytest.raises(IndexMismatch):
+        answers(tmp_path / "copy")
+
+
+def test_70_of_a_large_file_a_sample_is_compared_at_once_and_every_byte_on_demand(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(digests, "WHOLE", 1000)
+    monkeypatch.setattr(digests, "SAMPLE", 16)
+    (tmp_path / "large").write_bytes(bytes(range(256)) * 40)
+    record_files(tmp_path)
+    assert differences(tmp_path, whole=False) == differences(tmp_path, whole=True) == []
+    whole = (tmp_path / "large").read_bytes()
+    seen = []
+    for place in range(0, len(whole), 7):
+        (tmp_path / "large").write_bytes(whole[:place] + b"?" + whole[place + 1 :])
+        if whole[place] != ord("?"):
+            assert differences(tmp_path, whole=True)
+            seen.append(bool(differences(tmp_path, whole=False)))
+    # The first and the last bytes always, of the rest 14 places of 16 bytes.
+    assert seen[0]
+    assert seen[-1]
+    assert 0.01 < np.mean(seen) < 0.04
+
+
+# Case 71
+
+
+def test_71_an_index_from_before_there_were_checksums_is_opened_with_a_note(
+    indexes: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    shutil.copytree(indexes, tmp_path / "old")
+    for record in (tmp_path / "old").rglob(RECORD):
+        record.unlink()
+    expected = answers(indexes)
+    assert not caplog.records
+    for _ in range(2):
+        assert answers(tmp_path / "old") == expected
+    notes = [record.message for record in caplog.records if record.levelno == logging.WARNING]
+    assert len(notes) == 4
+    assert "kept no checksums" in notes[0]
+    assert "`fairagent index --force`" in notes[0]
+
+
+# Case 72
+
+
+@pytest.fixture(scope="module")
+def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("run")
+    words.run(words.write(folder), folder / "run", limit=5)
+    return folder / "run"
+
+
+def tables(folder: Path) -> tuple[bool, list[str]]:
+    """Whether the run says that it is partial, and its tables."""
+    run = load_run(folder)
+    return run.partial, [results_text(run), results_table(run).csv()]
+
+
+def test_72_a_damaged_journal_is_refused_or_shorter_and_says_so(run_folder: Path, tmp_path: Path) -> None:
+    expected = tables(run_folder)
+    assert expected[0] is False
+    chance, tried = random.Random(72), Counter[str]()
+    for number in range(trials(60)):
+        copy = tmp_path / f"{number}"
+        shutil.copytree(run_folder, copy)
+        how = harm(copy, chance, ["journal.jsonl", "journal.jsonl", "run.json"])
+        try:
+            partial, found = tables(copy)
+            tried["partial" if partial else "no difference"] += 1
+            assert partial or (partial, found) == expected, how
+        except FairAgentError:
+            tried["refused"] += 1
+        shutil.rmtree(copy)
+    assert tried["refused"] >= 0.7 * sum(tried.values())
+    told(tried, "journals")
+
+
+def test_72_a_changed_digit_is_named_with_its_line(run_folder: Path, tmp_path: Path) -> None:
+    lines = (run_folder / "journal.jsonl").read_bytes().splitlines(keepends=True)
+    shutil.copytree(run_folder, tmp_path / "run")
+    values = json.loads(lines[6])["values"]["gender"]
+    (name, value), *_ = [(name, value) for name, value in values.items() if value not in (0, 1)]
+    digits = f'"{name}":{value!r}'.encode()
+    changed = digits[:-1] + (b"1" if digits[-1:] != b"1" else b"2")
+    assert digits in lines[6]
+    broken = [*lines[:6], lines[6].replace(digits, changed), *lines[7:]]
+    (tmp_path / "run" / "journal.jsonl").write_bytes(b"".join(broken))
+    with pytest.raises(DataError, match=r"journal\.jsonl:7: .*checksum is not that of what it says") as raised:
+        load_run(tmp_path / "run")
+    assert len(raised.value.faults) == 1
+
+
+def test_72_lines_of_another_run_are_refused(run_folder: Path, tmp_path: Path) -> None:
+    """Of the same topics and systems, made with another seed."""
+    words.run(words.write(tmp_path, words.EXPERIMENT.replace("seed: 7", "seed: 8")), tmp_path / "other", limit=5)
+    assert len(read_outcomes(tmp_path / "other")) == len(read_outcomes(run_folder)) == 15
+    (tmp_path / "other" / "journal.jsonl").write_bytes((run_folder / "journal.jsonl").read_bytes())
+    with pytest.raises(DataError) as raised:
+        load_run(tmp_path / "other")
+    assert len(raised.value.faults) == 15
+
+
+# Case 73
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_73_a_number_that_is_not_finite_is_no_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: float
+) -> None:
+    from fairagent.evaluate.engine.topic_runner import TopicRunner
+
+    outcome = TopicRunner.outcome
+
+    def odd(self: TopicRunner, system: str, id: str) -> object:
+        found = outcome(self, system, id)
+        return replace(found, values={"": {"nDCG@20": value}}) if (system, id) == ("fair", "T01") else found
+
+    monkeypatch.setattr(TopicRunner, "outcome", odd)
+    run = words.run(words.write(tmp_path), tmp_path / "run", limit=3)
+    assert run.excluded["T01"] == "fair failed: a number in its outcome is not finite"
+    text = (tmp_path / "run" / "journal.jsonl").read_text(encoding="utf-8")
+    assert "NaN" not in text
+    assert "Infinity" not in text
+
+
+# Case 74
+
+REPLIES = {f"key {n:02}": ModelReply(f'{{"keywords": ["word {n}"]}}', 400, 30, "tiny") for n in range(60)}
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("cache") / "cache"
+    cache = ReplyCache(folder)
+    for key, reply in REPLIES.items():
+        cache.put(key, reply)
+    cache.close()
+    with sqlite3.connect(folder / "cache.db") as database:
+        database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    database.close()
+    return folder
+
+
+def test_74_a_damaged_cache_tells_nothing_else_and_is_moved_aside(kept: Path, tmp_path: Path) -> None:
+    """0 tracebacks and 0 changed replies; what is lost is asked for again, and kept."""
+    chance, tried = random.Random(74), Counter[str]()
+    for number in range(trials(40)):
+        folder = tmp_path / f"{number}" / "cache"
+        shutil.copytree(kept, folder)
+        how = harm(folder, chance, ["cache.db"])
+        cache = ReplyCache(folder)
+        lost = 0
+        for key, reply in REPLIES.items():
+            found = cache.get(key)
+            assert found in (None, replace(reply, cached=True)), how
+            lost += found is None
+            if found is None:
+                cache.put(key, reply)
+                assert cache.get(key) == replace(reply, cached=True), how
+        cache.stats()
+        cache.close()
+        aside = list(folder.parent.glob("cache.bad-*"))
+        assert len(aside) <= 1, how
+        tried["moved aside" if aside else "rows lost" if lost else "no difference"] += 1
+        shutil.rmtree(folder.parent)
+    assert tried["moved aside"]
+    told(tried, "caches")
+
+
+def test_74_replies_from_before_there_were_checksums_are_still_good(tmp_path: Path) -> None:
+    import dataclasses
+
+    cache = ReplyCache(tmp_path / "cache")
+    reply = REPLIES["key 07"]
+    cache._rows.set("old", json.dumps(dataclasses.asdict(reply)))
+    assert cache.get("old") == replace(reply, cached=True)
+    cache.put("new", reply)
+    cache._rows.set("new", cache._rows.get("new").replace("word 7", "word 8"))
+    assert cache.get("new") is None
+    cache.put("new", reply)
+    cache._rows.set("moved", cache._rows.get("new"))
+    assert cache.get("moved") is None
+    cache.close()
+
+
+@pytest.mark.parametrize(
+    ("code", "moved"),
+    [
+        (sqlite3.SQLITE_BUSY, False),
+        (sqlite3.SQLITE_READONLY, False),
+        (sqlite3.SQLITE_FULL, False),
+        (sqlite3.SQLITE_IOERR, False),
+        (sqlite3.SQLITE_CANTOPEN, False),
+        (sqlite3.SQLITE_IOERR_SHORT_READ, True),
+        (sqlite3.SQLITE_CORRUPT, True),
+        (sqlite3.SQLITE_NOTADB, True),
+        (sqlite3.SQLITE_ERROR, True),
+    ],
+)
+def test_74_only_damage_moves_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, moved: bool) -> None:
+    cache = ReplyCache(tmp_path / "cache")
+
+    def failing(*arguments: object, **more: object) -> None:
+        error = sqlite3.OperationalError("as SQLite says it")
+        error.sqlite_errorcode = code
+        raise error
+
+    monkeypatch.setattr(cache._rows, "set", failing)
+    cache.put("k", REPLIES["key 07"])
+    assert bool(list(tmp_path.glob("cache.bad-*"))) is moved
+    assert (cache.get("k") is not None) is moved
+    cache.close()
+
+
+# Case 80
+
+
+def verified(place: Path) -> tuple[int, dict[str, tuple[str, str]]]:
+    """The exit code of `doctor --verify`, and what it says of each part."""
+    result = CliRunner().invoke(app, ["doctor", "--verify", str(place), "--json"])
+    checks = json.loads(result.stdout)["checks"] if result.stdout else []
+    return result.exit_code, {check["name"]: (check["status"], check["found"]) for check in checks}
+
+
+def test_80_every_byte_of_an_index_and_of_all_beside_it_is_compared(indexes: Path, tmp_path: Path) -> None:
+    shutil.copytree(indexes, tmp_path / "copy")
+    code, found = verified(tmp_path / "copy" / "index")
+    assert code == 0
+    assert {name: status for name, (status, _) in found.items()} == dict.fromkeys(
+        ("index", "index-dense", "index-graph", "index-splade"), "ok"
+    )
+    vectors = tmp_path / "copy" / "index-dense" / "vectors.npy"
+    whole = bytearray(vectors.read_bytes())
+    whole[len(whole) // 2] ^= 1
+    vectors.write_bytes(whole)
+    code, found = verified(tmp_path / "copy" / "index")
+    assert code == 3
+    assert found["index-dense"] == ("problem", f"{vectors}: is not what was written")
+    assert [name for name, (status, _) in found.items() if status == "problem"] == ["index-dense"]
+    assert verified(tmp_path)[0] == 2
+
+
+def test_80_every_line_of_a_run_and_every_table_is_compared(run_folder: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(run_folder, folder)
+    code, found = verified(folder)
+    assert code == 0
+    assert found["run"] == ("ok", f"{folder}: run.json and 15 lines of the journal as written")
+    table = folder / "results.csv"
+    before = table.read_text(encoding="utf-8")
+    table.write_text(before.replace("0", "1", 1), encoding="utf-8")
+    code, found = verified(folder)
+    assert (code, found["tables"]) == (3, ("problem", "not what the journal says: results.csv"))
+    table.write_text(before, encoding="utf-8")
+    assert verified(folder)[0] == 0
+    journal = folder / "journal.jsonl"
+    journal.write_bytes(journal.read_bytes().replace(b"1", b"2", 1))
+    code, found = verified(folder)
+    assert code == 3
+    assert f"{journal}:1: " in found["run"][1]

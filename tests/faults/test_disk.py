@@ -1,0 +1,408 @@
+"""Cases 75 to 79: full disks, folders of others, kills and power cuts while indexes are built and experiments run."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import textwrap
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from evaluate import words
+from retrieve.conftest import Made
+from retrieve.test_dense import Words
+from retrieve.test_splade import Words as SparseWords
+
+from fairagent.errors import BackendUnavailable, UsageError
+from fairagent.evaluate.engine.run import read_outcomes
+from fairagent.fairft import run as fairft_run
+from fairagent.folders import MARKER, workshop
+from fairagent.retrieve import dense_index, splade_index
+from fairagent.retrieve.dense import DenseRetriever
+from fairagent.retrieve.dense_index import build_dense_index
+from fairagent.retrieve.lucene import LuceneRetriever, build_index
+from fairagent.retrieve.splade import SpladeRetriever
+from fairagent.retrieve.splade_index import build_splade_index
+from fairagent.testing import LoopbackServer
+from fairagent.types import Document, Query
+
+from . import life
+from .damage import trials
+from .power import KINDS, Recording, after_the_cut
+from .test_damage import told
+
+OLD = Made(tuple(Document(f"old{n}", f"a river and a lawyer {n} {'court ' * (n % 4)}") for n in range(40)), "old")
+NEW = Made(tuple(Document(f"new{n}", f"a lawyer at the court {n} {'river ' * (n % 3)}") for n in range(50)), "new")
+
+
+def ranking(folder: Path) -> tuple[str, ...]:
+    retriever = LuceneRetriever(folder)
+    try:
+        return (*retriever.search(Query("lawyer court river"), 20).ids, *retriever.words(np.arange(3)))
+    finally:
+        retriever.close()
+
+
+# Case 75
+
+FULL = """
+    import resource, sys
+    from fairagent.cli import main
+    resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv.pop(1)),) * 2)
+    main()
+"""
+
+
+@pytest.mark.parametrize("size", [2_000, 60_000])
+def test_75_a_full_disk_is_explained_and_the_old_index_is_kept(tmp_path: Path, size: int) -> None:
+    """No file may grow beyond a size, which Python and Java meet in different places."""
+    file = words.write(tmp_path).with_name("collection.yaml")
+    lines = [json.dumps({"id": f"m{n}", "title": f"many {n}", "text": f"word{n} " * 9}) for n in range(400)]
+    build_index(OLD, tmp_path / "index")
+    before = ranking(tmp_path / "index")
+    (tmp_path / "docs.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    command = [sys.executable, "-c", textwrap.dedent(FULL), str(size), "index", "--force", "-c", str(file)]
+    done = subprocess.run(
+        [*command, "--index", "index", "--set", "engine=bm25"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 3, done.stderr
+    assert "Traceback" not in done.stderr
+    assert "index.partial cannot be written (" in done.stderr
+    assert "make room or mend the permissions, then repeat the command" in " ".join(done.stderr.split())
+    assert ranking(tmp_path / "index") == before
+
+
+def test_75_a_read_only_disk_is_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mkdir = os.mkdir
+
+    def refused(path: str, *more: object, **options: object) -> None:
+        if "partial" in str(path):
+            raise OSError(30, "Read-only file system", str(path))
+        mkdir(path, *more, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(os, "mkdir", refused)
+    for build in (lambda: build_index(OLD, tmp_path / "i"), lambda: build_dense_index(OLD, tmp_path / "d", Words())):
+        with pytest.raises(BackendUnavailable, match=r"\.partial cannot be written \(Read-only file system\)"):
+            build()
+
+
+def test_75_embeddings_on_a_full_disk_go_on_from_what_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dense_index, "CHUNK", 10)
+    write, calls = dense_index.write_rows, []
+
+    def full(path: Path, first: int, rows: object) -> None:
+        calls.append(first)
+        if len(calls) == 3:
+            raise OSError(28, "No space left on device")
+        write(path, first, rows)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(dense_index, "write_rows", full)
+    with pytest.raises(BackendUnavailable, match=r"cannot be written \(No space left on device\)"):
+        build_dense_index(NEW, tmp_path / "d", Words())
+    build_dense_index(NEW, tmp_path / "d", Words())
+    assert calls == [0, 10, 20, 20, 30, 40]
+
+
+# Case 76
+
+
+def thesis(folder: Path) -> Path:
+    folder.mkdir(parents=True)
+    (folder / "chapter1.tex").write_text("years of work", encoding="utf-8")
+    return folder / "chapter1.tex"
+
+
+def test_76_folders_of_others_beside_an_index_are_left_alone(tmp_path: Path) -> None:
+    kept = [thesis(tmp_path / f"{name}{more}") for name in ("i", "d") for more in (".replaced", ".old", ".new")]
+    for _ in range(2):
+        build_index(OLD, tmp_path / "i")
+        build_dense_index(OLD, tmp_path / "d", Words())
+    mine = [thesis(tmp_path / name / "partial.tex").parent.parent for name in ("x.partial", "y.partial")]
+    for build in (lambda: build_index(OLD, tmp_path / "x"), lambda: build_dense_index(OLD, tmp_path / "y", Words())):
+        with pytest.raises(UsageError, match=r"[xy]\.partial is there and was not made by .*; move it away, or name"):
+            build()
+    assert all(path.read_text(encoding="utf-8") == "years of work" for path in kept)
+    assert all((path / "partial.tex" / "chapter1.tex").is_file() for path in mine)
+    assert not (tmp_path / "x").exists()
+
+
+def test_76_models_of_others_are_not_replaced(tmp_path: Path) -> None:
+    kept = thesis(tmp_path / "run" / "model")
+    with pytest.raises(UsageError, match="holds no training; name a new or an empty folder"):
+        fairft_run._expect_own(tmp_path / "run")
+    (tmp_path / "run" / fairft_run.SIGNALS).touch()
+    with pytest.raises(UsageError, match="model is there and was not made by fairagent"):
+        fairft_run._expect_own(tmp_path / "run")
+    with pytest.raises(UsageError, match="model is there and was not made by fairagent"), workshop(kept.parent):
+        pytest.fail("it is somebody else's")
+    assert kept.is_file()
+
+
+@pytest.mark.parametrize("left", ["nothing", "marker", "begun", "moved away", "put there"])
+def test_76_what_a_killed_process_left_is_taken_up(tmp_path: Path, left: str) -> None:
+    """Every state that a workshop passes through."""
+    build_index(OLD, tmp_path / "index")
+    build_index(NEW, tmp_path / "next")
+    partial = tmp_path / "index.partial"
+    partial.mkdir()
+    if left != "nothing":
+        (partial / MARKER).touch()
+    if left == "begun":
+        (partial / "new").mkdir()
+        (partial / "new" / "ids.npy").write_bytes(b"half")
+    elif left == "moved away":
+        (tmp_path / "index").rename(partial / "old")
+        (tmp_path / "next").rename(partial / "new")
+    elif left == "put there":
+        (tmp_path / "index").rename(partial / "old")
+        (partial / "old" / "ids.npy").unlink()
+        (tmp_path / "next").rename(tmp_path / "index")
+    there = "old" if left in ("nothing", "marker", "begun") else "new"
+    assert ranking(tmp_path / "index")[0].startswith(there)
+    build_index(NEW, tmp_path / "index")
+    assert ranking(tmp_path / "index")[0].startswith("new")
+    assert not partial.exists()
+
+
+# Cases 77 and 78
+
+KILLED = """
+    import os, signal, sys, threading, time
+
+    left, wait, place = int(os.environ["KILL_AT"]), float(os.environ["KILL_WAIT"]), os.environ["KILL_IN"]
+    seen = 0
+
+    def die():
+        time.sleep(wait)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    def hook(event, arguments):
+        global seen
+        if event in ("open", "os.rename", "os.remove", "os.mkdir", "os.rmdir") and place in str(arguments[0]):
+            seen += 1
+            if seen == left:
+                threading.Thread(target=die, daemon=True).start() if wait else die()
+
+    sys.addaudithook(hook)
+    from fairagent.cli import main
+    try:
+        main()
+    finally:
+        print("seen", seen, file=sys.stderr)
+"""
+"""The program, which dies some seconds after its n-th step in certain files."""
+
+
+def killed(folder: Path, place: str, at: int, wait: float, *arguments: str, **environ: str) -> tuple[int, str]:
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(KILLED), *arguments],
+        cwd=folder,
+        env={
+            **{name: value for name, value in os.environ.items() if not name.startswith(("FAIRAGENT_", "OPENAI_"))},
+            "PYTHONPATH": os.pathsep.join(sys.path),
+            "KILL_AT": str(at),
+            "KILL_WAIT": str(wait),
+            "KILL_IN": place,
+            **environ,
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=280,
+    )
+    return done.returncode, done.stderr
+
+
+def test_77_an_index_that_is_killed_at_any_moment_is_the_old_or_the_new_one(tmp_path: Path) -> None:
+    file = words.write(tmp_path).with_name("collection.yaml")
+    command = ("index", "--force", "-c", str(file), "--index", "index", "--set", "engine=bm25")
+    text = (tmp_path / "docs.jsonl").read_text(encoding="utf-8")
+    chance, tried = random.Random(77), Counter[str]()
+    versions = []
+    for state in ("first", "second"):
+        (tmp_path / "docs.jsonl").write_text(text.replace("met a", f"met a {state}"), encoding="utf-8")
+        code, said = killed(tmp_path, "index", 0, 0.0, *command)
+        assert code == 0, said
+        steps = int(said.split()[-1])
+        versions.append(words_of(tmp_path / "index"))
+    assert versions[0] != versions[1]
+    for number in range(trials(4)):
+        state = ("first", "second")[number % 2]
+        (tmp_path / "docs.jsonl").write_text(text.replace("met a", f"met a {state}"), encoding="utf-8")
+        before = words_of(tmp_path / "index")
+        wait = chance.choice([0.0, 0.0, chance.uniform(0, 0.3)])
+        code, said = killed(tmp_path, "index", chance.randint(1, steps), wait, *command)
+        found = words_of(tmp_path / "index")
+        assert found in (before, versions[number % 2]), (number, code, said)
+        tried["killed" if code == -signal.SIGKILL else "done"] += 1
+        tried["new" if found != before else "old"] += 1
+    assert tried["killed"]
+    told(Counter({"killed": tried["killed"], "done": tried["done"]}), "kills of index")
+    assert killed(tmp_path, "index", 0, 0.0, *command)[0] == 0
+    assert words_of(tmp_path / "index") == versions[(trials(4) - 1) % 2]
+    assert not (tmp_path / "index.partial").exists()
+
+
+def words_of(folder: Path) -> list[object]:
+    """What an index answers, and what it is made of."""
+    retriever = LuceneRetriever(folder)
+    try:
+        found = retriever.search(Query("first second judge singer"), 40)
+        return [found.ids, found.scores.tolist(), retriever.manifest.fingerprint, retriever.document("d07").text]
+    finally:
+        retriever.close()
+
+
+@pytest.fixture
+def server(no_variables: None) -> Iterator[LoopbackServer]:
+    with LoopbackServer(life.Moody()) as server:
+        yield server
+
+
+def test_78_evaluate_killed_at_random_moments_comes_to_the_same(server: LoopbackServer, tmp_path: Path) -> None:
+    """Whatever it was writing: journal, tables, run.json, cache."""
+    file = life.write(tmp_path / "files")
+    command = ("evaluate", str(file), "--workers", "2", "--run", "run")
+    (tmp_path / "whole").mkdir()
+    here = {"OPENAI_BASE_URL": server.url, "NO_PROXY": "127.0.0.1"}
+    code, said = killed(tmp_path / "whole", "/run/", 0, 0.0, *command, **here)
+    assert code == 0, said
+    steps = int(said.split()[-1])
+    expected = life.files(tmp_path / "whole" / "run")
+    asked = len(server.requests)
+    chance, kills, folder = random.Random(78), 0, tmp_path / "killed"
+    server.requests.clear()
+    server.script = life.Moody()
+    for _ in range(trials(3)):
+        if not folder.exists():
+            folder.mkdir()
+            server.requests.clear()
+            server.script = life.Moody()
+        wait = chance.choice([0.0, chance.uniform(0, 0.2)])
+        code, said = killed(folder, "run/", chance.randint(1, max(2, steps // 2)), wait, *command, **here)
+        kills += code == -signal.SIGKILL
+        if code == 0:
+            assert life.files(folder / "run") == expected
+            shutil.rmtree(folder)
+        else:
+            assert code == -signal.SIGKILL, said
+            done = read_outcomes(folder / "run") if (folder / "run" / "run.json").is_file() else []
+            assert len({(one.topic, one.system) for one in done}) == len(done)
+    if folder.exists():
+        assert killed(folder, "/run/", 0, 0.0, *command, **here)[0] == 0
+        assert life.files(folder / "run") == expected
+        assert asked <= len(server.requests)
+    assert kills
+    told(Counter({"killed": kills, "done": trials(3) - kills}), "kills of evaluate")
+
+
+# Case 79
+
+
+def cuts(recording: Recording, few: int, seed: int) -> Iterator[tuple[int, str]]:
+    """Moments and kinds of power cuts: a few drawn ones, and the last ones of all, where renaming is."""
+    chance = random.Random(seed)
+    count = len(recording.moments)
+    drawn = [(chance.randrange(count), chance.choice(KINDS)) for _ in range(trials(few))]
+    last = [(place, kind) for place in range(count - 1, max(0, count - 9), -2) for kind in KINDS]
+    yield from (*drawn, *last)
+
+
+def test_79_a_power_cut_loses_no_outcome_that_was_said_to_be_done(tmp_path: Path) -> None:
+    file = words.write(tmp_path / "files")
+    (tmp_path / "work").mkdir()
+    done = [0]
+    words.run(file, tmp_path / "whole", limit=3)
+    expected = life.files(tmp_path / "whole")
+    from fairagent.evaluate.engine.check import check_experiment
+    from fairagent.evaluate.engine.experiment import run_experiment
+    from fairagent.evaluate.engine.workers import threads
+
+    def progress(count: int, _: int) -> None:
+        done[0] = count
+
+    with Recording(tmp_path / "work", lambda: done[0]) as recording, threads(1) as workers:
+        checked = check_experiment(file, 3, environ={})
+        run_experiment(checked, tmp_path / "work" / "run", workers, progress=progress, environ={})
+    assert len(recording.moments) > 50
+    kept = Counter[str]()
+    for place, kind in cuts(recording, 20, 79):
+        moment, folder = recording.moments[place], tmp_path / "cut"
+        folder.mkdir()
+        after_the_cut(moment, folder, kind)
+        if (folder / "run" / "run.json").is_file():
+            assert len(read_outcomes(folder / "run")) >= moment.done, (place, kind)
+        else:
+            assert not moment.done
+        words.run(file, folder / "run", limit=3)
+        assert life.files(folder / "run") == expected, (place, kind)
+        kept[kind] += 1
+        shutil.rmtree(folder)
+    told(kept, "power cuts of evaluate")
+
+
+Build = Callable[[Made, Path], object]
+Answer = Callable[[Path], tuple[str, ...]]
+
+
+def _dense(folder: Path) -> tuple[str, ...]:
+    found = DenseRetriever(folder, Words()).search(Query("lawyer court river"), 20)
+    return (*found.ids, *map(str, found.scores))
+
+
+def _splade(folder: Path) -> tuple[str, ...]:
+    found = SpladeRetriever(folder, SparseWords()).search(Query("lawyer court river"), 20)
+    return (*found.ids, *map(str, found.scores))
+
+
+@pytest.mark.parametrize(
+    ("build", "answer"),
+    [
+        (lambda made, folder: build_index(made, folder, commit_every=15), ranking),
+        (lambda made, folder: build_dense_index(made, folder, Words()), _dense),
+        (lambda made, folder: build_splade_index(made, folder, SparseWords()), _splade),
+    ],
+    ids=["lucene", "dense", "splade"],
+)
+def test_79_a_power_cut_while_an_index_is_replaced_leaves_the_old_or_the_new_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, build: Build, answer: Answer
+) -> None:
+    monkeypatch.setattr(dense_index, "CHUNK", 10)
+    monkeypatch.setattr(splade_index, "CHUNK", 10)
+    build(NEW, tmp_path / "whole")
+    new = answer(tmp_path / "whole")
+    (tmp_path / "work").mkdir()
+    build(OLD, tmp_path / "work" / "index")
+    old = answer(tmp_path / "work" / "index")
+    assert old != new
+    with Recording(tmp_path / "work") as recording:
+        build(NEW, tmp_path / "work" / "index")
+    assert len(recording.moments) > 30
+    tried = Counter[str]()
+    for place, kind in cuts(recording, 8, 80):
+        folder = tmp_path / "cut"
+        folder.mkdir()
+        after_the_cut(recording.moments[place], folder, kind)
+        found = answer(folder / "index")
+        # Once it is said to be done, it is.
+        assert found in ((old, new) if place < len(recording.moments) - 1 else (new,)), (place, kind)
+        tried["old" if found == old else "new"] += 1
+        build(NEW, folder / "index")
+        assert answer(folder / "index") == new, (place, kind)
+        assert [path.name for path in folder.iterdir()] == ["index"]
+        shutil.rmtree(folder)
+    assert set(tried) == {"old", "new"}
+    told(tried, "power cuts of an index")
