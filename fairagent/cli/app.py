@@ -1,6 +1,7 @@
 """The program `fairagent`: its commands, exit codes, and the handling of errors and Ctrl-C."""
 
 import io
+import os
 import signal
 import sys
 from importlib.metadata import PackageNotFoundError, version
@@ -131,6 +132,12 @@ def main() -> None:
 
 
 def _end(number: int, frame: object) -> None:
+    for stream in (1, 2):
+        try:
+            os.write(stream, b"")
+        except OSError:
+            # The terminal is gone, and with it whoever could read: what is said from here on must not be an error.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
     raise Ended(number)
 
 

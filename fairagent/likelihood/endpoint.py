@@ -127,8 +127,7 @@ class EndpointModel:
     def _ask(self, pair: Pair, end: float) -> tuple[FloatArray, int]:
         """The text's log-probabilities by one request, and how many tokens it took."""
         with self._budget.reserve(estimate_tokens(*pair), 0.0) as held:
-            with within(min(self._settings.timeout, end - time.monotonic())):
-                completion = self._send(pair)
+            completion = self._send(pair, end)
             tokens = estimate_tokens(*pair) if completion.tokens is None else completion.tokens
             held.settle(tokens, 0.0)
         told = read_tokens(completion)
@@ -146,23 +145,24 @@ class EndpointModel:
             )
         return score, tokens
 
-    def _send(self, pair: Pair) -> Completion:
+    def _send(self, pair: Pair, end: float) -> Completion:
         import openai
 
         context, text = pair
         # Temperature 0 and one token: a server has to write something, and what it writes is not looked at.
-        common: dict[str, Any] = {"model": self.name, "max_tokens": 1, "temperature": 0}
+        asked: dict[str, Any] = {"model": self.name, "max_tokens": 1, "temperature": 0}
+        create: Callable[..., Any]
+        if self._chat:
+            create = self._client.chat.completions.with_raw_response.create
+            asked["messages"] = [{"role": "user", "content": context}, {"role": "assistant", "content": text}]
+            form = {"prompt_logprobs": 0, "add_generation_prompt": False, "continue_final_message": True}
+            asked["extra_body"] = form
+        else:
+            create = self._client.completions.with_raw_response.create
+            asked |= {"prompt": context + text, "echo": True, "logprobs": 1}
         try:
-            if self._chat:
-                messages: Any = [{"role": "user", "content": context}, {"role": "assistant", "content": text}]
-                form = {"prompt_logprobs": 0, "add_generation_prompt": False, "continue_final_message": True}
-                raw = self._client.chat.completions.with_raw_response.create(
-                    messages=messages, extra_body=form, **common
-                )
-            else:
-                raw = self._client.completions.with_raw_response.create(
-                    prompt=context + text, echo=True, logprobs=1, **common
-                )
+            with within(min(self._settings.timeout, end - time.monotonic())):
+                raw = create(**asked)
         except openai.OpenAIError as error:
             fault = from_client(error, self.endpoint, self.name)
         else:

@@ -178,11 +178,13 @@ class OpenAIModel:
             raise TransientModelError(f"no time is left to ask {self.endpoint.host} (model.deadline in the settings)")
         with self._budget.reserve(read + longest, self.cost(read, longest) or 0.0) as held:
             call.sent += 1
+            # Before the time begins: the first use loads modules for a second.
+            create = self._client.chat.completions.with_raw_response.create
             left = call.end - self._clock()
             try:
                 # A stream may go on while something comes; what comes as a whole is one wait.
                 with within(left if "stream" in payload else min(left, self.settings.timeout)):
-                    reply = self._send(payload, call)
+                    reply = self._send(create, payload, call)
             except ModelError as error:
                 used = error.usage
                 tokens = used.input_tokens + used.output_tokens
@@ -198,11 +200,11 @@ class OpenAIModel:
             held.settle(reply.input_tokens + reply.output_tokens, cost)
             return reply
 
-    def _send(self, payload: dict[str, Any], call: _Call) -> ModelReply:
+    def _send(self, create: Callable[..., Any], payload: dict[str, Any], call: _Call) -> ModelReply:
         import openai
 
         try:
-            raw = self._client.chat.completions.with_raw_response.create(**payload)
+            raw = create(**payload)
         except openai.OpenAIError as error:
             log.info("%s: %s", self, type(error.__cause__ or error).__name__)
             fault = from_client(error, self.endpoint, self.settings.name)

@@ -33,8 +33,8 @@ class Workers:
     def for_each(self, jobs: Iterable[tuple[Callable[..., T], tuple[object, ...]]], keep: Callable[[T], None]) -> None:
         """Call every job (function, arguments) and `keep` with each result, in this thread, as soon as it is there.
 
-        The first error, or Ctrl-C (KeyboardInterrupt), ends it: nothing new is begun, what runs is waited for and kept (it may have cost
-        money), then the error is raised. A second Ctrl-C does not wait.
+        The first error, or Ctrl-C (KeyboardInterrupt), ends it: nothing new is begun, what runs is waited for and kept
+        (it may have cost money), then the error is raised. A second Ctrl-C does not wait.
         """
         rest = iter(jobs)
         running: set[Future[T]] = set()
