@@ -12,7 +12,7 @@ MOST_BYTES = 16 << 20
 LONGEST_LINE = 1 << 20
 """The longest line of a stream, in bytes; a line holds a few words."""
 MOST_VALUES = 1_000_000
-"""Brackets and commas of an answer: each may take 150 bytes of memory when its JSON is read."""
+"""Brackets and commas of an answer, each of which may take 150 bytes when its JSON is read; lines of a stream."""
 _PIECE = 1 << 16
 _PACKED = frozenset({"gzip", "x-gzip", "deflate"})
 _EITHER = zlib.MAX_WBITS | 32
@@ -70,15 +70,18 @@ def check_values(body: str, host: str) -> None:
 def lines(chunks: Iterable[bytes], host: str) -> Iterator[str]:
     r"""The lines (UTF-8) of a body, as they come; they end with \n or \r\n, as those of a stream of events do.
 
-    Raises ModelError for one without an end.
+    Raises ModelError for one without an end, and beyond a million.
 
     >>> list(lines([b"da", b"ta: a\r\ndata: b\n", b"\ndata", b": \xe2\x80", b"\xa8"], "host"))
     ['data: a', 'data: b', '', 'data: \u2028']
     """
     begun: list[bytes] = []
-    length = 0
+    length = count = 0
     for chunk in chunks:
         *ended, rest = chunk.split(b"\n")
+        count += len(ended)
+        if count > MOST_VALUES:
+            raise ModelError(f"{host} sent more than {MOST_VALUES:,} lines as one answer; the rest was not read")
         for line in ended:
             yield _text(b"".join([*begun, line]))
             begun, length = [], 0

@@ -119,10 +119,18 @@ def dripped(sent: bytes, pause: float, size: int = 1) -> Iterator[Step]:
         yield pause
 
 
-def packed(body: Iterable[bytes], wbits: int = 31) -> bytes:
+def packed(body: bytes, wbits: int = 31) -> bytes:
     """`body` as gzip, or as zlib with 15."""
+    pack = zlib.compressobj(wbits=wbits)
+    return pack.compress(body) + pack.flush()
+
+
+def bomb(unit: bytes, megabytes: int, wbits: int = 31) -> bytes:
+    """So many megabytes of `unit`, about a thousandth as long; without an end, since nobody shall get there."""
     pack = zlib.compressobj(9, wbits=wbits)
-    return b"".join([*map(pack.compress, body), pack.flush()])
+    megabyte = unit * ((1 << 20) // len(unit))
+    begin, block = (pack.compress(megabyte) + pack.flush(zlib.Z_FULL_FLUSH) for _ in range(2))
+    return begin + block * (megabytes - 1)
 
 
 # Servers at random -----------------------------------------------------------------------------------------------
@@ -271,13 +279,13 @@ def _json(chance: random.Random) -> Iterator[Step]:
 def _coded(chance: random.Random) -> Iterator[Step]:
     body = chance.choice((json.dumps(REPLY).encode(), b"\x1f\x8b" + b"\x00" * 500, b"", b"\xff" * 5000))
     wbits = chance.choice((31, 15, 0))
-    yield answer(packed([body], wbits) if wbits else body, content_encoding=chance.choice(CODINGS))
+    yield answer(packed(body, wbits) if wbits else body, content_encoding=chance.choice(CODINGS))
 
 
 def _bomb(chance: random.Random) -> Iterator[Step]:
     wbits = chance.choice((31, 15))
     unit = chance.choice((b" ", b"0", b"[", b'{"a":', b"data: \n", b"\n"))
-    body = packed((unit * (1 << 16) for _ in range(chance.choice((100, 400)))), wbits)
+    body = bomb(unit, chance.choice((10, 1000)), wbits)
     kind = chance.choice(("application/json", "text/event-stream"))
     yield answer(body, content_encoding="gzip" if wbits == 31 else "deflate", content_type=kind)
 
