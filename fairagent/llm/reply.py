@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema
@@ -11,6 +12,10 @@ from fairagent.errors import ReplyInvalid
 
 MOST_FAULTS = 5
 LONGEST_FAULT = 200
+LONGEST = 1 << 18
+"""Characters of a reply that is to be JSON: 60,000 tokens; a longer one is not read."""
+MOST_OBJECTS = 100
+"""Objects that are looked at in the prose of a reply, for the one that was asked for."""
 
 
 Narrowed = Mapping[str, Mapping[str, Any]]
@@ -161,15 +166,19 @@ def parse_reply(text: str, reply: type[R]) -> R:
     r"""The first JSON object in `text`, as a `reply`.
 
     Prose and code fences around the object are skipped, and so is what a reasoning model thinks aloud. Raises
-    ReplyInvalid, with the text and with every fault of the object (the first 5, shortened).
+    ReplyInvalid, with the text and with every fault of the object (the first 5, shortened); of prose the first 100
+    objects are looked at.
 
     >>> class Keywords(Reply):
     ...     keywords: list[str]
     >>> parse_reply('Of course:\n```json\n{"keywords": ["judge", "court"]}\n```', Keywords)
     Keywords(keywords=['judge', 'court'])
     """
+    text = text.rpartition(THOUGHTS[1])[2]
+    if len(text) > LONGEST:
+        raise ReplyInvalid(f"the reply has {len(text):,} characters, and at most {LONGEST:,} are read", raw=text)
     fault = "it holds no JSON object"
-    for candidate in _braced(text.rpartition(THOUGHTS[1])[2]):
+    for candidate in islice(_braced(text), MOST_OBJECTS):
         try:
             return reply.model_validate_json(candidate)
         except ValidationError as error:
