@@ -12,7 +12,7 @@ from fairagent.errors import ReplyInvalid
 
 MOST_FAULTS = 5
 LONGEST_FAULT = 200
-LONGEST = 1 << 18
+LONGEST_REPLY = 1 << 18
 """Characters of a reply that is to be JSON: 60,000 tokens; a longer one is not read."""
 MOST_OBJECTS = 100
 """Objects that are looked at in the prose of a reply, for the one that was asked for."""
@@ -175,8 +175,8 @@ def parse_reply(text: str, reply: type[R]) -> R:
     Keywords(keywords=['judge', 'court'])
     """
     text = text.rpartition(THOUGHTS[1])[2]
-    if len(text) > LONGEST:
-        raise ReplyInvalid(f"the reply has {len(text):,} characters, and at most {LONGEST:,} are read", raw=text)
+    if len(text) > LONGEST_REPLY:
+        raise ReplyInvalid(f"the reply has {len(text):,} characters, and at most {LONGEST_REPLY:,} are read", raw=text)
     fault = "it holds no JSON object"
     for candidate in islice(_braced(text), MOST_OBJECTS):
         try:
