@@ -4,12 +4,16 @@ import io
 import os
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from typing import Annotated, Any
 
 import typer
+from click import ClickException
 from typer.core import TyperGroup
 
+from fairagent.clean import printable
 from fairagent.cli import (
     answer,
     avoid,
@@ -49,10 +53,16 @@ class Commands(TyperGroup):
     An error of fairagent becomes its message and exit code; any other is a fault of ours and keeps its traceback.
     """
 
+    def make_context(self, *arguments: Any, **more: Any) -> Any:
+        """Read the arguments; what is wrong with them is quoted printably."""
+        with _quoted():
+            return super().make_context(*arguments, **more)
+
     def invoke(self, ctx: Any) -> Any:
         """Run the command that `ctx` (typer's context) names."""
         try:
-            return super().invoke(ctx)
+            with _quoted():
+                return super().invoke(ctx)
         except FairAgentError as error:
             _complain(str(error))
             raise typer.Exit(error.exit_code) from None
@@ -62,6 +72,15 @@ class Commands(TyperGroup):
         except KeyboardInterrupt:
             _complain("interrupted")
             raise typer.Exit(BY_SIGNAL + signal.SIGINT) from None
+
+
+@contextmanager
+def _quoted() -> Iterator[None]:
+    try:
+        yield
+    except ClickException as error:
+        error.message = printable(error.message)
+        raise
 
 
 app = typer.Typer(

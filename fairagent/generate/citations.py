@@ -6,12 +6,16 @@ from dataclasses import dataclass, field
 from fairagent.clean import THOUGHTS
 from fairagent.generate.generator import OnText
 
-_NUMBERS = r"\d{1,9}(?:\s*[,;\-\u2013]\s*\d{1,9})*"
-_BRACKETS = rf"\[\s*{_NUMBERS}\s*\]"
-_CITATION = re.compile(rf"\s*\[\s*({_NUMBERS})\s*\]")
-_RUN = re.compile(rf"\s*{_BRACKETS}(?:\s*[,;]?\s*{_BRACKETS})*")
+# White space is gone through once: a match begins where it begins, and gives none of it back.
+_SPACE = r"(?<!\s)\s*+"
+_NUMBERS = r"\d{1,9}+(?:\s*+[,;\-\u2013]\s*+\d{1,9}+)*+"
+_BRACKETS = rf"\[\s*+{_NUMBERS}\s*+\]"
+_CITATION = re.compile(rf"{_SPACE}\[\s*+({_NUMBERS})\s*+\]")
+_RUN = re.compile(rf"{_SPACE}{_BRACKETS}(?:\s*+[,;]?+\s*+{_BRACKETS})*+")
 _PART = re.compile(r"(\d+)(?:\s*[-\u2013]\s*(\d+))?")
-_UNFINISHED = re.compile(r"\s*\[[\d\s,;\-\u2013]{0,80}\Z|\s+\Z")
+_UNFINISHED = re.compile(rf"{_SPACE}(?:\[[\d\s,;\-\u2013]{{0,80}}+)?\Z")
+HELD = 200
+"""Characters of an unfinished citation, or of white space, that are held back at most."""
 
 
 def without_citations(text: str) -> str:
@@ -45,24 +49,31 @@ class CitationReader:
     cited: list[int] = field(default_factory=list)
     invented: list[str] = field(default_factory=list)
     _waiting: str = ""
+    _thinking: bool = False
 
     def read(self, piece: str) -> None:
         """Take the next piece."""
         self._waiting += piece
         begin, end = THOUGHTS
-        start = self._waiting.lstrip()
-        if not self.text and start and (start.startswith(begin) or begin.startswith(start)):
+        while not self.text:
+            start = self._waiting.lstrip()
+            self._thinking = self._thinking or start.startswith(begin)
+            if not self._thinking:
+                if start and begin.startswith(start):
+                    return
+                break
             _, found, after = self._waiting.partition(end)
             if not found:
+                # The end may have come in part.
+                self._waiting = self._waiting[1 - len(end) :]
                 return
-            self._waiting = after
-        unfinished = _UNFINISHED.search(self._waiting)
+            self._thinking, self._waiting = False, after
+        unfinished = _UNFINISHED.search(self._waiting, max(0, len(self._waiting) - HELD))
         self._tell(unfinished.start() if unfinished else len(self._waiting))
 
     def close(self) -> None:
         """The answer is complete."""
-        begin, _ = THOUGHTS
-        if self._waiting.lstrip().startswith(begin) and not self.text:
+        if self._thinking:
             # It thought until it was cut off.
             self._waiting = ""
         self._waiting = self._waiting.rstrip()

@@ -1,8 +1,9 @@
 """NumPy's files (.npy): never unpickled, and no memory is taken for what the file does not hold."""
 
+import ast
 import math
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.lib import format as npy
@@ -12,7 +13,10 @@ from fairagent.intake.malformed import Malformed
 
 KINDS = "biufSU"
 """Numbers, truth values, bytes and texts: what our files hold."""
-_HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
+LONGEST_HEADER = 1000
+"""Bytes."""
+_LENGTHS = {(1, 0): 2, (2, 0): 4}
+"""Version of the format -> bytes of the header's length."""
 
 
 def read_array(path: Path, mapped: bool = False) -> NDArray[Any]:
@@ -21,24 +25,29 @@ def read_array(path: Path, mapped: bool = False) -> NDArray[Any]:
     Raises Malformed where the file is none of NumPy's, holds Python objects or records, or has not the size that its
     header says; OSError where it cannot be read.
     """
-    shape, dtype, begin = _header(path)
+    shape, dtype, order, begin = _header(path)
     expected, size = begin + math.prod(shape) * dtype.itemsize, path.stat().st_size
     if size != expected:
         raise Malformed(f"{path.name} has {size:,} bytes, where its header says {expected:,}")
-    return np.asarray(np.load(path, mmap_mode="r" if mapped else None, allow_pickle=False))
+    if mapped and size > begin:  # nothing cannot be mapped
+        return np.asarray(np.memmap(path, dtype, "r", begin, shape, order))
+    return np.fromfile(path, dtype, offset=begin).reshape(shape, order=order)
 
 
-def _header(path: Path) -> tuple[tuple[int, ...], np.dtype[Any], int]:
-    """Shape, type, and the place of the first value."""
+def _header(path: Path) -> tuple[tuple[int, ...], np.dtype[Any], Literal["C", "F"], int]:
+    """Shape, type, order, and the place of the first value."""
     with path.open("rb") as file:
         try:
             version = npy.read_magic(file)
-            if version not in _HEADERS:
-                raise ValueError(f"format {version}")
-            shape, _, dtype = _HEADERS[version](file)
-        # NumPy reads the header as a Python literal, with whatever that raises.
-        except (ValueError, EOFError, SyntaxError, TypeError, RecursionError, MemoryError, OverflowError) as error:
-            raise Malformed(f"{path.name} is no array of NumPy's ({str(error).splitlines()[0]})") from None
-        if dtype.kind not in KINDS or not dtype.itemsize or any(length < 0 for length in shape):
-            raise Malformed(f"{path.name} holds {dtype.name} in the shape {shape}, which no file of ours does")
-        return shape, dtype, file.tell()
+            size = int.from_bytes(file.read(_LENGTHS[version]), "little")
+            if size > LONGEST_HEADER:
+                raise ValueError(f"a header of {size:,} bytes")
+            about = ast.literal_eval(file.read(size).decode("ascii").strip())
+            dtype, shape, fortran = np.dtype(str(about["descr"])), about["shape"], about["fortran_order"]
+        # The header is a Python literal, with whatever the reading of one raises.
+        except (ValueError, LookupError, SyntaxError, TypeError, RecursionError, MemoryError) as error:
+            raise Malformed(f"{path.name} is no array of NumPy's ({type(error).__name__}: {error})") from None
+        whole = isinstance(shape, tuple) and all(type(length) is int and length >= 0 for length in shape)
+        if dtype.kind not in KINDS or not dtype.itemsize or not whole:
+            raise Malformed(f"{path.name} holds {dtype} in the shape {shape}, which no file of ours does")
+        return shape, dtype, "F" if fortran else "C", file.tell()

@@ -1,12 +1,15 @@
 """Whole files, as bytes and as text."""
 
 import gzip
+import io
 import zlib
 from pathlib import Path
+from typing import IO
 
 from fairagent.intake.malformed import Malformed
 
 GZIP_MAGIC = b"\x1f\x8b"
+PIECE = 1 << 20
 HIGHEST_RATIO = 100
 """How many times its own size a gzip file may hold: texts stay below 20, bombs have 1,000."""
 
@@ -19,18 +22,28 @@ def file_bytes(path: Path, most: int, unzipped: bool = False) -> bytes:
     """
     try:
         with path.open("rb") as file:
-            content = file.read(most + 1)
+            content = _read(file, most)
             if unzipped and content.startswith(GZIP_MAGIC):
-                most = min(most, max(1 << 20, HIGHEST_RATIO * len(content)))
-                file.seek(0)
-                content = gzip.GzipFile(fileobj=file).read(most + 1)
+                most = min(most, max(PIECE, HIGHEST_RATIO * len(content)))
+                content = _read(gzip.GzipFile(fileobj=io.BytesIO(content)), most)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise Malformed(f"the gzip data break off or are damaged ({error}); fetch it again") from None
+    except Malformed:
+        raise
     except ValueError as error:
         raise Malformed(f"no path of a file ({error})") from None
-    if len(content) > most:
-        raise Malformed(f"larger than {most:,} bytes")
     return content
+
+
+def _read(stream: IO[bytes], most: int) -> bytes:
+    """All of it, piece by piece: asked for so many bytes at once, Python takes memory for them beforehand."""
+    pieces, size = [], 0
+    while piece := stream.read(PIECE):
+        pieces.append(piece)
+        size += len(piece)
+        if size > most:
+            raise Malformed(f"larger than {most:,} bytes")
+    return b"".join(pieces)
 
 
 def file_text(path: Path, most: int) -> str:

@@ -93,7 +93,13 @@ def _pieces(part: str) -> tuple[str, str, str]:
 
 def _split(options: str) -> list[str]:
     """Options at their commas, but for those within parentheses, as in `discount=ends(5, 0.5)`."""
-    return re.split(r",(?![^()]*\))", options) if options else []
+    parts, depth, start = [], 0, 0
+    for place, sign in enumerate(options):
+        depth += (sign == "(") - (sign == ")")
+        if sign == "," and not depth:
+            parts.append(options[start:place])
+            start = place + 1
+    return [*parts, options[start:]] if options else []
 
 
 def _unknown(name: str, text: str) -> str:

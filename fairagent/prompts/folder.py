@@ -2,6 +2,7 @@
 
 import difflib
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
@@ -36,7 +37,7 @@ class Prompts:
 
     def __init__(self, source: Path | str = "") -> None:
         faults: list[Fault] = []
-        shipped = {path.stem: read_prompt(path, faults) for path in _templates_in(shipped_folder())}
+        shipped = {path.stem: _read(path, faults) for path in _templates_in(shipped_folder())}
         self._prompts = {id: prompt for id, prompt in shipped.items() if prompt}
         # What the code passes, whatever a replacement makes of it.
         self._accepted = {id: prompt.variables for id, prompt in self._prompts.items()}
@@ -102,14 +103,14 @@ class Prompts:
             named = " and ".join(f"{one.dist.name if one.dist else 'a package'} ({one.value})" for one in claims)
             raise PromptError(f"prompt template {id!r} of {named}: expected one module, beside which {id}.j2 lies")
         faults: list[Fault] = []
-        prompt = read_prompt(Path(spec.origin).with_name(f"{id}.j2"), faults)
+        prompt = _read(Path(spec.origin).with_name(f"{id}.j2"), faults)
         if prompt is None:
             raise PromptError(f"prompt templates: {len(faults)} fault{'s' * (len(faults) != 1)}", faults)
         self._prompts[id], self._accepted[id] = prompt, prompt.variables
         return True
 
     def _replace(self, path: Path, faults: list[Fault]) -> None:
-        prompt = read_prompt(path, faults)
+        prompt = _read(path, faults)
         shipped = self._prompts.get(path.stem)
         if prompt is None or shipped is None:
             return
@@ -126,6 +127,24 @@ class Prompts:
         if len(faults) == before and path.stem in SPECIMENS:
             _try_out(prompt, SPECIMENS[path.stem], faults)
         self._prompts[path.stem] = prompt
+
+
+def _read(path: Path, faults: list[Fault]) -> Prompt | None:
+    """A template as `read_prompt` reads it, compiled once for each state of its file: each system has its prompts."""
+    try:
+        status = path.stat()
+    except OSError:
+        return read_prompt(path, faults)
+    prompt, found = _compiled(path, status.st_size, status.st_mtime_ns)
+    faults += found
+    return prompt
+
+
+@lru_cache(maxsize=256)
+def _compiled(path: Path, size: int, modified: int) -> tuple[Prompt | None, tuple[Fault, ...]]:
+    """`size` and `modified` (ns) only tell one state of the file from another."""
+    found: list[Fault] = []
+    return read_prompt(path, found), tuple(found)
 
 
 def _try_out(prompt: Prompt, values: Mapping[str, object], faults: list[Fault]) -> None:

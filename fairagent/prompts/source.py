@@ -95,9 +95,10 @@ def read_source(path: Path, faults: list[Fault]) -> TemplateSource | None:
 
 def _read_head(path: Path, lines: Sequence[str], faults: list[Fault]) -> Head | None:
     try:
-        values = parse_yaml("\n".join(lines))
+        # Behind an empty line in the place of the fence, so that lines are counted as in the file.
+        values = parse_yaml("\n".join(["", *lines]))
     except Malformed as error:
-        faults.append(Fault(path, (error.line or 0) + 1, f"the head is {error}"))
+        faults.append(Fault(path, error.line or 1, f"the head is {error}"))
         return None
     try:
         head = Head.model_validate(values)

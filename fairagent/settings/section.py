@@ -105,13 +105,14 @@ def nearest(name: str, known: Iterable[str]) -> str:
     ("did you mean 'mmr'?", 'there are: exposure, mmr')
     """
     names = list(known)
-    near = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    near = difflib.get_close_matches(name[:LONGEST_VALUE], names, n=1, cutoff=0.5)
     return f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(names) or 'none'}"
 
 
 def _explain(model: type[BaseModel], fault: Any) -> str:
     first, *rest = fault["loc"] or ("(top)",)
     place = "".join([str(first), *(f"[{step}]" if isinstance(step, int) else f".{step}" for step in rest)])
+    place = place if len(place) <= LONGEST_VALUE else f"{place[:LONGEST_VALUE]} ..."
     if fault["type"] == "extra_forbidden":
         hint = nearest(str(fault["loc"][-1]), _field_names(model, fault["loc"][:-1]))
         return f"  {place}: unknown key; {hint.replace('there are', 'known here')}"

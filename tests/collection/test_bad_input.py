@@ -109,7 +109,7 @@ SETTING_FAULTS = [
         {"groups.jsonl": '{"id": "d1", "gender": {"female": Infinity}, "regions": null}\n'},
         "groups.jsonl",
         1,
-        "is too large",
+        "Infinity is no number of JSON",
     ),
     (
         ("path: groups.tsv\n", "path: groups.jsonl\n"),

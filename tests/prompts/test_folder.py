@@ -77,7 +77,7 @@ FAULTS = [
     ("---\n- a\n---\n" + BODY, 1, "the head: Input should be a valid dictionary"),
     (HEAD.replace("7", "[7") + BODY, 4, "not valid YAML"),
     (HEAD.replace("7", "\t@7") + BODY, 3, "not valid YAML"),
-    (HEAD.replace("7", "&a [1]\nreply: *a") + BODY, 3, "version: Input should be a valid integer"),
+    (HEAD.replace("7", "7\nother: *a") + BODY, 4, "the alias *a stands for nothing that ends before it (line 4)"),
     (HEAD.replace("7", "[" * 3000) + BODY, 3, "more than 40 lists and mappings"),
     (HEAD.replace("7", "- " * 1500) + BODY, 3, "not valid YAML"),
     ("---\n" + "- " * 1900 + "\n---\n" + BODY, 2, "not valid YAML"),

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from fairagent.errors import UsageError
 from fairagent.measures.answers import StringUtility, parse_utility
 
-_CANDIDATES = re.compile(r'\[1\]:\s*"(.+)"\s*\[2\]:\s*"(.+)"', re.DOTALL)
+_FIRST = re.compile(r'\[1\]:\s*+"')
+_SECOND = re.compile(r'"\s*+\[2\]:\s*+"')
 
 
 def candidates(input: str) -> str:
@@ -19,10 +20,12 @@ def candidates(input: str) -> str:
     >>> candidates('Which reference is it? [1]: "Fair search" [2]: "Fast search"')
     'Fair search Fast search'
     """
-    found = _CANDIDATES.search(input)
-    if not found:
+    first, end = _FIRST.search(input), input.rfind('"')
+    # A title may hold quotes, and what looks like the second one: the last that has a title behind it is.
+    seconds = [one for one in _SECOND.finditer(input, first.end() + 1) if one.end() < end] if first else []
+    if not first or not seconds:
         raise ValueError('the input does not end with two titles, as in [1]: "..." [2]: "..."')
-    return f"{found[1]} {found[2]}"
+    return f"{input[first.end() : seconds[-1].start()]} {input[seconds[-1].end() : end]}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,12 @@ prefer its plain corpus. Time grows with the length of the text, whatever is in 
 
 import html
 import re
-from html.parser import HTMLParser
 
 DEEPEST = 20
 """Templates and links within each other are resolved this many times."""
 HIDDEN = frozenset(("script", "style", "head", "template", "noscript"))
+INLINE = frozenset(("a", "abbr", "b", "bdi", "cite", "code", "em", "i", "q", "s", "small", "span", "strong", "u"))
+"""Those that separate no words."""
 
 _TEMPLATE = re.compile(r"\{\{[^{}]*\}\}")
 _LINK = re.compile(r"\[\[([^\[\]]*)\]\]")
@@ -22,6 +23,10 @@ _REFERENCE = re.compile(r"<ref\b[^<>]*?(/?)>", re.IGNORECASE)
 _REFERENCE_END = re.compile(r"</ref\s*>", re.IGNORECASE)
 _TAG = re.compile(r"</?[a-zA-Z][^<>]*>")
 _MARKS = re.compile(r"'{2,}|^=+|(?<!=)=+[ \t]*$|^[*#:;]+|__[A-Z]+__", re.MULTILINE)
+_COMMENT, _COMMENT_END = re.compile("<!--"), re.compile("-->")
+# A tag ends before the next one begins, so that nothing is looked at twice.
+_HTML_TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9-]*+)(?:[^<>\"']++|\"[^\"<]*+\"|'[^'<]*+')*+>|<[!?][^<>]*+>")
+_LONG_REFERENCE = re.compile(r"&#[xX]?[0-9a-fA-F]{9,}+;?")
 _SPACE = re.compile(r"\s+")
 
 
@@ -31,7 +36,7 @@ def wikitext_to_text(source: str) -> str:
     >>> wikitext_to_text("'''Ada''' {{born|1815}} was a [[mathematician|programmer]].<ref>Fuegi</ref>")
     'Ada was a programmer.'
     """
-    text = _without(source, re.compile("<!--"), re.compile("-->"))
+    text = _without(source, _COMMENT, _COMMENT_END)
     text = _without(text, _REFERENCE, _REFERENCE_END)
     for _ in range(DEEPEST):
         text, count = _TEMPLATE.subn(" ", text)
@@ -43,7 +48,7 @@ def wikitext_to_text(source: str) -> str:
         if not count:
             break
     text = _EXTERNAL.sub(lambda link: link[1] or " ", text)
-    text = html.unescape(_MARKS.sub(" ", _TAG.sub(" ", text)))
+    text = _unescaped(_MARKS.sub(" ", _TAG.sub(" ", text)))
     return re.sub(r" ([,.;:)])", r"\1", _SPACE.sub(" ", text)).strip()
 
 
@@ -53,38 +58,24 @@ def html_to_text(source: str) -> str:
     >>> html_to_text("<style>p {}</style><p>Ada <b>Lovelace</b> &amp; co<!-- not shown -->.</p>")
     'Ada Lovelace & co.'
     """
-    reader = _Words()
-    reader.feed(source)
-    reader.close()
-    return _SPACE.sub(" ", "".join(reader.pieces)).strip()
+    text = _without(source, _COMMENT, _COMMENT_END)
+    pieces, place, hidden = [], 0, ""
+    for tag in _HTML_TAG.finditer(text):
+        if not hidden:
+            pieces.append(text[place : tag.start()])
+        place, name = tag.end(), (tag[2] or "").lower()
+        if hidden:
+            hidden = "" if tag[1] and name == hidden else hidden
+        elif name not in INLINE or tag[0].endswith("/>"):
+            pieces.append(" ")
+            hidden = name if name in HIDDEN and not tag[1] and not tag[0].endswith("/>") else ""
+    pieces.append("" if hidden else text[place:])
+    return _SPACE.sub(" ", _unescaped("".join(pieces))).strip()
 
 
-class _Words(HTMLParser):
-    """Gathers what stands between tags; block tags separate words."""
-
-    _INLINE = frozenset(("a", "abbr", "b", "bdi", "cite", "code", "em", "i", "q", "s", "small", "span", "strong", "u"))
-
-    def __init__(self) -> None:
-        super().__init__(convert_charrefs=True)
-        self.pieces: list[str] = []
-        self._hidden = 0
-
-    def handle_starttag(self, tag: str, attrs: object) -> None:
-        self._hidden += tag in HIDDEN
-        if tag not in self._INLINE:
-            self.pieces.append(" ")
-
-    def handle_startendtag(self, tag: str, attrs: object) -> None:
-        self.pieces.append(" ")
-
-    def handle_endtag(self, tag: str) -> None:
-        self._hidden = max(0, self._hidden - (tag in HIDDEN))
-        if tag not in self._INLINE:
-            self.pieces.append(" ")
-
-    def handle_data(self, data: str) -> None:
-        if not self._hidden:
-            self.pieces.append(data)
+def _unescaped(text: str) -> str:
+    """Character references as what they stand for; numbers of no character as U+FFFD, however long they are."""
+    return html.unescape(_LONG_REFERENCE.sub("\N{REPLACEMENT CHARACTER}", text))
 
 
 def _without(text: str, start: re.Pattern[str], end: re.Pattern[str]) -> str:

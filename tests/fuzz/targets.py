@@ -1,0 +1,573 @@
+"""What is fuzzed: each target takes a damaged file, reply or argument to the door that real ones come through."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from random import Random
+from types import SimpleNamespace
+from typing import Any
+
+import lamp_files
+import numpy as np
+from faults import tiny
+from gguf_files import gguf_bytes
+from track_files import FILES_2021, FILES_2022, write_track
+from typer.testing import CliRunner
+
+from fairagent import UsageError, load_collection
+from fairagent.clean import printable
+from fairagent.collection import GroupTable
+from fairagent.errors import DataError, Fault
+from fairagent.settings import load_settings
+from fuzz.mutate import ODD_TOKENS, Whole, damaged
+
+Target = Callable[[Random, Path], object]
+Files = Mapping[str, bytes]
+
+TARGETS: dict[str, Target] = {}
+WEIGHTS: dict[str, int] = {}
+JAVA: frozenset[str] = frozenset({"search"})
+"""Those that start Java, which reserves more memory than it takes."""
+TRUTH = Path(__file__).parents[1]
+EVALUATIONS = TRUTH.parent / "evaluations"
+ROOT = Path()
+"""Where seeds that have to be made are kept, for one process."""
+
+
+def target(weight: int = 1) -> Callable[[Target], Target]:
+    """A target by its function's name; of all cases it gets a share by its weight."""
+
+    def add(function: Target) -> Target:
+        TARGETS[function.__name__] = function
+        WEIGHTS[function.__name__] = weight
+        return function
+
+    return add
+
+
+def prepare(name: str, place: Path) -> None:
+    """Say where seeds may be kept."""
+    global ROOT
+    ROOT = place
+    if name in ("experiment", "commands", "search"):
+        import torch  # noqa: F401  (what takes seconds to import is no case's fault)
+        import transformers  # noqa: F401
+
+
+def form_of(name: str) -> str:
+    for form in ("jsonl", "json", "yaml"):
+        if f".{form}" in name:
+            return form
+    return ""
+
+
+def write(random: Random, folder: Path, files: Files, most: int = 1) -> None:
+    """Write the files, one to `most` of them damaged."""
+    hit = random.sample(sorted(files), min(len(files), random.randint(1, most)))
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(damaged(random, content, form_of(name)) if name in hit else content)
+
+
+def content_of(folder: Path) -> Files:
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()
+    }
+
+
+# --- settings and experiments -----------------------------------------------------------------------------------
+
+SETTINGS = b"""\
+n: 10
+profile: offline
+dimensions: [gender, region]
+target: {gender: {female: 0.5, male: 0.5}}
+discount: log2-max2
+expansion: {documents: 20}
+engine: {kind: bm25, k1: 0.9}
+refine: {kind: feedback, terms: 5}
+rerank: {kind: chain, parts: [mmr, {kind: exposure, fairness: 0.5}]}
+model: {name: m, base_url: 'http://127.0.0.1:9/v1'}
+budget: {calls: 10, tokens: 1000}
+sampling: {alpha: 1, seed: 3}
+"""
+
+
+@target(3)
+def settings_file(random: Random, folder: Path) -> None:
+    write(random, folder, {"fairagent.yaml": SETTINGS})
+    load_settings(folder / "fairagent.yaml", environ={})
+
+
+@target(2)
+def variables(random: Random, folder: Path) -> None:
+    seeds = {"FAIRAGENT_N": "10", "FAIRAGENT_RERANK__KIND": "fused", "FAIRAGENT_TARGET": "{gender: uniform}"}
+    environ = {
+        name: damaged(random, value.encode(), "yaml").decode("utf-8", "surrogateescape")
+        for name, value in seeds.items()
+        if random.random() < 0.6
+    }
+    if random.random() < 0.3 and not isinstance(random, Whole):
+        path = random.choices(["A", "RERANK", "KIND", "", "x"], k=random.randint(1, 60))
+        environ["FAIRAGENT_" + "__".join(path)] = "1"
+    load_settings(None, environ=environ)
+
+
+EXPERIMENT = b"name: e\ncollection: collection.yaml\nsystems: {BM25: {profile: engine}, agent: {n: 5}}\n"
+
+
+@cache
+def experiment_seeds() -> tuple[bytes, ...]:
+    """Those of the repository that open no model, which would be the bulk of the time."""
+    contents = (path.read_bytes() for path in sorted(EVALUATIONS.rglob("*.yaml"), key=lambda path: path.as_posix()))
+    opening = (b"encoder", b"transformers", b"likelihoods", b"splade", b"dense")
+    return tuple(one for one in contents if b"systems:" in one and not any(word in one for word in opening))
+
+
+@target(3)
+def experiment(random: Random, folder: Path) -> None:
+    from fairagent.evaluate.engine.readiness import readiness
+
+    tiny.write(folder)
+    seed = random.choice(experiment_seeds())
+    write(random, folder, {"e.yaml": random.choice((EXPERIMENT + b"measures: [nDCG@5]\n", seed))})
+    readiness(folder / "e.yaml", environ={})
+
+
+@target()
+def fairft_file(random: Random, folder: Path) -> None:
+    from fairagent.fairft.run import FairFTFile
+    from fairagent.settings import read_yaml, validate
+
+    seeds = [path.read_bytes() for path in sorted((EVALUATIONS / "fairft").glob("*.yaml"))]
+    write(random, folder, {"f.yaml": random.choice(seeds)})
+    validate(FairFTFile, read_yaml(folder / "f.yaml"), "f.yaml")
+
+
+# --- collections ------------------------------------------------------------------------------------------------
+
+WIDE = b"""\
+name: wide
+documents: {path: [docs.jsonl, 'more*.jsonl'], id: "{a}-{b}", title: title, text: [text, more]}
+topics: {path: topics.tsv, format: tsv, columns: [id, query, kind], group: kind}
+qrels: {path: qrels.jsonl, format: jsonl, dimensions: {stance: {separator: "|"}}}
+groups:
+  - {path: groups.jsonl, dimensions: {gender: {labels: [female, male], map: {f: female, x: []}}}}
+  - {path: more.tsv, dimensions: {region: {separator: ";", of: {column: kind, values: [p]}}, age: {predicted: false}}}
+population: world.json
+intersections: {both: [gender, region]}
+chunks: {tokens: 64, overlap: 8}
+"""
+WIDE_FILES = {
+    "collection.yaml": WIDE,
+    "docs.jsonl": b"".join(
+        json.dumps({"a": n, "b": "x", "title": f"T{n}", "text": "law court", "more": "she"}).encode() + b"\n"
+        for n in range(4)
+    ),
+    "more1.jsonl": b'{"a": 9, "b": "y", "text": "river", "more": "", "other": {"z": [1, 2.5, null]}}\n',
+    "topics.tsv": b"T1\tlaw\ta\nT2\triver\tb\n",
+    "qrels.jsonl": b'{"topic": "T1", "document": "0-x", "relevance": 1, "stance": "pro|con"}\n'
+    b'{"topic": "T2", "document": "9-y", "relevance": 2, "stance": ""}\n',
+    "groups.jsonl": b'{"id": "0-x", "gender": "f"}\n{"id": "1-x", "gender": {"female": 0.5, "male": 1.5}}\n'
+    b'{"id": "2-x", "gender": ["male"]}\n{"id": "9-y", "gender": null}\n',
+    "more.tsv": b"id\tregion\tage\tkind\n0-x\tasia;europe\told\tp\n1-x\t\tyoung\tp\n9-y\tasia\t\tq\n",
+    "world.json": b'{"gender": {"female": 0.5, "male": 0.5}, "region": {"asia": 0.7, "europe": 0.3}}',
+}
+
+
+def use(file: Path) -> None:
+    """Load a collection and read all that is in it, as an index and a search do."""
+    loaded = load_collection(file)
+    ids = [document.id for document in loaded.documents()]
+    loaded.fingerprint()
+    for dimension in loaded.groups.dimensions:
+        loaded.groups.memberships(dimension, ids)
+
+
+@target(8)
+def collection(random: Random, folder: Path) -> None:
+    write(random, folder, WIDE_FILES, most=2)
+    use(folder / "collection.yaml")
+
+
+@target(6)
+def plain_collection(random: Random, folder: Path) -> None:
+    tiny.write(folder)
+    write(random, folder, content_of(folder), most=2)
+    use(folder / "collection.yaml")
+
+
+@target(2)
+def track(random: Random, folder: Path) -> None:
+    from fairagent.collection.trec_fair.load import load_track
+
+    year = random.choice((2022, 2021))
+    write_track(folder, FILES_2022 if year == 2022 else FILES_2021)
+    write(random, folder, content_of(folder))
+    for split in ("eval", "train"):
+        loaded = load_track(folder, year, split)
+        list(loaded.documents())
+
+
+@target(2)
+def saved_groups(random: Random, folder: Path) -> None:
+    made = ROOT / "groups"
+    if not made.is_dir():
+        groups: Any = load_collection(tiny.write(ROOT / "groups-source")).groups
+        groups.save(made)
+    write(random, folder, content_of(made))
+    table = GroupTable.load(folder)
+    table.memberships(random.choice(table.dimensions), ["m1", "u1", "none"])
+
+
+@target(2)
+def lamp(random: Random, folder: Path) -> None:
+    task = random.choice(sorted(lamp_files.INPUTS))
+    files = {"q.json": lamp_files.questions(task), "o.json": lamp_files.outputs(task)}
+    write(random, folder, {name: json.dumps(value).encode() for name, value in files.items()})
+    lamp_files.load_lamp(task, folder / "q.json", folder / "o.json")
+
+
+# --- runs, journals, records --------------------------------------------------------------------------------------
+
+
+@target(2)
+def run_file(random: Random, folder: Path) -> None:
+    from fairagent.collection.trec_fair import read_run as read_track_run
+    from fairagent.retrieve.run_file import read_run
+
+    lines = [f"{topic} Q0 {page} {rank} {9 - rank} me" for topic in (101, 102) for rank, page in enumerate((5, 7, 9))]
+    write(random, folder, {"run.txt": "\n".join(lines).encode()})
+    try:
+        read_run(folder / "run.txt", ["101", "102"])
+    except DataError:
+        read_track_run(folder / "run.txt", 2022, 1)
+
+
+@cache
+def finished_run() -> Files:
+    """The folder of a run, made without Java or a model."""
+    from fairagent.evaluate.engine.experiment import run_experiment
+    from fairagent.evaluate.engine.workers import threads
+    from fairagent.evaluate.kinds.ranking.of_runs import check_runs
+
+    made = ROOT / "finished"
+    file = tiny.write(made)
+    (made / "one.txt").write_text("T1 Q0 f1 1 2 me\nT1 Q0 m1 2 1 me\nT2 Q0 u1 1 1 me\n")
+    (made / "two.txt").write_text("T1 Q0 m1 1 2 me\nT2 Q0 f2 1 1 me\n")
+    checked = check_runs([made / "one.txt", made / "two.txt"], file, (), (), None, "")
+    with threads(1) as workers:
+        run_experiment(checked, made / "run", workers)
+    found = content_of(made / "run")
+    return {name: content for name, content in found.items() if name in ("run.json", "journal.jsonl")}
+
+
+@target(3)
+def finished(random: Random, folder: Path) -> None:
+    from fairagent.evaluate.engine.results import write_results
+    from fairagent.evaluate.engine.run import load_run
+    from fairagent.report.page import page
+
+    write(random, folder, finished_run())
+    run = load_run(folder)
+    write_results(run, folder)
+    page(run)
+
+
+@target()
+def utility_labels(random: Random, folder: Path) -> None:
+    from fairagent.evaluate.kinds.fair_rag.labels import Label, head_line, read_lines, to_line
+
+    made_from = {"model": "m", "systems": {"a": {"n": 1}}}
+    lines = [head_line(made_from), *(to_line(Label("q", item, 0.5, "a")) for item in ("i", "j", None))]
+    write(random, folder, {"labels.jsonl": "".join(f"{line}\n" for line in lines).encode()})
+    read_lines(folder / "labels.jsonl", made_from, 1.0)
+
+
+@target()
+def avoid_library(random: Random, folder: Path) -> None:
+    from fairagent.debias.avoid import read_avoid
+
+    write(random, folder, {"a.jsonl": b'{"id": "a", "text": "he is", "class": "gender"}\n{"id": "b", "text": "x"}\n'})
+    read_avoid(folder / "a.jsonl")
+
+
+@cache
+def shipped_prompts() -> Any:
+    from fairagent.prompts import Prompts
+
+    return Prompts()
+
+
+@target()
+def signals(random: Random, folder: Path) -> None:
+    from fairagent.fairft.signals import Signals
+
+    model: Any = SimpleNamespace(name="m", score=lambda pairs: [np.array([-1.0]) for _ in pairs])
+    file = folder / "s.jsonl"
+    Signals(model, shipped_prompts(), file)
+    file.write_bytes(file.read_bytes() + json.dumps({"question": "q", "documents": {"d": -0.5}}).encode() + b"\n")
+    write(random, folder, content_of(folder))
+    Signals(model, shipped_prompts(), file)
+
+
+@target()
+def recording(random: Random, folder: Path) -> None:
+    from fairagent.llm.request import ModelRequest
+    from fairagent.testing import ReplayModel, ScriptedModel
+
+    file = folder / "r.jsonl"
+    ReplayModel.record(ScriptedModel(["red"]), file).complete(ModelRequest((("user", "Which?"),)))
+    write(random, folder, content_of(folder))
+    ReplayModel(file).complete(ModelRequest((("user", "Which?"),)))
+
+
+@target()
+def learned_reranker(random: Random, folder: Path) -> None:
+    from fairagent.rerank.model_file import Array, load_model
+    from fairagent.settings import Section
+
+    class Learned(Section):
+        weights: Array
+        name: str
+
+    write(random, folder, {"m.json": b'{"weights": [0.5, -1.5, 2], "name": "x"}'})
+    load_model(Learned, folder / "m.json")
+
+
+@target(2)
+def manifests(random: Random, folder: Path) -> None:
+    from fairagent.retrieve.dense_index import DenseManifest
+    from fairagent.retrieve.lucene.index import MANIFEST, Manifest
+
+    lucene = {"collection": "c", "fingerprint": "f", "documents": 3, "analyzer": "english", "pyserini": "1.6.0"}
+    dense = {"collection": "c", "fingerprint": "f", "documents": 3, "model": "m", "dimension": 4, "format": 2}
+    files = {MANIFEST: {**lucene, "format": 1}, DenseManifest.FILE: dense}
+    write(random, folder, {name: json.dumps(value).encode() for name, value in files.items()}, most=2)
+    found = random.choice((Manifest, DenseManifest)).read(folder)
+    if isinstance(found, Manifest):
+        found.check(None, "english", folder)
+    else:
+        found.check(None, folder)
+
+
+@target()
+def arrays(random: Random, folder: Path) -> None:
+    from fairagent.intake.arrays import read_array
+    from fairagent.intake.malformed import Malformed
+
+    array = random.choice((np.arange(6, dtype=np.int64), np.zeros((2, 3), np.float16), np.array([b"a", b"bc"])))
+    np.save(folder / "a.npy", array)
+    write(random, folder, content_of(folder))
+    try:
+        read_array(folder / "a.npy", mapped=random.random() < 0.5).sum if array.dtype.kind != "S" else None
+    except Malformed as error:
+        raise DataError(str(error)) from None
+
+
+# --- benchmarks, lexicons, templates, models ----------------------------------------------------------------------
+
+
+@target(3)
+def stereotypes(random: Random, folder: Path) -> None:
+    from fairagent.evaluate.kinds.stereotypes.files import read_crows_pairs, read_seat, read_stereoset
+
+    example = {"bias_type": "gender", "target": "judge", "context": "The judge is BLANK."}
+    words = {"stereotype": "he", "anti_stereotype": "she", "unrelated": "fish"}
+    example |= {name: f"The judge is {word}." for name, word in words.items()}
+    sentences = [
+        {"gold_label": label, "sentence": f"The judge is {word}."}
+        for label, word in zip(("stereotype", "anti-stereotype", "unrelated"), words.values(), strict=True)
+    ]
+    dev = {"data": {"intrasentence": [{**example, "id": "1", "sentences": sentences}], "intersentence": []}}
+    sets = {key: {"category": key, "examples": ["a", "b"]} for key in ("targ1", "targ2", "attr1", "attr2")}
+    files = {
+        "dev.json": (json.dumps(dev), read_stereoset),
+        "s.jsonl": (f"{json.dumps(example)}\n" * 2, read_stereoset),
+        "crows.csv": (",sent_more,sent_less,stereo_antistereo,bias_type\n0,a he,a she,stereo,x\n", read_crows_pairs),
+        "weat.jsonl": (json.dumps(sets), read_seat),
+        "seat.jsonl": (json.dumps({"test": "t", **sets}) + "\n", read_seat),
+    }
+    name, (text, read) = random.choice(sorted(files.items()))
+    write(random, folder, {name: text.encode()})
+    read(folder / name)  # type: ignore[operator]
+
+
+@target(2)
+def lexicon(random: Random, folder: Path) -> None:
+    from fairagent.debias.lexicon import lexicon_file, load_lexicon
+
+    own = b"gender: [he <-> she, hers -> his, pregnant]\nreligion:\n  - church <-> mosque\n"
+    write(random, folder, {"l.yaml": random.choice((own, own, lexicon_file().read_bytes()))})
+    load_lexicon(folder / "l.yaml")
+
+
+@target(3)
+def template(random: Random, folder: Path) -> None:
+    from fairagent.prompts import Prompts
+    from fairagent.prompts.folder import shipped_folder
+    from fairagent.prompts.prompt import read_prompt
+    from fairagent.prompts.specimens import SPECIMENS
+
+    path = random.choice(sorted(shipped_folder().glob("*.j2")))
+    write(random, folder, {path.name: path.read_bytes()})
+    faults: list[Fault] = []
+    read = read_prompt(folder / path.name, faults)
+    if random.random() < 0.05:  # all templates are compiled then, which takes a while
+        Prompts(folder)
+    elif read and path.stem in SPECIMENS:
+        read.render(SPECIMENS[path.stem])
+
+
+@target(2)
+def gguf(random: Random, folder: Path) -> None:
+    from fairagent.llm.local.header import read_header
+
+    write(random, folder, {"m.gguf": gguf_bytes(version=random.choice((2, 3)))})
+    read_header(folder / "m.gguf")
+
+
+@target(6)
+def replies(random: Random, folder: Path) -> None:
+    """A model's text through every reader of replies."""
+    from fairagent.debias.diagnosis import Diagnoses
+    from fairagent.evaluate.kinds.stereotypes.choice import Order
+    from fairagent.filter.authors import parse_verdict
+    from fairagent.filter.verdicts import Verdicts
+    from fairagent.generate.citations import CitationReader, without_citations
+    from fairagent.generate.sentences import sentences
+    from fairagent.llm.reply import parse_reply
+    from fairagent.loop.policy import Choice
+    from fairagent.loop.sources import GroupKeywords
+    from fairagent.refine.keywords import Keywords, ReasonedKeywords
+
+    text = random.choice(
+        (
+            b'<think>so</think>Of course:\n```json\n{"keywords": ["judge", "court"]}\n```',
+            b'{"verdicts": [{"id": "p1", "pass": true, "reason": "It is."}]}',
+            b'{"groups": [{"number": 1, "keywords": ["she"]}]}',
+            b'{"action": "refine", "why": "It helps."}',
+            b'{"order": [3, 1, 2]}',
+            b"She was a judge [1, 9], then a senator [2][7-8]. In 1990 she retired [1-3].",
+            b"{'Pass': True}",
+        )
+    )
+    said = damaged(random, text, "json").decode("utf-8", "replace")
+    parse_verdict(said)
+    without_citations(said)
+    sentences(said)
+    reader = CitationReader(3)
+    for place in range(0, len(said), 7):
+        reader.read(said[place : place + 7])
+    reader.close()
+    if not isinstance(random, Whole):
+        form: Any = random.choice((Keywords, ReasonedKeywords, Verdicts, GroupKeywords, Choice, Order, Diagnoses))
+        parse_reply(said, form)
+
+
+@target(3)
+def keywords(random: Random, folder: Path) -> None:
+    from fairagent.refine.keywords import sift
+
+    raw = damaged(random, b"judge\ncourt of law\nwww.example.org\nhe AND she\n" * random.choice((1, 40)))
+    sift(raw.decode("utf-8", "replace").split("\n"), "law", frozenset())
+
+
+# --- commands -----------------------------------------------------------------------------------------------------
+
+COMMANDS = """\
+config --settings fairagent.yaml
+config --set n=5 --set rerank.kind=mmr --json
+evaluate e.yaml --check-only
+evaluate e.yaml --check-only --json --limit 1
+estimate e.yaml
+evaluate-run one.txt two.txt --collection collection.yaml
+evaluate-run one.txt --collection collection.yaml --measure nDCG@5 --n 3 --json
+evaluate-run one.txt --data . --task 1 --track trec-fair-2022
+report run
+report run --baseline one
+prompts list
+prompts show refine_query
+prompts check --prompts templates
+prompts diff --prompts few-shot
+prompts eject new
+cache stats
+cache clear
+labels e.yaml
+avoid diagnose --out new.jsonl
+--version
+"""
+SEARCHES = """\
+search law --collection collection.yaml --index index
+search law court --collection collection.yaml --index index --n 2 --json
+search --collection collection.yaml --index index --set loop=none -- law
+index --collection collection.yaml --index index
+answer law --collection collection.yaml --index index
+"""
+EXIT_CODES = {0, 1, 2, 3, 4, 5, 6, 7, 8, 130}
+
+
+def call(random: Random, folder: Path, lines: str) -> None:
+    """A command with damaged arguments on damaged files, in a folder of its own."""
+    import os
+
+    from fairagent.cli import app
+
+    arguments = shlex.split(random.choice(lines.strip().splitlines()))
+    for _ in range(0 if isinstance(random, Whole) else random.choice((0, 1, 1, 2))):
+        place = random.randrange(len(arguments) + 1)
+        options = "--json", "--set", "--n", "--index", "-h", "=", "a=b", "n=1e9", "n=0x9", "--"
+        odd = random.choice((*ODD_TOKENS, *options))
+        arguments[place : place + random.choice((0, 1))] = [odd.replace("\x00", "")]
+    os.chdir(folder)
+    try:
+        done = CliRunner().invoke(app, arguments, prog_name="fairagent", env={"COLUMNS": "100"})
+    finally:
+        os.chdir("/")
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    if done.exit_code not in EXIT_CODES:
+        raise AssertionError(f"{arguments}: exit code {done.exit_code}")
+    if printable(done.output) != done.output:
+        raise AssertionError(f"{arguments}: printed {done.output!r}")
+    if done.exit_code and not isinstance(random, Whole):
+        raise UsageError(done.output)
+
+
+def write_small(random: Random, folder: Path) -> None:
+    tiny.write(folder)
+    (folder / "one.txt").write_text("T1 Q0 f1 1 2 me\nT1 Q0 m1 2 1 me\nT2 Q0 u1 1 1 me\n")
+    (folder / "two.txt").write_text("T1 Q0 m1 1 2 me\nT2 Q0 f2 1 1 me\n")
+    (folder / "fairagent.yaml").write_bytes(b"n: 3\nprofile: engine\n")
+    (folder / "e.yaml").write_bytes(EXPERIMENT)
+    if random.random() < 0.6:
+        write(random, folder, content_of(folder))
+
+
+@target(8)
+def commands(random: Random, folder: Path) -> None:
+    write_small(random, folder)
+    if random.random() < 0.2:
+        for name, content in finished_run().items():
+            (folder / "run").mkdir(exist_ok=True)
+            (folder / "run" / name).write_bytes(content)
+    call(random, folder, COMMANDS)
+
+
+@target(2)
+def search(random: Random, folder: Path) -> None:
+    import shutil
+
+    index = ROOT / "tiny-index"
+    if not index.is_dir():
+        from fairagent.retrieve.lucene import build_index
+
+        build_index(load_collection(tiny.write(ROOT / "tiny")), index)
+    write_small(random, folder)
+    shutil.copytree(index, folder / "index")
+    call(random, folder, SEARCHES)
