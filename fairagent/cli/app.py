@@ -10,7 +10,6 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Annotated, Any
 
 import typer
-from click import ClickException
 from typer.core import TyperGroup
 
 from fairagent.clean import printable
@@ -74,11 +73,15 @@ class Commands(TyperGroup):
             raise typer.Exit(BY_SIGNAL + signal.SIGINT) from None
 
 
+_WrongUsage: Any = typer.BadParameter.__bases__[0]
+"""What is wrong with arguments, in the words of the click that typer brings."""
+
+
 @contextmanager
 def _quoted() -> Iterator[None]:
     try:
         yield
-    except ClickException as error:
+    except _WrongUsage as error:
         error.message = printable(error.message)
         raise
 

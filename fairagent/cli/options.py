@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from fairagent.clean import in_one_line
 from fairagent.errors import UsageError
 from fairagent.settings import Settings, load_settings, merge, nested, parse_yaml
 from fairagent.settings.parts import SLOTS, described
@@ -63,7 +64,9 @@ def logged(wanted: bool) -> dict[str, bool] | None:
     """What `--log-prompts` sets of `model`, with the logs turned on; None where it is not given."""
     if not wanted:
         return None
-    logging.basicConfig(format="%(asctime)s %(name)s: %(message)s")
+    handler = logging.StreamHandler()
+    handler.addFilter(in_one_line)
+    logging.basicConfig(format="%(asctime)s %(name)s: %(message)s", handlers=[handler])
     for name in LOGGERS:
         logging.getLogger(name).setLevel(logging.DEBUG)
     return {"log_prompts": True}

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import logging
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fairagent.clean import query_shown
+from fairagent.clean import logger, query_shown
 from fairagent.digests import sealed, unsealed
 from fairagent.errors import IndexMismatch
 from fairagent.fairft.examples import Example
@@ -22,7 +21,7 @@ from fairagent.likelihood.likelihood import Likelihood
 from fairagent.prompts import Prompts
 from fairagent.types import Document, FloatArray
 
-log = logging.getLogger(__name__)
+log = logger(__name__)
 
 FORMAT = 1
 TEMPLATE = "ask"

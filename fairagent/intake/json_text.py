@@ -52,7 +52,7 @@ def parse_json(text: str) -> Any:
 
 def _check_depth(value: Any) -> None:
     level = [value]
-    for _ in range(DEEPEST + 1):
+    for _ in range(DEEPEST):
         level = [
             inner
             for outer in level

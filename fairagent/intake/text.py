@@ -35,7 +35,7 @@ def file_bytes(path: Path, most: int, unzipped: bool = False) -> bytes:
     return content
 
 
-def _read(stream: IO[bytes], most: int) -> bytes:
+def _read(stream: IO[bytes] | gzip.GzipFile, most: int) -> bytes:
     """All of it, piece by piece: asked for so many bytes at once, Python takes memory for them beforehand."""
     pieces, size = [], 0
     while piece := stream.read(PIECE):

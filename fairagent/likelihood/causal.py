@@ -2,7 +2,6 @@
 
 import importlib
 import inspect
-import logging
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,12 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from fairagent.clean import logger
 from fairagent.errors import BackendUnavailable, DataError, UsageError
 from fairagent.likelihood.likelihood import Pair, check_texts, perplexity
 from fairagent.loading import load, longest_input
 from fairagent.types import FloatArray
 
-log = logging.getLogger(__name__)
+log = logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)

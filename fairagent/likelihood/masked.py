@@ -1,7 +1,6 @@
 """Likelihoods by a masked language model on this machine: masked tokens, and next sentences."""
 
 import importlib
-import logging
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from fairagent.clean import logger
 from fairagent.errors import BackendUnavailable, DataError, UsageError
 from fairagent.loading import load, longest_input
 from fairagent.types import FloatArray
 
-log = logging.getLogger(__name__)
+log = logger(__name__)
 
 FOLLOWS = 0
 """The class of a next-sentence head that says yes."""

@@ -6,6 +6,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from fairagent.clean import in_line
 from fairagent.report.text import ORACLE, gap_text, percent, plain, targets_text
 from fairagent.types import Alarm, Draw, Exposure, Group, Step, Term, Trace, Usage
 
@@ -51,7 +52,9 @@ def story(trace: Trace, after: Iterable[StoryLine] = (), alarms: tuple[Alarm, ..
 
 def _add(page: Table, number: str, lines: Iterable[StoryLine]) -> None:
     for place, (name, text) in enumerate(lines):
-        page.add_row("" if place else number, name, text)
+        # What is quoted must begin no line that looks like one of ours.
+        text.plain = in_line(text.plain)
+        page.add_row("" if place else number, in_line(name), text)
 
 
 def _step(step: Step, before: Step | None) -> Iterator[StoryLine]:

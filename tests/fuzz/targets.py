@@ -209,9 +209,7 @@ def track(random: Random, folder: Path) -> None:
     year = random.choice((2022, 2021))
     write_track(folder, FILES_2022 if year == 2022 else FILES_2021)
     write(random, folder, content_of(folder))
-    for split in ("eval", "train"):
-        loaded = load_track(folder, year, split)
-        list(loaded.documents())
+    list(load_track(folder, year, "eval").documents())
 
 
 @target(2)

@@ -5,10 +5,10 @@ that sums to 2, and 2021's continents count 1 each.
 """
 
 import json
-import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from fairagent.clean import logger
 from fairagent.collection.faults import Faults, listed
 from fairagent.collection.records import Record, json_records
 from fairagent.collection.table import GroupTable
@@ -21,7 +21,7 @@ from fairagent.intake.text import file_text
 from fairagent.measures.trec_fair import Rule, Year
 from fairagent.types import UNKNOWN
 
-log = logging.getLogger(__name__)
+log = logger(__name__)
 FORMAT = 1
 STAMP = "metadata.json"
 LARGEST_STAMP = 1 << 20
