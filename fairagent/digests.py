@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from fairagent.clean import logger
 from fairagent.errors import Fault, IndexMismatch
 from fairagent.files import write_whole
 from fairagent.intake.json_text import parse_json
@@ -31,7 +31,7 @@ LARGEST = 1 << 26
 """Bytes of a record."""
 TAIL = len(',"sha256":"0123456789abcdef"}')
 
-log = logging.getLogger(__name__)
+log = logger(__name__)
 
 
 def record_files(folder: Path) -> None:

@@ -84,7 +84,7 @@ def test_importing_the_settings_loads_no_part() -> None:
     modules = json.loads(done.stdout)
     assert not {name.partition(".")[0] for name in modules} & (HEAVY | {"jinja2", "diskcache", "tenacity"})
     ours = {name.split(".")[1] for name in modules if name.startswith("fairagent.")}
-    assert ours == {"errors", "plugins", "settings", "types", "usage"}
+    assert ours == {"alarms", "clean", "errors", "intake", "plugins", "settings", "types", "usage"}
 
 
 @pytest.mark.parametrize(

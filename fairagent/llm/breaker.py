@@ -1,6 +1,5 @@
 """Circuit breaker: the health of one server, shared by all threads that call it."""
 
-import logging
 import math
 import threading
 import time
@@ -8,6 +7,7 @@ from collections.abc import Callable, Hashable
 from collections.abc import Set as AbstractSet
 from typing import TypeVar
 
+from fairagent.clean import logger
 from fairagent.errors import FatalModelError, ModelError, TransientModelError
 
 MOST_FAILURES = 5
@@ -18,7 +18,7 @@ PAUSE = 30.0
 LONGEST_LOOK = 60.0
 """Seconds after which whoever waits looks at the clock again."""
 
-log = logging.getLogger(__name__)
+log = logger(__name__)
 
 T = TypeVar("T")
 

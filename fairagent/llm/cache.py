@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import sqlite3
 import threading
 import time
@@ -15,6 +14,7 @@ from typing import Any, TypeVar
 
 import diskcache
 
+from fairagent.clean import logger
 from fairagent.errors import BackendUnavailable, SettingsError
 from fairagent.files import one_at_a_time
 from fairagent.llm.cache_damage import ODD, damaged, reply_in, row_of
@@ -29,7 +29,7 @@ OURS = ("cache.db", ".")
 LONGEST_WAIT = 10.0
 """Seconds that another process may keep the database locked."""
 
-log = logging.getLogger(__name__)
+log = logger(__name__)
 
 T = TypeVar("T")
 

@@ -9,8 +9,8 @@ from email.utils import parsedate_to_datetime
 
 from pydantic_core import from_json
 
+from fairagent.clean import visible
 from fairagent.errors import FatalModelError, ModelError, ReplyRefused, TransientModelError
-from fairagent.llm.clean import visible
 from fairagent.llm.endpoint import KEY_VARIABLE, Endpoint
 
 QUOTA_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"})

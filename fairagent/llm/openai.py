@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -10,6 +9,7 @@ from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
+from fairagent.clean import logger
 from fairagent.errors import BudgetExceeded, ModelError, ReplyTruncated, SettingsError, TransientModelError
 from fairagent.llm.body import lines
 from fairagent.llm.breaker import Breaker
@@ -27,7 +27,7 @@ from fairagent.settings import ModelSettings, Price
 from fairagent.settings.models import cost_of
 from fairagent.types import Usage
 
-log = logging.getLogger(__name__)
+log = logger(__name__)
 
 TOP = 20
 """Tokens whose chances a server is asked for in each place of a reply: the most that OpenAI tells."""

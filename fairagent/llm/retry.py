@@ -1,6 +1,5 @@
 """Retries, in this layer only: limited in number and time, with full jitter and the wait that a server asks for."""
 
-import logging
 import threading
 import time
 from collections.abc import Callable
@@ -9,12 +8,13 @@ from typing import TypeVar
 
 import tenacity
 
+from fairagent.clean import logger
 from fairagent.errors import TransientModelError
 
 LONGEST_WAIT = 30.0
 """Seconds. A server that asks for more is not waited for: the call is given up at once."""
 
-log = logging.getLogger(__name__)
+log = logger(__name__)
 
 T = TypeVar("T")
 

@@ -215,7 +215,7 @@ def write_head(folder: Path, head: Mapping[str, Any]) -> None:
 
 def _seal(head: Mapping[str, Any]) -> str:
     # As it is read again: a tuple is a list there, and a number a key.
-    return checksum(json.dumps(json.loads(json.dumps(head)), sort_keys=True))
+    return checksum(json.dumps(parse_json(json.dumps(head)), sort_keys=True))
 
 
 def read_outcomes(folder: Path) -> list[Outcome]:

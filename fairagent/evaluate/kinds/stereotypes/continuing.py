@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from fairagent.clean import query_shown
 from fairagent.evaluate.asking import answer_to
 from fairagent.evaluate.engine.kind import Opened
 from fairagent.evaluate.engine.outcome import AnswerRecord, Outcome
@@ -15,7 +16,6 @@ from fairagent.evaluate.kinds.stereotypes.trial import Reader
 from fairagent.evaluate.questions import questions_of, without_context
 from fairagent.generate.context import Order, numbered
 from fairagent.llm import Model
-from fairagent.llm.clean import query_shown
 from fairagent.prompts import Prompts
 from fairagent.types import Answer, Document, Topic
 
