@@ -246,8 +246,9 @@ TOO_MUCH: dict[str, tuple[Plan, str]] = {
 STREAMED_TOO_MUCH: dict[str, tuple[Plan, str]] = {
     "a line without an end": (large(b"x", 3, "text/event-stream"), "sent a line of more than 1 MB"),
     "empty lines": (large(b"\n", 50, "text/event-stream"), "sent more than 500,000 lines"),
-    "pieces": (large(EVENT, 50, "text/event-stream"), "sent more than 16 MB"),
-    "a gigabyte of events as gzip": (gigabyte("gzip", 31, EVENT, "text/event-stream"), "sent more than 16 MB"),
+    "pieces": (large(EVENT, 50, "text/event-stream"), "sent more than 500,000 lines"),
+    "comments": (large(b":" + b"x" * 1022 + b"\n", 50, "text/event-stream"), "sent more than 16 MB"),
+    "a gigabyte of events as gzip": (gigabyte("gzip", 31, EVENT, "text/event-stream"), "sent more than 500,000 lines"),
 }
 
 
