@@ -24,7 +24,7 @@ from .hostile import HostileServer, hostile_plan
 TIMEOUT, DEADLINE = 1.0, 1.5
 """Seconds of an attempt, and of all attempts."""
 MOST_SECONDS = 5.0
-THREADS = 8
+THREADS = 4
 FREE = ModelRequest((("user", "Which color?"),))
 LETTERS = ModelRequest((("user", "A or B?"),), choices="AB", whole=False, max_tokens=5)
 
