@@ -11,7 +11,7 @@ MOST_BYTES = 16 << 20
 """The longest answer that is read, packed or unpacked: 16 MB, thousands of times what a page of text takes."""
 LONGEST_LINE = 1 << 20
 """The longest line of a stream, in bytes; a line holds a few words."""
-MOST_VALUES = 1_000_000
+MOST_VALUES = 500_000
 """Brackets and commas of an answer, each of which may take 150 bytes when its JSON is read; lines of a stream."""
 _PIECE = 1 << 16
 _PACKED = frozenset({"gzip", "x-gzip", "deflate"})
@@ -62,7 +62,7 @@ def _unpacked(chunks: Iterable[bytes], host: str) -> Iterator[bytes]:
 
 
 def check_values(body: str, host: str) -> None:
-    """Raise ModelError where the JSON in `body` may have more than a million values."""
+    """Raise ModelError where the JSON in `body` may have more than half a million values."""
     if sum(map(body.count, "[{,")) > MOST_VALUES:
         raise ModelError(f"{host} sent an answer of more than {MOST_VALUES:,} values; it was not read")
 
@@ -70,7 +70,7 @@ def check_values(body: str, host: str) -> None:
 def lines(chunks: Iterable[bytes], host: str) -> Iterator[str]:
     r"""The lines (UTF-8) of a body, as they come; they end with \n or \r\n, as those of a stream of events do.
 
-    Raises ModelError for one without an end, and beyond a million.
+    Raises ModelError for one without an end, and beyond half a million.
 
     >>> list(lines([b"da", b"ta: a\r\ndata: b\n", b"\ndata", b": \xe2\x80", b"\xa8"], "host"))
     ['data: a', 'data: b', '', 'data: \u2028']

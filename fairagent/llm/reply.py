@@ -2,10 +2,10 @@
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import islice
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema
+from pydantic_core import ErrorDetails
 
 from fairagent.clean import THOUGHTS
 from fairagent.errors import ReplyInvalid
@@ -14,8 +14,8 @@ MOST_FAULTS = 5
 LONGEST_FAULT = 200
 LONGEST_REPLY = 1 << 18
 """Characters of a reply that is to be JSON: 60,000 tokens; a longer one is not read."""
-MOST_OBJECTS = 100
-"""Objects that are looked at in the prose of a reply, for the one that was asked for."""
+MOST_PARTS = 10_000
+"""Brackets and commas of such a reply: to tell of each value that is wrong takes longer than anybody reads."""
 
 
 Narrowed = Mapping[str, Mapping[str, Any]]
@@ -166,8 +166,7 @@ def parse_reply(text: str, reply: type[R]) -> R:
     r"""The first JSON object in `text`, as a `reply`.
 
     Prose and code fences around the object are skipped, and so is what a reasoning model thinks aloud. Raises
-    ReplyInvalid, with the text and with every fault of the object (the first 5, shortened); of prose the first 100
-    objects are looked at.
+    ReplyInvalid, with the text and with every fault of the object (the first 5, shortened), or where it is too long.
 
     >>> class Keywords(Reply):
     ...     keywords: list[str]
@@ -175,15 +174,16 @@ def parse_reply(text: str, reply: type[R]) -> R:
     Keywords(keywords=['judge', 'court'])
     """
     text = text.rpartition(THOUGHTS[1])[2]
-    if len(text) > LONGEST_REPLY:
-        raise ReplyInvalid(f"the reply has {len(text):,} characters, and at most {LONGEST_REPLY:,} are read", raw=text)
+    if len(text) > LONGEST_REPLY or sum(map(text.count, "[{,")) > MOST_PARTS:
+        raise ReplyInvalid(f"the reply is longer than {LONGEST_REPLY:,} characters, or {MOST_PARTS:,} values", raw=text)
     fault = "it holds no JSON object"
-    for candidate in islice(_braced(text), MOST_OBJECTS):
+    for candidate in _braced(text):
         try:
             return reply.model_validate_json(candidate)
         except ValidationError as error:
-            fault = _explain(error)
-            if error.errors()[0]["type"] != "json_invalid":
+            faults = error.errors(include_url=False, include_input=False)
+            fault = _explain(faults)
+            if faults[0]["type"] != "json_invalid":
                 break
     raise ReplyInvalid(f"the reply is not the JSON object that was asked for: {fault}", raw=text)
 
@@ -206,9 +206,9 @@ def _braced(text: str) -> Iterator[str]:
                 yield text[start : place + 1]
 
 
-def _explain(error: ValidationError) -> str:
-    faults = []
-    for fault in error.errors(include_url=False, include_input=False)[:MOST_FAULTS]:
+def _explain(faults: Sequence[ErrorDetails]) -> str:
+    said = []
+    for fault in faults[:MOST_FAULTS]:
         place = ".".join(str(part) for part in fault["loc"])
-        faults.append(f"{place}: {fault['msg']}" if place else fault["msg"])
-    return "; ".join(fault[:LONGEST_FAULT] for fault in faults)
+        said.append(f"{place}: {fault['msg']}" if place else fault["msg"])
+    return "; ".join(words[:LONGEST_FAULT] for words in said)

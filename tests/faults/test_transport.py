@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from fuzz.hostile import EVENT, REPLY, HostileServer, Plan, Step, answer, bomb, dripped, packed, reply, said
 
-from fairagent.errors import BackendUnavailable, FatalModelError, ModelError, TransientModelError
+from fairagent.errors import BackendUnavailable, FatalModelError, ModelError, ReplyInvalid, TransientModelError
 from fairagent.likelihood.endpoint import EndpointModel
 from fairagent.llm import ModelReply, ModelRequest
 from fairagent.llm.body import LONGEST_LINE, MOST_BYTES, MOST_VALUES
@@ -25,6 +25,7 @@ from fairagent.llm.breaker import Breaker
 from fairagent.llm.budget import Budget
 from fairagent.llm.completion import MOST_TOKENS, NO_COUNT
 from fairagent.llm.openai import OpenAIModel
+from fairagent.llm.reply import LONGEST, Reply, parse_reply
 from fairagent.settings import BudgetSettings, ModelSettings, Price
 
 ASKED = ModelRequest((("user", "Which color?"),))
@@ -178,6 +179,7 @@ import json, resource, sys, time
 from fairagent.errors import ModelError
 from fairagent.llm import ModelRequest
 from fairagent.llm.openai import OpenAIModel
+from fairagent.llm.reply import LONGEST, Reply, parse_reply
 from fairagent.settings import ModelSettings
 
 def most():
@@ -233,19 +235,20 @@ TOO_MUCH: dict[str, tuple[Plan, str]] = {
     "gzip of gzip": (lambda: [answer(packed(packed(b"x")), content_encoding="gzip, gzip")], "'gzip, gzip'"),
     "50 MB": (large(b" ", 50), "sent more than 16 MB"),
     "50 MB of an error": (lambda: [answer(b"x" * (50 << 20), 500)], "answered 500"),
-    "lists": (nested(b"x", b"[],"), "more than 1,000,000 values"),
-    "choices": (nested(b"choices", b"{},"), "more than 1,000,000 values"),
-    "many wrong choices": (nested(b"choices", b"{},", 1), "not a chat completion API"),
-    "many lists": (nested(b"logprobs", b"[],", 1), "no choices"),
-    "depth": (nested(b"usage", b"[", 15), "more than 1,000,000 values"),
+    "lists": (nested(b"x", b"[],"), "more than 500,000 values"),
+    "choices": (nested(b"choices", b"{},"), "more than 500,000 values"),
+    "many wrong choices": (nested(b"choices", b'{"a":1},', 1), "not a chat completion API"),
+    "many lists": (nested(b"logprobs", b'["a"],', 1), "no choices"),
+    "depth": (nested(b"usage", b"[", 15), "more than 500,000 values"),
 }
 
 
 STREAMED_TOO_MUCH: dict[str, tuple[Plan, str]] = {
     "a line without an end": (large(b"x", 3, "text/event-stream"), "sent a line of more than 1 MB"),
-    "empty lines": (large(b"\n", 50, "text/event-stream"), "sent more than 1,000,000 lines"),
-    "pieces": (large(EVENT, 50, "text/event-stream"), "sent more than 16 MB"),
-    "a gigabyte of events as gzip": (gigabyte("gzip", 31, EVENT, "text/event-stream"), "sent more than 16 MB"),
+    "empty lines": (large(b"\n", 50, "text/event-stream"), "sent more than 500,000 lines"),
+    "pieces": (large(EVENT, 50, "text/event-stream"), "sent more than 500,000 lines"),
+    "comments": (large(b":" + b"x" * 1022 + b"\n", 50, "text/event-stream"), "sent more than 16 MB"),
+    "a gigabyte of events as gzip": (gigabyte("gzip", 31, EVENT, "text/event-stream"), "sent more than 500,000 lines"),
 }
 
 
@@ -282,7 +285,7 @@ def test_47_what_a_long_reply_takes_is_read() -> None:
     text = "red and blue, " * ((4 << 20) // 14)
     came, _, _ = ask(lambda: [reply(**said(text))])
     assert came.text == text
-    assert (MOST_BYTES, LONGEST_LINE, MOST_VALUES) == (16 << 20, 1 << 20, 1_000_000)
+    assert (MOST_BYTES, LONGEST_LINE, MOST_VALUES) == (16 << 20, 1 << 20, 500_000)
 
 
 @pytest.mark.parametrize(("coding", "wbits"), [("gzip", 31), ("X-GZIP ", 31), ("deflate", 15), ("identity", 0)])
@@ -431,6 +434,27 @@ def test_50_odd_answers_reach_no_decoder_and_are_errors_of_ours(odd: str) -> Non
     assert (type(came).__name__ if isinstance(came, ModelError) else "reply") == kind
     assert seconds < SLACK
     assert len(str(came)) < 2000
+
+
+LONG = {
+    "characters": '{"colors": ["' + "a" * 300_000 + '"]}',
+    "values": '{"colors": [' + "1," * 100_000 + "1]}",
+    "objects": "{x}" * 80_000,
+}
+
+
+@pytest.mark.parametrize("text", LONG.values(), ids=LONG)
+def test_50_a_reply_that_is_too_long_to_be_the_form_is_not_read(text: str) -> None:
+    class Colors(Reply):
+        colors: list[str]
+
+    started = time.process_time()
+    with pytest.raises(ReplyInvalid, match=r"longer than 262,144 characters, or 10,000 values") as caught:
+        parse_reply(text, Colors)
+    assert len(caught.value.raw) == 2000
+    assert time.process_time() - started < 1
+    most = '{"colors": ["' + "a" * (LONGEST - 16) + '"]}'
+    assert len(parse_reply(most, Colors).colors[0]) == LONGEST - 16
 
 
 def test_50_the_key_is_hidden_however_a_server_writes_it() -> None:

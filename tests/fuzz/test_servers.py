@@ -19,7 +19,7 @@ from .hostile import KINDS, hostile_plan
 
 CASES = int(os.environ.get("FAIRAGENT_FUZZ_CASES") or 60)
 MOST_MEMORY = 1000
-"""MB of the process that asks, eight servers at a time, and of the servers, which are in it."""
+"""MB of the process that asks, four servers at a time, and of the servers, which are in it."""
 
 
 @pytest.mark.fuzz
