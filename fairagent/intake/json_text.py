@@ -14,6 +14,7 @@ DEEPEST = 100
 """Lists and objects within each other."""
 LONGEST_INT = 20
 """Characters of a whole number: 64 bits and a sign."""
+_SPACE = " \t\n\r"
 
 
 def _int(text: str) -> int:
@@ -33,21 +34,33 @@ def _constant(text: str) -> float:
     raise Malformed(f"{text} is no number of JSON")
 
 
-_decode = json.JSONDecoder(parse_int=_int, parse_float=_float, parse_constant=_constant).decode
+# The scanner itself: half of what `json.loads` takes for a line is looking for white space around it.
+_scan = json.JSONDecoder(parse_int=_int, parse_float=_float, parse_constant=_constant).scan_once
 
 
 def parse_json(text: str) -> Any:
     """The value of a JSON text; Malformed, with the line, where it is none or exceeds the bounds."""
     try:
-        value = _decode(text)
+        begin = 0 if text[:1] in ("{", "[") else len(text) - len(text.lstrip(_SPACE))
+        value, end = _scan(text, begin)
+        if end != len(text) and (rest := text[end:].lstrip(_SPACE)):
+            raise json.JSONDecodeError("Extra data", text, len(text) - len(rest))
     except json.JSONDecodeError as error:
-        raise Malformed(f"{error.msg}, line {error.lineno}, column {error.colno}", error.lineno) from None
+        raise _at(error) from None
+    except StopIteration as stop:
+        raise _at(json.JSONDecodeError("Expecting value", text, stop.value)) from None
     except RecursionError:
         raise _too_deep() from None
-    # Few texts have so many brackets, and counting them is quick.
-    if text.count("[") + text.count("{") > DEEPEST:
-        _check_depth(value)
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    for one in inner:
+        if isinstance(one, dict | list):
+            _check_depth(value)
+            break
     return value
+
+
+def _at(error: json.JSONDecodeError) -> Malformed:
+    return Malformed(f"{error.msg}, line {error.lineno}, column {error.colno}", error.lineno)
 
 
 def _check_depth(value: Any) -> None:
@@ -56,9 +69,8 @@ def _check_depth(value: Any) -> None:
         level = [
             inner
             for outer in level
-            if isinstance(outer, list | dict)
             for inner in (outer.values() if isinstance(outer, dict) else outer)
-            if isinstance(inner, list | dict)
+            if isinstance(inner, dict | list)
         ]
         if not level:
             return
