@@ -97,9 +97,14 @@ def sealed(line: str, key: str = "") -> str:
     """A JSON object on one line, with a checksum as its last key; `key` is what the line has to belong to.
 
     >>> sealed('{"a":1}')
-    '{"a":1,"sha256":"015abd7f5cc57a2d"}'
+    '{"a":1,"sha256":"7395dc66860499cb"}'
     """
     return f'{line[:-1]},"sha256":"{checksum(line, key)}"}}'
+
+
+def is_sealed(line: str) -> bool:
+    """Whether the line ends as a sealed one does."""
+    return line[-TAIL:].startswith(',"sha256":"')
 
 
 def unsealed(line: bytes, key: str = "") -> bytes:

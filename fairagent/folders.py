@@ -26,8 +26,18 @@ from fairagent.errors import UsageError
 from fairagent.files import LOCK, cannot_write, force, locked
 
 MARKER = ".fairagent"
-DISK = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO}
-"""What the disk or the rights on it are to blame for."""
+DISK = {
+    errno.ENOSPC,
+    errno.EDQUOT,
+    errno.EFBIG,
+    errno.EROFS,
+    errno.EACCES,
+    errno.EPERM,
+    errno.EIO,
+    errno.EBUSY,
+    errno.EXDEV,
+}
+"""What the disk, the rights on it or how it is mounted are to blame for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,3 +164,8 @@ def _explained(path: Path) -> Iterator[None]:
         if error.errno not in DISK or (error.filename and not Path(error.filename).is_relative_to(path.parent)):
             raise
         raise cannot_write(path, error.strerror or str(error)) from None
+    except Exception as error:
+        # The library that writes models has its own errors for what the system says.
+        if not (type(error).__module__.startswith("safetensors") and "os error" in str(error)):
+            raise
+        raise cannot_write(path, str(error)) from None

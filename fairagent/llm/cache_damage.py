@@ -6,7 +6,7 @@ from dataclasses import asdict, fields
 
 from pydantic import TypeAdapter
 
-from fairagent.digests import sealed, unsealed
+from fairagent.digests import is_sealed, sealed, unsealed
 from fairagent.intake.json_text import parse_json
 from fairagent.llm.request import ModelReply
 
@@ -51,9 +51,9 @@ def reply_in(key: str, row: str) -> ModelReply:
 
     Rows from before there were checksums have none; they hold nothing but a reply.
     """
+    if is_sealed(row):
+        return _ROW.validate_json(unsealed(row.encode(), key))
     said = parse_json(row)
-    if not isinstance(said, dict):
+    if not isinstance(said, dict) or not said.keys() <= NAMES:
         raise ValueError("no reply")
-    if said.keys() <= NAMES:
-        return _ROW.validate_python(said)
-    return _ROW.validate_json(unsealed(row.encode(), key))
+    return _ROW.validate_python(said)

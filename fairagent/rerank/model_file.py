@@ -7,6 +7,7 @@ import numpy as np
 from pydantic import PlainSerializer, PlainValidator
 
 from fairagent.errors import DataError, SettingsError
+from fairagent.files import write_whole
 from fairagent.intake.json_text import parse_json
 from fairagent.intake.text import file_text
 from fairagent.settings import Section, validate
@@ -34,7 +35,7 @@ Array = Annotated[FloatArray, PlainValidator(_finite), PlainSerializer(lambda ar
 
 def save_model(model: Section, path: Path) -> None:
     """Write `model` as JSON; numbers keep every digit."""
-    path.write_text(model.model_dump_json(indent=1) + "\n", encoding="utf-8")
+    write_whole(path, model.model_dump_json(indent=1) + "\n")
 
 
 def load_model(kind: type[S], path: Path) -> S:

@@ -36,6 +36,7 @@ from fairagent.types import Document, Query
 
 from . import life
 from .damage import trials
+from .killing import Killing, steps
 from .power import KINDS, Recording, after_the_cut
 from .test_damage import told
 
@@ -179,80 +180,38 @@ def test_76_what_a_killed_process_left_is_taken_up(tmp_path: Path, left: str) ->
 
 # Cases 77 and 78
 
-KILLED = """
-    import os, signal, sys, threading, time
-
-    left, wait, place = int(os.environ["KILL_AT"]), float(os.environ["KILL_WAIT"]), os.environ["KILL_IN"]
-    seen = 0
-
-    def die():
-        time.sleep(wait)
-        os.kill(os.getpid(), signal.SIGKILL)
-
-    def hook(event, arguments):
-        global seen
-        if event in ("open", "os.rename", "os.remove", "os.mkdir", "os.rmdir") and place in str(arguments[0]):
-            seen += 1
-            if seen == left:
-                threading.Thread(target=die, daemon=True).start() if wait else die()
-
-    sys.addaudithook(hook)
-    from fairagent.cli import main
-    try:
-        main()
-    finally:
-        print("seen", seen, file=sys.stderr)
-"""
-"""The program, which dies some seconds after its n-th step in certain files."""
-
-
-def killed(folder: Path, place: str, at: int, wait: float, *arguments: str, **environ: str) -> tuple[int, str]:
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(KILLED), *arguments],
-        cwd=folder,
-        env={
-            **{name: value for name, value in os.environ.items() if not name.startswith(("FAIRAGENT_", "OPENAI_"))},
-            "PYTHONPATH": os.pathsep.join(sys.path),
-            "KILL_AT": str(at),
-            "KILL_WAIT": str(wait),
-            "KILL_IN": place,
-            **environ,
-        },
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=280,
-    )
-    return done.returncode, done.stderr
-
 
 def test_77_an_index_that_is_killed_at_any_moment_is_the_old_or_the_new_one(tmp_path: Path) -> None:
     file = words.write(tmp_path).with_name("collection.yaml")
     command = ("index", "--force", "-c", str(file), "--index", "index", "--set", "engine=bm25")
     text = (tmp_path / "docs.jsonl").read_text(encoding="utf-8")
-    chance, tried = random.Random(77), Counter[str]()
-    versions = []
-    for state in ("first", "second"):
-        (tmp_path / "docs.jsonl").write_text(text.replace("met a", f"met a {state}"), encoding="utf-8")
-        code, said = killed(tmp_path, "index", 0, 0.0, *command)
-        assert code == 0, said
-        steps = int(said.split()[-1])
-        versions.append(words_of(tmp_path / "index"))
-    assert versions[0] != versions[1]
-    for number in range(trials(4)):
-        state = ("first", "second")[number % 2]
-        (tmp_path / "docs.jsonl").write_text(text.replace("met a", f"met a {state}"), encoding="utf-8")
-        before = words_of(tmp_path / "index")
-        wait = chance.choice([0.0, 0.0, chance.uniform(0, 0.3)])
-        code, said = killed(tmp_path, "index", chance.randint(1, steps), wait, *command)
-        found = words_of(tmp_path / "index")
-        assert found in (before, versions[number % 2]), (number, code, said)
-        tried["killed" if code == -signal.SIGKILL else "done"] += 1
-        tried["new" if found != before else "old"] += 1
-    assert tried["killed"]
-    told(Counter({"killed": tried["killed"], "done": tried["done"]}), "kills of index")
-    assert killed(tmp_path, "index", 0, 0.0, *command)[0] == 0
-    assert words_of(tmp_path / "index") == versions[(trials(4) - 1) % 2]
+    chance, tried, versions = random.Random(77), Counter[str](), []
+
+    def write(number: int) -> None:
+        changed = text.replace("met a", f"met a {('first', 'second')[number % 2]}")
+        (tmp_path / "docs.jsonl").write_text(changed, encoding="utf-8")
+
+    with Killing() as program:
+        for number in range(2):
+            write(number)
+            assert program.run(tmp_path, *command, place="index") == 0, program.said(tmp_path)
+            versions.append(words_of(tmp_path / "index"))
+        assert versions[0] != versions[1]
+        count = steps(tmp_path)
+        for number in range(trials(3)):
+            write(number)
+            before = words_of(tmp_path / "index")
+            at, wait = chance.randint(1, count), chance.choice([0.0, 0.0, chance.uniform(0, 0.2)])
+            code = program.run(tmp_path, *command, place="index", at=at, wait=wait)
+            assert code in (0, -signal.SIGKILL), program.said(tmp_path)
+            found = words_of(tmp_path / "index")
+            assert found in (before, versions[number % 2]), (number, at, wait)
+            tried["killed, the old one there" if found == before else "killed, the new one there"] += code != 0
+            tried["done before"] += code == 0
+        assert tried.total() > tried["done before"]
+        told(tried, "kills of index")
+        assert program.run(tmp_path, *command, place="index") == 0, program.said(tmp_path)
+    assert words_of(tmp_path / "index") == versions[(trials(3) - 1) % 2]
     assert not (tmp_path / "index.partial").exists()
 
 
@@ -268,45 +227,44 @@ def words_of(folder: Path) -> list[object]:
 
 @pytest.fixture
 def server(no_variables: None) -> Iterator[LoopbackServer]:
-    with LoopbackServer(life.Moody()) as server:
+    # What a killed process was answered and could not keep is asked again: the same answer to the same request.
+    with LoopbackServer(lambda request: life.Moody()(request)) as server:
         yield server
 
 
 def test_78_evaluate_killed_at_random_moments_comes_to_the_same(server: LoopbackServer, tmp_path: Path) -> None:
     """Whatever it was writing: journal, tables, run.json, cache."""
-    file = life.write(tmp_path / "files")
+    experiment = life.EXPERIMENT.format(index="").replace("index: '', engine: bm25", "engine: words")
+    file = words.write(tmp_path / "files", experiment.replace("topics: 10", "topics: 4"))
     command = ("evaluate", str(file), "--workers", "2", "--run", "run")
-    (tmp_path / "whole").mkdir()
     here = {"OPENAI_BASE_URL": server.url, "NO_PROXY": "127.0.0.1"}
-    code, said = killed(tmp_path / "whole", "/run/", 0, 0.0, *command, **here)
-    assert code == 0, said
-    steps = int(said.split()[-1])
-    expected = life.files(tmp_path / "whole" / "run")
-    asked = len(server.requests)
-    chance, kills, folder = random.Random(78), 0, tmp_path / "killed"
-    server.requests.clear()
-    server.script = life.Moody()
-    for _ in range(trials(3)):
-        if not folder.exists():
-            folder.mkdir()
-            server.requests.clear()
-            server.script = life.Moody()
-        wait = chance.choice([0.0, chance.uniform(0, 0.2)])
-        code, said = killed(folder, "run/", chance.randint(1, max(2, steps // 2)), wait, *command, **here)
-        kills += code == -signal.SIGKILL
-        if code == 0:
-            assert life.files(folder / "run") == expected
-            shutil.rmtree(folder)
-        else:
-            assert code == -signal.SIGKILL, said
-            done = read_outcomes(folder / "run") if (folder / "run" / "run.json").is_file() else []
-            assert len({(one.topic, one.system) for one in done}) == len(done)
-    if folder.exists():
-        assert killed(folder, "/run/", 0, 0.0, *command, **here)[0] == 0
-        assert life.files(folder / "run") == expected
-        assert asked <= len(server.requests)
-    assert kills
-    told(Counter({"killed": kills, "done": trials(3) - kills}), "kills of evaluate")
+    whole, folder = tmp_path / "whole", tmp_path / "killed"
+    whole.mkdir()
+    chance, tried = random.Random(78), Counter[str]()
+    with Killing() as program:
+        assert program.run(whole, *command, place="run/", **here) == 0, program.said(whole)
+        count, expected, asked = steps(whole), life.files(whole / "run"), len(server.requests)
+        assert asked > 5
+        begun = False
+        while tried["killed"] < trials(6) or begun:
+            if not begun:
+                shutil.rmtree(folder, ignore_errors=True)
+                folder.mkdir()
+                begun = True
+            # Some parts of the way are short: they are drawn more often.
+            at, wait = chance.randint(1, chance.choice([20, count])), chance.choice([0.0, chance.uniform(0, 0.4)])
+            at = at if tried["killed"] < trials(6) else 0
+            code = program.run(folder, *command, place="run/", at=at, wait=wait, **here)
+            assert code in (0, -signal.SIGKILL), program.said(folder)
+            if code:
+                tried["killed"] += 1
+                done = read_outcomes(folder / "run") if (folder / "run" / "run.json").is_file() else []
+                assert len({(one.topic, one.system) for one in done}) == len(done)
+            else:
+                assert life.files(folder / "run") == expected
+                tried["finished, the same tables"] += 1
+                begun = False
+    told(tried, "kills of evaluate")
 
 
 # Case 79

@@ -14,6 +14,7 @@ from fairagent.collection.demo.pages import write_page
 from fairagent.collection.demo.people import draw_leanings, draw_person
 from fairagent.collection.demo.words import OCCUPATIONS, REGIONS
 from fairagent.errors import UsageError
+from fairagent.files import explained
 
 EDITION = 2
 """To be raised with every change of the files, so that folders of an earlier edition are written anew."""
@@ -65,6 +66,7 @@ def write_demo(folder: Path, *, people: int = 3000, seed: int = 20221) -> Path:
 
     Raises:
         UsageError: `people` < 1, or the folder holds something else than a demo collection.
+        BackendUnavailable: the disk is full or may not be written to.
     """
     if people < 1:
         raise UsageError(f"the demo collection needs at least one person, got people={people}")
@@ -75,12 +77,13 @@ def write_demo(folder: Path, *, people: int = 3000, seed: int = 20221) -> Path:
             raise UsageError(f"{folder}: exists and is not a demo collection; name a new or an empty folder")
         building = target.with_name(f".{target.name}.{os.getpid()}-{threading.get_ident()}.building")
         shutil.rmtree(building, ignore_errors=True)
-        building.mkdir(parents=True)
         try:
-            for name, text in _files(make_entries(people, seed)).items():
-                (building / name).write_text(text, encoding="utf-8", newline="\n")
-            (building / _MADE).write_text(made, encoding="utf-8", newline="\n")
-            _move(building, target, made)
+            with explained(target):
+                building.mkdir(parents=True)
+                for name, text in _files(make_entries(people, seed)).items():
+                    (building / name).write_text(text, encoding="utf-8", newline="\n")
+                (building / _MADE).write_text(made, encoding="utf-8", newline="\n")
+                _move(building, target, made)
         finally:
             shutil.rmtree(building, ignore_errors=True)
     return folder / "collection.yaml"
