@@ -21,7 +21,7 @@ from fairagent.settings import ModelSettings
 
 from .hostile import HostileServer, hostile_plan
 
-TIMEOUT, DEADLINE = 1.0, 1.5
+TIMEOUT, DEADLINE = 0.7, 1.0
 """Seconds of an attempt, and of all attempts."""
 MOST_SECONDS = 5.0
 THREADS = 4
