@@ -35,7 +35,8 @@ def _constant(text: str) -> float:
 
 
 # The scanner itself: half of what `json.loads` takes for a line is looking for white space around it.
-_scan = json.JSONDecoder(parse_int=_int, parse_float=_float, parse_constant=_constant).scan_once
+_decoder: Any = json.JSONDecoder(parse_int=_int, parse_float=_float, parse_constant=_constant)
+_scan = _decoder.scan_once
 
 
 def parse_json(text: str) -> Any:
