@@ -106,7 +106,7 @@ def test_three_invalid_replies_are_an_error_with_text_and_usage():
         ask(model, ASKED, Verdict)
     assert len(model.requests) == 3
     assert caught.value.raw == ("third" * 1000)[:2000]
-    assert caught.value.usage == Usage(3, 17, 11, None, 0.0)
+    assert caught.value.usage == Usage(3, 17, 11, None, 0.0, unusable=3)
 
 
 def test_corrections_do_not_grow():
@@ -143,7 +143,7 @@ def test_other_errors_are_not_corrected_but_counted(error):
     with pytest.raises(type(error)) as caught:
         ask(model, ASKED, Verdict)
     assert len(model.requests) == 2
-    assert caught.value.usage == Usage(1, 5, 3, None, 0.0)
+    assert caught.value.usage == Usage(1, 5, 3, None, 0.0, unusable=1)
     assert error.usage == Usage()
 
 
