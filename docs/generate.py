@@ -129,7 +129,8 @@ def prompts_page() -> Iterator[str]:
 def commands_page() -> Iterator[str]:
     """Every command with its arguments and options."""
     yield "# Command line\n\nExit codes: 0 done, 2 usage, 3 missing prerequisite, 4 bad data, 5 model or provider,"
-    yield "6 budget, 7 done but for some topics, 8 done and a threshold missed, 130 interrupted.\n"
+    yield "6 budget, 7 done but for some topics, 8 done and a threshold missed; 128 and the number of the signal that"
+    yield "ended it: 130 Ctrl-C, 143 SIGTERM, 129 SIGHUP. With nohup it ignores SIGHUP.\n"
     for name, command in commands("fairagent", app):
         yield f"## `{name}`\n\n{inspect.getdoc(command)}\n"
         types = get_type_hints(command, include_extras=True)

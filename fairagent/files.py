@@ -14,6 +14,8 @@ from filelock import FileLock, Timeout
 from fairagent.errors import BackendUnavailable
 
 LOCK = "lock"
+POLL = 0.02
+"""Seconds between two looks at a lock that somebody else has."""
 _ODD = re.compile(r"[^A-Za-z0-9._+-]+")
 
 
@@ -93,6 +95,26 @@ def locked(folder: Path) -> Iterator[None]:
             path.unlink(missing_ok=True)
     finally:
         lock.release()
+
+
+@contextmanager
+def one_at_a_time(path: Path, seconds: float) -> Iterator[None]:
+    """Wait, up to `seconds`, until no other thread or process is in a block of this `path`, which is a file's.
+
+    The file is there as long as the block lasts. The operating system drops the lock with the process, so that nobody
+    waits for one that was killed. Where there are no locks, or nothing can be written, nobody waits at all.
+    """
+    lock = FileLock(path, timeout=seconds)
+    with suppress(OSError):
+        lock.acquire(poll_interval=POLL)
+    try:
+        yield
+    finally:
+        if lock.is_locked:
+            # Before the lock is dropped: whoever waits for it finds that it is no file's any more, and makes a new one.
+            with suppress(OSError):
+                path.unlink()
+            lock.release()
 
 
 def _holder(path: Path) -> tuple[int, str] | tuple[None, None]:

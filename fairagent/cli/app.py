@@ -1,6 +1,8 @@
 """The program `fairagent`: its commands, exit codes, and the handling of errors and Ctrl-C."""
 
 import io
+import os
+import signal
 import sys
 from importlib.metadata import PackageNotFoundError, version
 from typing import Annotated, Any
@@ -29,7 +31,16 @@ from fairagent.cli import (
 from fairagent.cli.terminal import error_console
 from fairagent.errors import FairAgentError
 
-INTERRUPTED = 130
+BY_SIGNAL = 128
+"""The exit code of a program that a signal has ended, less the signal's number."""
+
+
+class Ended(KeyboardInterrupt):
+    """Someone asks the program to end, by a signal other than Ctrl-C's; whatever heeds Ctrl-C heeds this."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.signal = signal.Signals(number)
 
 
 class Commands(TyperGroup):
@@ -45,9 +56,12 @@ class Commands(TyperGroup):
         except FairAgentError as error:
             _complain(str(error))
             raise typer.Exit(error.exit_code) from None
+        except Ended as ended:
+            _complain(f"ended by {ended.signal.name}")
+            raise typer.Exit(BY_SIGNAL + ended.signal) from None
         except KeyboardInterrupt:
             _complain("interrupted")
-            raise typer.Exit(INTERRUPTED) from None
+            raise typer.Exit(BY_SIGNAL + signal.SIGINT) from None
 
 
 app = typer.Typer(
@@ -103,13 +117,28 @@ def main() -> None:
     """Run the program and end the process.
 
     Exit codes: 0 done, 2 usage, 3 missing prerequisite, 4 bad data, 5 model or provider, 6 budget, 7 done but for some
-    topics, 8 done and a threshold missed, 130 interrupted.
+    topics, 8 done and a threshold missed; 128 and the number of the signal that ended it: 130 Ctrl-C, 143 SIGTERM,
+    129 SIGHUP.
     """
+    for number in (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
+        # A program that shall survive its terminal (nohup) ignores SIGHUP, and goes on doing so.
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, _end)
     # A title that the terminal's encoding lacks must not end a search.
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
     app(prog_name="fairagent")
+
+
+def _end(number: int, frame: object) -> None:
+    for stream in (1, 2):
+        try:
+            os.write(stream, b"")
+        except OSError:
+            # The terminal is gone, and with it whoever could read: what is said from here on must not be an error.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
+    raise Ended(number)
 
 
 def _complain(message: str) -> None:

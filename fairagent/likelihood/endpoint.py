@@ -14,9 +14,11 @@ from pydantic import TypeAdapter, ValidationError
 from fairagent.errors import FatalModelError, ModelError, SettingsError
 from fairagent.likelihood.likelihood import Pair, check_texts
 from fairagent.likelihood.prompt_tokens import Completion, of_the_text, read_tokens
+from fairagent.llm.body import check_values
 from fairagent.llm.budget import Budget
 from fairagent.llm.cache import ReplyCache
 from fairagent.llm.client import open_client
+from fairagent.llm.deadline import within
 from fairagent.llm.endpoint import Endpoint
 from fairagent.llm.faults import from_client, in_body
 from fairagent.llm.openai import ServerState
@@ -57,6 +59,7 @@ class EndpointModel:
         if not settings.name:
             raise SettingsError("no language model is named: give its name at the server")
         self.name = settings.name
+        self._settings = settings
         self._cache = cache
         self._budget = budget or Budget()
         self._chat = chat
@@ -90,28 +93,42 @@ class EndpointModel:
                 raise
 
     def _score(self, pair: Pair) -> FloatArray:
+        if self._cache is None:
+            return self._asked(pair)[0]
         key = self._key(pair)
-        if self._cache and (kept := self._cache.get(key)):
-            try:
-                return np.array(_Kept.validate_json(kept.text))
-            except ValidationError:
-                pass  # A row that someone tampered with: asked for again, and written over.
-        score, tokens = self._retry.run(
-            lambda: self._server.breaker.run(lambda: self._ask(pair), "likelihood"), self._server.allowance
-        )
-        if self._cache:
+        if (kept := self._kept(key)) is not None:
+            return kept
+        with self._cache.asking(key, self._settings.deadline):
+            if (kept := self._kept(key)) is not None:
+                return kept
+            score, tokens = self._asked(pair)
             self._cache.put(key, ModelReply(json.dumps(score.tolist()), tokens, 0, self.name))
-        return score
+            return score
+
+    def _kept(self, key: str) -> FloatArray | None:
+        assert self._cache
+        try:
+            return np.array(_Kept.validate_json(kept.text)) if (kept := self._cache.get(key)) else None
+        except ValidationError:
+            return None  # A row that someone tampered with: asked for again, and written over.
+
+    def _asked(self, pair: Pair) -> tuple[FloatArray, int]:
+        end = time.monotonic() + self._settings.deadline
+
+        def attempt() -> tuple[FloatArray, int]:
+            return self._server.breaker.run(lambda: self._ask(pair, end), "likelihood", end - time.monotonic())
+
+        return self._retry.run(attempt, self._server.allowance)
 
     def _key(self, pair: Pair) -> str:
         told = [FORMAT, self.endpoint.base_url, self.name, self._chat, *pair]
         return hashlib.sha256(json.dumps(told).encode("utf-8", "surrogatepass")).hexdigest()
 
-    def _ask(self, pair: Pair) -> tuple[FloatArray, int]:
+    def _ask(self, pair: Pair, end: float) -> tuple[FloatArray, int]:
         """The text's log-probabilities by one request, and how many tokens it took."""
         with self._budget.reserve(estimate_tokens(*pair), 0.0) as held:
-            completion = self._send(pair)
-            tokens = completion.usage.total_tokens if completion.usage else estimate_tokens(*pair)
+            completion = self._send(pair, end)
+            tokens = estimate_tokens(*pair) if completion.tokens is None else completion.tokens
             held.settle(tokens, 0.0)
         told = read_tokens(completion)
         if told is None:
@@ -128,23 +145,24 @@ class EndpointModel:
             )
         return score, tokens
 
-    def _send(self, pair: Pair) -> Completion:
+    def _send(self, pair: Pair, end: float) -> Completion:
         import openai
 
         context, text = pair
         # Temperature 0 and one token: a server has to write something, and what it writes is not looked at.
-        common: dict[str, Any] = {"model": self.name, "max_tokens": 1, "temperature": 0}
+        asked: dict[str, Any] = {"model": self.name, "max_tokens": 1, "temperature": 0}
+        create: Callable[..., Any]
+        if self._chat:
+            create = self._client.chat.completions.with_raw_response.create
+            asked["messages"] = [{"role": "user", "content": context}, {"role": "assistant", "content": text}]
+            form = {"prompt_logprobs": 0, "add_generation_prompt": False, "continue_final_message": True}
+            asked["extra_body"] = form
+        else:
+            create = self._client.completions.with_raw_response.create
+            asked |= {"prompt": context + text, "echo": True, "logprobs": 1}
         try:
-            if self._chat:
-                messages: Any = [{"role": "user", "content": context}, {"role": "assistant", "content": text}]
-                form = {"prompt_logprobs": 0, "add_generation_prompt": False, "continue_final_message": True}
-                raw = self._client.chat.completions.with_raw_response.create(
-                    messages=messages, extra_body=form, **common
-                )
-            else:
-                raw = self._client.completions.with_raw_response.create(
-                    prompt=context + text, echo=True, logprobs=1, **common
-                )
+            with within(min(self._settings.timeout, end - time.monotonic())):
+                raw = create(**asked)
         except openai.OpenAIError as error:
             fault = from_client(error, self.endpoint, self.name)
         else:
@@ -153,6 +171,7 @@ class EndpointModel:
         raise fault
 
     def _read(self, body: str) -> Completion:
+        check_values(body, self.endpoint.host)
         try:
             completion = Completion.model_validate_json(self.endpoint.hide(body))
         except ValidationError:

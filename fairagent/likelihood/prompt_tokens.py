@@ -4,8 +4,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from pydantic import BaseModel
+from pydantic import BaseModel, Field, ValidationError
 
+from fairagent.llm.chances import LogProbability
+from fairagent.llm.completion import MOST_TOKENS
 from fairagent.types import FloatArray
 
 TokenScores = Sequence[tuple[str, float | None]]
@@ -13,31 +15,39 @@ TokenScores = Sequence[tuple[str, float | None]]
 
 
 class _Echoed(BaseModel):
-    tokens: list[str] = []
-    token_logprobs: list[float | None] = []
+    tokens: list[str] = Field([], fail_fast=True)
+    token_logprobs: list[LogProbability | None] = Field([], fail_fast=True)
 
 
 class _Token(BaseModel):
-    logprob: float
+    logprob: LogProbability
     decoded_token: str | None = None
 
 
 class _Choice(BaseModel):
     logprobs: Any = None
-    prompt_logprobs: list[Mapping[str, _Token] | None] | None = None
+    prompt_logprobs: list[Mapping[str, _Token] | None] | None = Field(None, fail_fast=True)
 
 
 class _Used(BaseModel):
-    total_tokens: int
+    total_tokens: int = Field(ge=0, le=MOST_TOKENS, strict=True)
 
 
 class Completion(BaseModel):
     """What counts of a (chat) completion."""
 
-    choices: list[_Choice] = []
-    prompt_logprobs: list[Mapping[str, _Token] | None] | None = None
+    choices: list[_Choice] = Field([], fail_fast=True)
+    prompt_logprobs: list[Mapping[str, _Token] | None] | None = Field(None, fail_fast=True)
     error: Any = None
-    usage: _Used | None = None
+    usage: Any = None
+
+    @property
+    def tokens(self) -> int | None:
+        """How many tokens were read and written; None where the server counts none, or none that can be right."""
+        try:
+            return _Used.model_validate(self.usage).total_tokens
+        except ValidationError:
+            return None
 
 
 def read_tokens(completion: Completion) -> TokenScores | None:
@@ -52,7 +62,10 @@ def read_tokens(completion: Completion) -> TokenScores | None:
         return [("", None) if token is None else (token.decoded_token or "", token.logprob) for token in first]
     if not isinstance(choice.logprobs, dict) or "token_logprobs" not in choice.logprobs:
         return None
-    echoed = _Echoed.model_validate(choice.logprobs)
+    try:
+        echoed = _Echoed.model_validate(choice.logprobs)
+    except ValidationError:
+        return None
     # A server that does not echo tells only of the one token that it wrote.
     if len(echoed.tokens) < 2 or len(echoed.tokens) != len(echoed.token_logprobs):
         return None

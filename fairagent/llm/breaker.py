@@ -1,6 +1,7 @@
 """Circuit breaker: the health of one server, shared by all threads that call it."""
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Hashable
@@ -14,6 +15,9 @@ MOST_FAILURES = 5
 PAUSE = 30.0
 """Seconds that it is left alone."""
 
+LONGEST_LOOK = 60.0
+"""Seconds after which whoever waits looks at the clock again."""
+
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
@@ -23,7 +27,8 @@ class Breaker:
     """A circuit breaker: keeps requests from a server that cannot answer them.
 
     * Until the server has answered a kind of request once, one request of it at a time: a wrong key costs one request,
-      not one a thread, and what a server cannot take is found out once.
+      not one a thread, and what a server cannot take is found out once. It has the turn until its own time is over, and
+      nobody waits for a turn longer than he has time himself.
     * A FatalModelError stays: every later call raises it without a request.
     * After 5 transient failures in a row it opens: for 30 s calls fail at once, then one request tries the server.
     """
@@ -32,40 +37,42 @@ class Breaker:
         self._clock = clock
         self._changed = threading.Condition()
         self._answered: set[Hashable] = set()
-        self._trying = False
+        self._turn: object | None = None
+        self._turn_ends = math.inf
         self._failures = 0
         self._open_until = 0.0
         self._fatal: str | None = None
 
-    def run(self, request: Callable[[], T], kind: Hashable = None) -> T:
+    def run(self, request: Callable[[], T], kind: Hashable = None, seconds: float = math.inf) -> T:
         """The result of `request`, which is of this `kind`, or what it raises; TransientModelError while it is open.
 
-        A transient error that opens it, or comes while it is open, says by `retry_after` when to come back.
+        The request and the wait for its turn have so many `seconds`. A transient error that opens it, or comes while it
+        is open, says by `retry_after` when to come back.
         """
-        alone = self._enter(kind)
+        turn = self._enter(kind, self._clock() + seconds)
         try:
             result = request()
         except FatalModelError as error:
-            self._leave(alone, fatal=str(error))
+            self._leave(turn, fatal=str(error))
             raise
         except TransientModelError as error:
-            pause = self._leave(alone, failed=True)
+            pause = self._leave(turn, failed=True)
             if pause:
                 error.retry_after = max(error.retry_after or 0.0, pause)
             raise
         except ModelError:
             # The server answered, though not as hoped.
-            self._leave(alone, answered={kind})
+            self._leave(turn, answered={kind})
             raise
         except BaseException:
             # Nothing left for the server: a budget that is used up, Ctrl-C.
-            self._leave(alone)
+            self._leave(turn)
             raise
-        self._leave(alone, answered={kind})
+        self._leave(turn, answered={kind})
         return result
 
-    def _enter(self, kind: Hashable) -> bool:
-        """Whether the request has to be the only one of those that try the server; waits for its turn."""
+    def _enter(self, kind: Hashable, end: float) -> object | None:
+        """The turn of a request that has to be the only one of those that try the server, waited for; else None."""
         with self._changed:
             while True:
                 if self._fatal is not None:
@@ -74,25 +81,33 @@ class Breaker:
                     message = f"the server failed {self._failures} times in a row and is left alone for {pause:.0f} s"
                     raise TransientModelError(message, retry_after=pause)
                 if kind in self._answered:
-                    return False
-                if not self._trying:
-                    self._trying = True
-                    return True
-                self._changed.wait()
+                    return None
+                now = self._clock()
+                if now >= end:
+                    raise TransientModelError("no time is left to wait for the first answer of the server")
+                if self._turn is None or now >= self._turn_ends:
+                    self._turn, self._turn_ends = object(), end
+                    return self._turn
+                self._changed.wait(min(end - now, self._turn_ends - now, LONGEST_LOOK))
 
     def _leave(
-        self, alone: bool, answered: AbstractSet[Hashable] = frozenset(), failed: bool = False, fatal: str | None = None
+        self,
+        turn: object | None,
+        answered: AbstractSet[Hashable] = frozenset(),
+        failed: bool = False,
+        fatal: str | None = None,
     ) -> float:
         """Take note of what became of a request; the seconds for which the server is to be left alone."""
         with self._changed:
-            if alone:
-                self._trying = False
+            mine = turn is not None and turn is self._turn
+            if mine:
+                self._turn = None
             if fatal is not None:
                 self._fatal = fatal
             elif failed:
                 self._failures += 1
                 # Requests that were on their way when it opened do not lengthen the pause.
-                if self._failures == MOST_FAILURES or (alone and self._failures > MOST_FAILURES):
+                if self._failures == MOST_FAILURES or (mine and self._failures > MOST_FAILURES):
                     log.info("%d failures in a row: no request for %.0f s", self._failures, PAUSE)
                     self._open_until = self._clock() + PAUSE
                     self._answered.clear()

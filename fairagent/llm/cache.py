@@ -9,7 +9,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,6 +18,7 @@ import diskcache
 from pydantic import TypeAdapter, ValidationError
 
 from fairagent.errors import BackendUnavailable, SettingsError
+from fairagent.files import one_at_a_time
 from fairagent.llm.request import ModelReply
 
 FORMAT = "1"
@@ -81,6 +82,13 @@ class ReplyCache:
         text = json.dumps(asdict(reply))
         # Without diskcache's own `retry`, which would try for ever on a database that cannot be written.
         self._try(lambda rows: rows.set(key, text))
+
+    def asking(self, key: str, seconds: float) -> AbstractContextManager[None]:
+        """A block for who asks a model for the reply of `key`, which others who ask the same wait for up to `seconds`.
+
+        Who enters it looks for the reply once more: another process may have got it meanwhile.
+        """
+        return one_at_a_time(self.folder / f".asking-{key}", seconds)
 
     def clear(self) -> int:
         """Forget every reply; how many there were."""

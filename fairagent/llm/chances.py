@@ -4,25 +4,32 @@ from __future__ import annotations
 
 import math
 import re
+from typing import Annotated
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from fairagent.llm.clean import THOUGHTS
 
+MOST = 1.01
+"""The sum of chances up to which they are rounded, and not made up."""
 _MARKS = re.compile(r"[\s\W_]+")
+
+
+LogProbability = Annotated[float, Field(le=1e-3, allow_inf_nan=False)]
+"""At most 0, but for rounding: beyond it, nothing that a server says of chances can be believed."""
 
 
 class _Token(BaseModel):
     token: str
-    logprob: float
+    logprob: LogProbability
 
 
 class _Place(_Token):
-    top_logprobs: list[_Token] = []
+    top_logprobs: list[_Token] = Field([], fail_fast=True)
 
 
 class _Logprobs(BaseModel):
-    content: list[_Place]
+    content: list[_Place] = Field(fail_fast=True)
 
 
 def chances_of(logprobs: object, letters: str) -> tuple[tuple[str, float], ...]:
@@ -47,23 +54,28 @@ def chances_of(logprobs: object, letters: str) -> tuple[tuple[str, float], ...]:
     for one in place.top_logprobs:
         if _is_answer(one.token, letters):
             found[_MARKS.sub("", one.token)[0]] += math.exp(one.logprob)
-    return tuple(found.items()) if all(found.values()) else ()
+    return tuple(found.items()) if all(found.values()) and sum(found.values()) <= MOST else ()
 
 
 def _beginning(places: list[_Place], letters: str) -> _Place | None:
     """The place at which the answer begins; None where it begins with something else."""
     texts = [place.token for place in places]
     thought = "".join(texts).rfind(THOUGHTS[1]) + len(THOUGHTS[1]) if THOUGHTS[1] in "".join(texts) else 0
-    length, said, value = 0, "", True
+    length, first, colon, value = 0, "", False, True
     for place in places:
         length += len(place.token)
         if length <= thought:
             continue
         if value and _is_answer(place.token, letters):
             return place
-        said += place.token
-        # An object's value comes after its key; prose is no answer.
-        value = ":" in said if said.lstrip().startswith("{") else not _MARKS.sub("", said)
+        first = first or place.token.lstrip()[:1]
+        if first == "{":
+            # An object's value comes after its key.
+            colon = colon or ":" in place.token
+            value = colon
+        elif _MARKS.sub("", place.token):
+            # Prose is no answer.
+            return None
     return None
 
 

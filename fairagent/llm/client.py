@@ -51,14 +51,18 @@ _secrecy = _Secrecy()
 def open_client(endpoint: Endpoint, settings: ModelSettings) -> OpenAI:
     """The client for a server; it repeats nothing by itself, and from now on no logger tells the key.
 
+    Its requests leave by `fairagent.llm.transport`, whose errors are the causes of those that it raises.
     `settings.log_prompts` says for the whole process, until the next call, whether logs may hold what is asked.
     """
     # Here and not above: openai takes a third of a second to load, and most runs need no model.
     from openai import OpenAI
+
+    from fairagent.llm.transport import open_http
 
     _secrecy.endpoints.add(endpoint)
     _secrecy.prompts = settings.log_prompts
     for name in LOGGERS:
         logging.getLogger(name).addFilter(_secrecy)
     key = endpoint.key.get_secret_value() or "no-key"
-    return OpenAI(api_key=key, base_url=endpoint.base_url, timeout=settings.timeout, max_retries=0)
+    http = open_http(endpoint, settings.timeout)
+    return OpenAI(api_key=key, base_url=endpoint.base_url, timeout=settings.timeout, max_retries=0, http_client=http)

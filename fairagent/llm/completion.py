@@ -15,6 +15,7 @@ from fairagent.errors import (
     ReplyTruncated,
     TransientModelError,
 )
+from fairagent.llm.body import check_values
 from fairagent.llm.chances import chances_of
 from fairagent.llm.endpoint import Endpoint
 from fairagent.llm.faults import in_body, quote
@@ -32,13 +33,20 @@ class _Choice(BaseModel):
     logprobs: Any = None
 
 
+MOST_TOKENS = 100_000_000
+"""More than any model reads or writes at once: a larger count is none."""
+NO_COUNT = "the server's count of tokens cannot be right: estimated"
+
+
 class _Tokens(BaseModel):
-    prompt_tokens: int = Field(ge=0)
-    completion_tokens: int = Field(ge=0)
+    # Strict: neither 3.5 nor true is a count.
+    prompt_tokens: int = Field(ge=0, le=MOST_TOKENS, strict=True)
+    completion_tokens: int = Field(ge=0, le=MOST_TOKENS, strict=True)
 
 
 class _Completion(BaseModel):
-    choices: list[_Choice] | None = None
+    # Of a million wrong choices the first one says enough.
+    choices: list[_Choice] | None = Field(None, fail_fast=True)
     error: Any = None
     model: str | None = None
     usage: Any = None
@@ -48,7 +56,8 @@ def read_completion(body: str, content_type: str, request: ModelRequest, endpoin
     """The reply in `body`, which `model` sent as the answer to `request`.
 
     Raises FatalModelError (not a chat API, an error in the body, no choice), TransientModelError (broken off on the
-    way, an overload in the body), ReplyTruncated, ReplyRefused, ReplyInvalid (no text); the last three with `usage`.
+    way, an overload in the body), ModelError (too many values), ReplyTruncated, ReplyRefused, ReplyInvalid (no text);
+    the last three with `usage`.
     """
     completion = _parse(endpoint.hide(body), content_type, endpoint)
     if completion.error:
@@ -56,8 +65,9 @@ def read_completion(body: str, content_type: str, request: ModelRequest, endpoin
     if not completion.choices:
         raise FatalModelError(f"{endpoint.host} answered without a reply (no choices); is it a chat completion API?")
     choice = completion.choices[0]
-    text, refusal = choice.message.content or "", choice.message.refusal or ""
-    reply = _counted(completion, text, choice.finish_reason or "stop", request, model)
+    # Again: in the body the key may have been written in JSON's escapes.
+    text, refusal = endpoint.hide(choice.message.content or ""), choice.message.refusal or ""
+    reply = _counted(completion, text, choice.finish_reason or "stop", endpoint, request, model)
     fault: ReplyError
     if request.choices:
         reply = replace(reply, chances=chances_of(choice.logprobs, request.choices))
@@ -79,6 +89,7 @@ def read_completion(body: str, content_type: str, request: ModelRequest, endpoin
 
 
 def _parse(body: str, content_type: str, endpoint: Endpoint) -> _Completion:
+    check_values(body, endpoint.host)
     try:
         return _Completion.model_validate_json(body)
     except ValidationError as error:
@@ -89,14 +100,22 @@ def _parse(body: str, content_type: str, endpoint: Endpoint) -> _Completion:
     raise FatalModelError(f"{endpoint.host} is not a chat completion API (got {kind}); check model.base_url")
 
 
-def _counted(completion: _Completion, text: str, finish: str, request: ModelRequest, model: str) -> ModelReply:
-    name = completion.model or model
+def _counted(
+    completion: _Completion, text: str, finish: str, endpoint: Endpoint, request: ModelRequest, model: str
+) -> ModelReply:
+    name, finish = quote(completion.model or model, endpoint), quote(finish, endpoint)
     try:
         tokens = _Tokens.model_validate(completion.usage)
     except ValidationError:
         read = estimate_tokens(*(message for _, message in request.messages))
-        return ModelReply(text, read, estimate_tokens(text), name, finish, estimated=True)
+        notes = (NO_COUNT,) if _counts(completion.usage) else ()
+        return ModelReply(text, read, estimate_tokens(text), name, finish, estimated=True, notes=notes)
     return ModelReply(text, tokens.prompt_tokens, tokens.completion_tokens, name, finish)
+
+
+def _counts(usage: object) -> bool:
+    """Whether a server has counted at all, be it wrongly."""
+    return isinstance(usage, dict) and None not in map(usage.get, _Tokens.model_fields)
 
 
 STREAM = "text/event-stream"
@@ -111,7 +130,7 @@ class _ChunkChoice(BaseModel):
 
 
 class _Chunk(BaseModel):
-    choices: list[_ChunkChoice] = []
+    choices: list[_ChunkChoice] = Field([], fail_fast=True)
     error: Any = None
     model: str | None = None
     usage: Any = None
@@ -124,7 +143,7 @@ def read_stream(
 
     Raises what `read_completion` raises, when the stream is at its end; TransientModelError where it ends too early.
     """
-    text, refusal, finish, name, usage = "", "", "", model, None
+    text, refusal, finish, name, usage = [], [], "", model, None
     complete = False
     for data in _events(lines):
         if data == _LAST:
@@ -137,13 +156,13 @@ def read_stream(
         # The last chunk with the usage has no choice.
         for choice in chunk.choices[:1]:
             finish = choice.finish_reason or finish
-            refusal += choice.delta.refusal or ""
+            refusal.append(choice.delta.refusal or "")
             if piece := endpoint.hide(choice.delta.content or ""):
-                text += piece
+                text.append(piece)
                 on_text(piece)
     if not complete and not finish:
         raise _broken_off(endpoint)
-    message = {"content": text, "refusal": refusal}
+    message = {"content": "".join(text), "refusal": "".join(refusal)}
     whole = {"choices": [{"message": message, "finish_reason": finish or "stop"}], "model": name, "usage": usage}
     return read_completion(json.dumps(whole), "application/json", request, endpoint, model)
 

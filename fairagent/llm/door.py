@@ -14,6 +14,8 @@ from fairagent.llm.cache import ReplyCache
 from fairagent.llm.ledger import Ledger, counted
 from fairagent.llm.request import ModelReply, ModelRequest, read_reply, tell, valid_reply
 
+PATIENCE = 300.0
+"""Seconds: as long as a call takes at most, as `model.deadline` is shipped."""
 FORMAT = 1
 """Of the keys: what was kept under another format is never found."""
 
@@ -38,11 +40,13 @@ class Door:
     """A `Model` in front of `model`, with an optional cache and usage counting. Threads may share it.
 
     Only complete replies of the form that was asked for are kept: no error, refusal, truncated or invalid one. Of
-    several threads that ask the same at once, one asks the model.
+    several threads that ask the same at once, one asks the model; of several processes with the same cache as well,
+    but that the others wait for it no longer than `patience` (seconds).
     """
 
-    def __init__(self, model: Identified, cache: ReplyCache | None, tally: Ledger) -> None:
+    def __init__(self, model: Identified, cache: ReplyCache | None, tally: Ledger, patience: float = PATIENCE) -> None:
         self.model = model
+        self._patience = patience
         self._cache = cache
         self._tally = tally
         self._lock = threading.Lock()
@@ -88,14 +92,23 @@ class Door:
         with self._lock:
             flight = self._flights.setdefault(key, _SingleFlight())
         with flight.lock:
-            kept = cache.get(key)
-            if kept is not None and _fits(request, kept):
-                # At today's price: what was paid then may have been another, or not known.
-                cost = self.model.cost(kept.input_tokens, kept.output_tokens)
-                return replace(kept, cost=cost, seconds=time.perf_counter() - started)
-            reply = ask()
-            cache.put(key, reply)
-            return reply
+            if kept := self._kept(request, key, cache, started):
+                return kept
+            with cache.asking(key, self._patience):
+                if kept := self._kept(request, key, cache, started):
+                    return kept
+                reply = ask()
+                cache.put(key, reply)
+                return reply
+
+    def _kept(self, request: ModelRequest, key: str, cache: ReplyCache, started: float) -> ModelReply | None:
+        """The reply that the cache has to the request since it was `started`, if it still fits."""
+        kept = cache.get(key)
+        if kept is None or not _fits(request, kept):
+            return None
+        # At today's price: what was paid then may have been another, or not known.
+        cost = self.model.cost(kept.input_tokens, kept.output_tokens)
+        return replace(kept, cost=cost, seconds=time.perf_counter() - started)
 
 
 class _SingleFlight:

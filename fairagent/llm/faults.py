@@ -6,13 +6,12 @@ import math
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING
+
+from pydantic_core import from_json
 
 from fairagent.errors import FatalModelError, ModelError, ReplyRefused, TransientModelError
+from fairagent.llm.clean import visible
 from fairagent.llm.endpoint import KEY_VARIABLE, Endpoint
-
-if TYPE_CHECKING:
-    import openai
 
 QUOTA_CODES = frozenset({"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"})
 KEY_CODES = frozenset({"invalid_api_key", "account_deactivated"})
@@ -24,30 +23,45 @@ KNOWN_CODES = QUOTA_CODES | KEY_CODES | MODEL_CODES | FILTER_CODES | OVERLOAD_CO
 LONGEST_QUOTE = 300
 
 
-def from_client(error: openai.OpenAIError, endpoint: Endpoint, model: str) -> ModelError:
-    """The error that the `openai` package raised, as one of ours; no key is in it."""
-    import openai
+class BadStatus(Exception):
+    """An answer that is no success: its status, the beginning of its body, and the seconds that it asks to wait."""
 
-    if isinstance(error, openai.APITimeoutError):
-        return TransientModelError(f"{endpoint.host} did not answer in time (model.timeout in the settings)")
-    if isinstance(error, openai.APIConnectionError):
-        reason = type(error.__cause__).__name__
-        return TransientModelError(f"no connection to {endpoint.host} ({reason}); is a server running at that address?")
-    if isinstance(error, openai.APIStatusError):
-        headers = error.response.headers
-        # Two shapes are in use: {"error": {...}}, which the client opens, and the fields at the top.
-        body = error.body
-        code, said = read_error(body if body else error.response.text)
-        return of_status(error.status_code, code, said, endpoint, model, retry_after(headers))
-    return FatalModelError(f"{endpoint.host}: {quote(str(error), endpoint)}")
+    def __init__(self, status: int, said: str, wait: float | None) -> None:
+        super().__init__(f"HTTP {status}")
+        self.status = status
+        self.said = said
+        self.wait = wait
+
+
+def from_client(error: Exception, endpoint: Endpoint, model: str) -> ModelError:
+    """The error that the `openai` package raised, as one of ours; no key is in it.
+
+    What the transport raised is its cause, and else it is the client's own, which no other attempt mends.
+    """
+    cause = error.__cause__
+    if isinstance(cause, ModelError):
+        return cause
+    if isinstance(cause, BadStatus):
+        code, said = read_error(_parsed(cause.said))
+        return of_status(cause.status, code, said, endpoint, model, cause.wait)
+    return FatalModelError(f"{endpoint.host}: {quote(str(cause or error), endpoint)}")
+
+
+def _parsed(said: str) -> object:
+    """The body of an error as the JSON that it is, else as its text; JSON that is too deep to be looked at is text."""
+    try:
+        return from_json(said)
+    except ValueError:
+        return said
 
 
 def of_status(
     status: int, code: str, said: str, endpoint: Endpoint, model: str, wait: float | None = None
 ) -> ModelError:
     """The error for an HTTP `status` (0: an error body that came as a success), the provider's `code` and its words."""
-    named = " ".join([str(status or "with an error"), *([] if code.isdecimal() or not code else [code])])
-    what = f"{endpoint.host} answered {named}: {quote(said, endpoint) or 'no explanation'}"
+    named = "" if code.isdecimal() else quote(code, endpoint)
+    answered = f"{status or 'with an error'} {named}".strip()
+    what = f"{endpoint.host} answered {answered}: {quote(said, endpoint) or 'no explanation'}"
     if status == 402 or code in QUOTA_CODES:
         return FatalModelError(
             f"{what}. The quota or credit of the account is used up; add to it or use another server"
@@ -121,7 +135,8 @@ def retry_after(headers: Mapping[str, str], now: datetime | None = None) -> floa
 
 def quote(said: str, endpoint: Endpoint) -> str:
     """A server's words in one short line without the key; of a web page only that it is one."""
-    text = " ".join(endpoint.hide(said).split())
+    # Hidden characters first: without them what stands there may be the key.
+    text = " ".join(endpoint.hide(visible(said)).split())
     if text[:1] == "<":
         return "(a web page)"
     return text if len(text) <= LONGEST_QUOTE else f"{text[:LONGEST_QUOTE]} ..."

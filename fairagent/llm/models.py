@@ -66,7 +66,7 @@ class Models:
                     )
                 model = self._local(settings, price) if settings.transformers else self._served(settings, price)
                 self._asked.append(model)
-                self._opened[settings] = Door(model, self._replies(), self._tally)
+                self._opened[settings] = Door(model, self._replies(), self._tally, settings.deadline)
             return self._opened[settings]
 
     def _served(self, settings: ModelSettings, price: Price | None) -> OpenAIModel:

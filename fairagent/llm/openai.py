@@ -11,14 +11,16 @@ from dataclasses import replace
 from typing import Any
 
 from fairagent.errors import BudgetExceeded, ModelError, ReplyTruncated, SettingsError, TransientModelError
+from fairagent.llm.body import lines
 from fairagent.llm.breaker import Breaker
 from fairagent.llm.budget import Budget
 from fairagent.llm.capabilities import Capabilities, json_schema
 from fairagent.llm.client import open_client
 from fairagent.llm.completion import STREAM, read_completion, read_stream
 from fairagent.llm.context import check_room
+from fairagent.llm.deadline import within
 from fairagent.llm.endpoint import Endpoint
-from fairagent.llm.faults import from_client
+from fairagent.llm.faults import BadStatus, from_client
 from fairagent.llm.request import ModelReply, ModelRequest, estimate_tokens
 from fairagent.llm.retry import Allowance, Retry
 from fairagent.settings import ModelSettings, Price
@@ -129,23 +131,23 @@ class OpenAIModel:
         check_room(self.settings, call.request)
         started = self._clock()
 
-        def took(input_tokens: int, output_tokens: int) -> dict[str, Any]:
-            read, written = call.spent.input_tokens + input_tokens, call.spent.output_tokens + output_tokens
+        def took(last: Usage) -> dict[str, Any]:
+            read, written = call.spent.input_tokens + last.input_tokens, call.spent.output_tokens + last.output_tokens
             return {
                 "calls": call.sent,
                 "input_tokens": read,
                 "output_tokens": written,
                 "cost": self.cost(read, written),
                 "seconds": self._clock() - started,
-                "notes": call.noted(),
+                "notes": tuple(dict.fromkeys((*call.noted(), *call.spent.notes, *last.notes))),
             }
 
         try:
             reply = self._retry.run(call.attempt, self.server.allowance)
         except (ModelError, BudgetExceeded) as error:
-            error.usage = replace(error.usage, **took(error.usage.input_tokens, error.usage.output_tokens))
+            error.usage = replace(error.usage, **took(error.usage))
             raise
-        return replace(reply, **took(reply.input_tokens, reply.output_tokens))
+        return replace(reply, **took(reply.usage))
 
     def _wanted(self, request: ModelRequest, longer: int) -> dict[str, Any]:
         settings = self.settings
@@ -172,10 +174,17 @@ class OpenAIModel:
         longest = payload.get("max_tokens") or payload["max_completion_tokens"]
         # An estimate may be too low by half where the text is no English prose; usage then settles it.
         read = estimate_tokens(*texts)
+        if self._clock() >= call.end:
+            raise TransientModelError(f"no time is left to ask {self.endpoint.host} (model.deadline in the settings)")
         with self._budget.reserve(read + longest, self.cost(read, longest) or 0.0) as held:
             call.sent += 1
+            # Before the time begins: the first use loads modules for a second.
+            create = self._client.chat.completions.with_raw_response.create
+            left = call.end - self._clock()
             try:
-                reply = self._send(payload, call)
+                # A stream may go on while something comes; what comes as a whole is one wait.
+                with within(left if "stream" in payload else min(left, self.settings.timeout)):
+                    reply = self._send(create, payload, call)
             except ModelError as error:
                 used = error.usage
                 tokens = used.input_tokens + used.output_tokens
@@ -191,17 +200,17 @@ class OpenAIModel:
             held.settle(reply.input_tokens + reply.output_tokens, cost)
             return reply
 
-    def _send(self, payload: dict[str, Any], call: _Call) -> ModelReply:
+    def _send(self, create: Callable[..., Any], payload: dict[str, Any], call: _Call) -> ModelReply:
         import openai
 
         try:
-            raw = self._client.chat.completions.with_raw_response.create(**payload)
+            raw = create(**payload)
         except openai.OpenAIError as error:
-            status = getattr(error, "status_code", None)
-            log.info("%s: %s, status %s", self, type(error).__name__, status)
+            log.info("%s: %s", self, type(error.__cause__ or error).__name__)
             fault = from_client(error, self.endpoint, self.settings.name)
-            if isinstance(error, openai.APIStatusError) and status in (400, 422, 500, 501):
-                fault = _Refused(fault, self.endpoint.hide(error.response.text))
+            answered = error.__cause__
+            if isinstance(answered, BadStatus) and answered.status in (400, 422, 500, 501):
+                fault = _Refused(fault, self.endpoint.hide(answered.said))
         else:
             response = raw.http_response
             return self._hear(response, call) if "stream" in payload else self._read(response, call)
@@ -217,13 +226,11 @@ class OpenAIModel:
 
     def _hear(self, response: Any, call: _Call) -> ModelReply:
         """The reply that comes as a stream, told as it comes, or as a whole all the same."""
-        import httpx
 
-        end = self._clock() + self.settings.deadline
-
-        def lines() -> Iterator[str]:
-            for line in response.iter_lines():
-                if self._clock() > end:
+        def in_time() -> Iterator[str]:
+            for line in lines(response.iter_bytes(), self.endpoint.host):
+                # Whoever listens takes time as well.
+                if self._clock() > call.end:
                     raise TransientModelError(f"{self.endpoint.host} did not finish in time (model.deadline)")
                 yield line
 
@@ -233,14 +240,13 @@ class OpenAIModel:
                 if STREAM not in response.headers.get("content-type", ""):
                     response.read()
                     return self._read(response, call)
-                return read_stream(lines(), call.request, self.endpoint, self.settings.name, call.tell)
-        except httpx.HTTPError as error:
-            fault = TransientModelError(f"the answer of {self.endpoint.host} broke off ({type(error).__name__})")
-        except TransientModelError as error:
+                return read_stream(in_time(), call.request, self.endpoint, self.settings.name, call.tell)
+        except ModelError as error:
             fault = error
-        if call.heard:
+        if call.heard and not fault.usage.calls:
+            if isinstance(fault, TransientModelError):
+                fault = ModelError(f"{fault}; it is not asked for again, since part of it was shown")
             read = estimate_tokens(*(text for _, text in call.request.messages))
-            fault = ModelError(f"{fault}; it is not asked for again, since part of it was shown")
             fault.usage = Usage(1, read, estimate_tokens(call.heard), estimated=True)
         raise fault
 
@@ -266,14 +272,16 @@ class _Refused(ModelError):
 class _Call:
     """One `complete`: counts the requests that leave and the tokens of a reply that was cut off, and keeps notes.
 
-    Or one `stream`, where there is an `on_text`; `heard` is what that was told so far.
+    Or one `stream`, where there is an `on_text`; `heard` is what that was told so far. All of it is over at
+    `end`, by the model's clock.
     """
 
     def __init__(self, model: OpenAIModel, request: ModelRequest, on_text: Callable[[str], None] | None = None) -> None:
         self.request = request
         self.sent = 0
         self.spent = Usage()
-        self.heard = ""
+        self.end = model._clock() + model.settings.deadline
+        self._heard: list[str] = []
         self._model = model
         self._on_text = on_text
         self._tries = 0
@@ -289,13 +297,18 @@ class _Call:
             bool(self.request.choices),
         )
         # All of it is one turn, so that of many threads one finds out what the server cannot take.
-        return self._model.server.breaker.run(self._ask, kind)
+        return self._model.server.breaker.run(self._ask, kind, self.end - self._model._clock())
 
     def tell(self, piece: str) -> None:
         """Tell whoever listens the next piece of the answer."""
         if self._on_text:
-            self.heard += piece
+            self._heard.append(piece)
             self._on_text(piece)
+
+    @property
+    def heard(self) -> str:
+        """What was told so far."""
+        return "".join(self._heard)
 
     def _ask(self) -> ModelReply:
         self._tries += 1

@@ -4,12 +4,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, WithJsonSchema
+from pydantic_core import ErrorDetails
 
 from fairagent.errors import ReplyInvalid
 from fairagent.llm.clean import THOUGHTS
 
 MOST_FAULTS = 5
 LONGEST_FAULT = 200
+LONGEST = 1 << 18
+"""Characters of a reply that is to be JSON: 60,000 tokens; a longer one is not read."""
+MOST_PARTS = 10_000
+"""Brackets and commas of such a reply: to tell of each value that is wrong takes longer than anybody reads."""
 
 
 Narrowed = Mapping[str, Mapping[str, Any]]
@@ -128,20 +133,24 @@ def parse_reply(text: str, reply: type[R]) -> R:
     r"""The first JSON object in `text`, as a `reply`.
 
     Prose and code fences around the object are skipped, and so is what a reasoning model thinks aloud. Raises
-    ReplyInvalid, with the text and with every fault of the object (the first 5, shortened).
+    ReplyInvalid, with the text and with every fault of the object (the first 5, shortened), or where it is too long.
 
     >>> class Keywords(Reply):
     ...     keywords: list[str]
     >>> parse_reply('Of course:\n```json\n{"keywords": ["judge", "court"]}\n```', Keywords)
     Keywords(keywords=['judge', 'court'])
     """
+    text = text.rpartition(THOUGHTS[1])[2]
+    if len(text) > LONGEST or sum(map(text.count, "[{,")) > MOST_PARTS:
+        raise ReplyInvalid(f"the reply is longer than {LONGEST:,} characters, or {MOST_PARTS:,} values", raw=text)
     fault = "it holds no JSON object"
-    for candidate in _braced(text.rpartition(THOUGHTS[1])[2]):
+    for candidate in _braced(text):
         try:
             return reply.model_validate_json(candidate)
         except ValidationError as error:
-            fault = _explain(error)
-            if error.errors()[0]["type"] != "json_invalid":
+            faults = error.errors(include_url=False, include_input=False)
+            fault = _explain(faults)
+            if faults[0]["type"] != "json_invalid":
                 break
     raise ReplyInvalid(f"the reply is not the JSON object that was asked for: {fault}", raw=text)
 
@@ -164,9 +173,9 @@ def _braced(text: str) -> Iterator[str]:
                 yield text[start : place + 1]
 
 
-def _explain(error: ValidationError) -> str:
-    faults = []
-    for fault in error.errors(include_url=False, include_input=False)[:MOST_FAULTS]:
+def _explain(faults: Sequence[ErrorDetails]) -> str:
+    said = []
+    for fault in faults[:MOST_FAULTS]:
         place = ".".join(str(part) for part in fault["loc"])
-        faults.append(f"{place}: {fault['msg']}" if place else fault["msg"])
-    return "; ".join(fault[:LONGEST_FAULT] for fault in faults)
+        said.append(f"{place}: {fault['msg']}" if place else fault["msg"])
+    return "; ".join(words[:LONGEST_FAULT] for words in said)

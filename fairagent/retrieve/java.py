@@ -31,6 +31,7 @@ HEAP = "2g"
 """The largest heap of the JVM; the variable _JAVA_OPTIONS=-Xmx8g, which Java itself reads, beats it."""
 
 _lock = threading.RLock()
+_forked = False
 
 
 def find_java(environ: Mapping[str, str] = os.environ) -> Path:
@@ -75,8 +76,9 @@ def start_java() -> None:
     """Start the JVM of this process (once; later calls do nothing).
 
     Raises BackendUnavailable where Java or pyserini is missing or does not start, or where another library has
-    already started a JVM without Lucene in it.
+    already started a JVM without Lucene in it, or where this process is a fork of one with a JVM.
     """
+    _check_not_forked()
     with _lock:
         _start()
 
@@ -103,13 +105,37 @@ def _start() -> None:
             "another library has started Java in this process without Lucene; import and use fairagent first, "
             "or run it in a process of its own"
         ) from None
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=_note_fork)
     # Lucene reports through java.util.logging that the vector module is absent, which is intended.
     jnius.autoclass("java.util.logging.LogManager").getLogManager().reset()
 
 
+def _note_fork() -> None:
+    global _forked
+    _forked = True
+
+
+def _check_not_forked() -> None:
+    """Raise BackendUnavailable in a process that was forked after Java had started: Java would never answer there.
+
+    A fork itself cannot be refused: what a hook before it raises, Python prints and forgets. And one that never asks
+    Java, such as those that load data for torch, is none of our business.
+    """
+    if _forked:
+        raise BackendUnavailable(
+            "this process was forked after Java had started in its parent, and Java does not survive that. Use spawn: "
+            "multiprocessing.get_context('spawn'), gunicorn without --preload, or open the agent after the fork"
+        )
+
+
 @contextmanager
 def using_java() -> Iterator[None]:
-    """To be entered around every use of Java objects (why: see the module's text); counts as the engine's time."""
+    """To be entered around every use of Java objects (why: see the module's text); counts as the engine's time.
+
+    Raises BackendUnavailable in a fork (`_check_not_forked`), before it waits for a lock that nobody there gives back.
+    """
+    _check_not_forked()
     with engine_time(), _lock:
         yield
 

@@ -42,9 +42,10 @@ class ModelSettings(Section):
     """The longest prompt and reply together that the server takes, in tokens; a longer one is not sent. With
     `transformers` how much the model reads at once; not set: as much as it says itself."""
     timeout: float = Field(60.0, gt=0)
-    """The longest time of one attempt, in seconds."""
+    """The longest time of one attempt, from connecting to the last byte, in seconds; of an answer that is streamed, the
+    longest wait for more of it."""
     deadline: float = Field(300.0, gt=0)
-    """The time after which a request is not retried, in seconds."""
+    """The longest time of a request with all its attempts and waits, in seconds."""
     log_prompts: bool = False
     """Whether the debug logs of the package openai may contain prompts."""
     attempts: int = Field(5, ge=1)

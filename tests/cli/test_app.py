@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from fairagent.cli import app as program
 from fairagent.cli import search as command
+from fairagent.cli.app import Ended
 
 from .conftest import Call, Small, start, write_collection
 
@@ -71,6 +72,17 @@ def test_ctrl_c_in_a_command_says_interrupted(monkeypatch: pytest.MonkeyPatch) -
     result = CliRunner().invoke(program, ["search", "x"])
     assert result.exit_code == 130
     assert result.stderr == "fairagent: interrupted\n"
+
+
+@pytest.mark.parametrize(("name", "code"), [("SIGTERM", 143), ("SIGHUP", 129)])
+def test_other_signals_are_named(name: str, code: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    def ended(*_: object, **__: object) -> None:
+        raise Ended(signal.Signals[name])
+
+    monkeypatch.setattr(command.options, "settings_of", ended)
+    result = CliRunner().invoke(program, ["search", "x"])
+    assert result.exit_code == code
+    assert result.stderr == f"fairagent: ended by {name}\n"
 
 
 def test_ctrl_c_while_indexing_leaves_nothing_behind(tmp_path: Path) -> None:

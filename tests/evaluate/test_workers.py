@@ -11,7 +11,7 @@ import pytest
 from fairagent.errors import BackendUnavailable, UsageError
 from fairagent.evaluate.engine.check import check_experiment
 from fairagent.evaluate.engine.experiment import build_indexes, run_experiment
-from fairagent.evaluate.engine.workers import dask, threads
+from fairagent.evaluate.engine.workers import ENDING, dask, interrupts_deferred, threads
 
 from . import words
 
@@ -81,6 +81,42 @@ def test_ctrl_c_while_something_is_kept_waits_for_what_runs() -> None:
     assert sorted(kept) == sorted(begun)
     assert 3 <= len(kept) < 20
     assert signal.getsignal(signal.SIGINT) is before
+
+
+@pytest.mark.parametrize("number", ENDING)
+def test_every_signal_that_ends_the_program_waits_for_the_end_of_the_block(number: signal.Signals) -> None:
+    class Told(KeyboardInterrupt):
+        pass
+
+    def tell(number: int, frame: object) -> None:
+        raise Told(number)
+
+    done: list[bool] = []
+
+    def work() -> None:
+        with interrupts_deferred():
+            signal.raise_signal(number)
+            done.append(True)
+
+    before = signal.signal(number, tell)
+    try:
+        with pytest.raises(Told) as caught:
+            work()
+        assert done
+        assert caught.value.args == (number,)
+        assert signal.getsignal(number) is tell
+    finally:
+        signal.signal(number, before)
+
+
+def test_a_signal_that_python_does_not_handle_is_left_alone() -> None:
+    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        with interrupts_deferred():
+            assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
+            assert signal.getsignal(signal.SIGINT) is not signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def test_a_second_ctrl_c_does_not_wait() -> None:

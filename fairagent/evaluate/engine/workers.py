@@ -16,6 +16,8 @@ from fairagent.errors import BackendUnavailable, UsageError
 
 T = TypeVar("T")
 
+ENDING = tuple(number for number in signal.Signals if number.name in ("SIGINT", "SIGTERM", "SIGHUP"))
+"""The signals that ask a program to end; Windows has no SIGHUP."""
 LOCAL = "local"
 """The address of a Dask cluster that is started on this machine for the run."""
 
@@ -31,8 +33,8 @@ class Workers:
     def for_each(self, jobs: Iterable[tuple[Callable[..., T], tuple[object, ...]]], keep: Callable[[T], None]) -> None:
         """Call every job (function, arguments) and `keep` with each result, in this thread, as soon as it is there.
 
-        The first error, or Ctrl-C, ends it: nothing new is begun, what runs is waited for and kept (it may have cost
-        money), then the error is raised. A second Ctrl-C does not wait.
+        The first error, or Ctrl-C (KeyboardInterrupt), ends it: nothing new is begun, what runs is waited for and kept
+        (it may have cost money), then the error is raised. A second Ctrl-C does not wait.
         """
         rest = iter(jobs)
         running: set[Future[T]] = set()
@@ -67,19 +69,24 @@ class Workers:
 
 @contextmanager
 def interrupts_deferred() -> Iterator[None]:
-    """Let Ctrl-C wait for the end of the block. It reaches the main thread alone, so others need no such block."""
-    before = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or before in (signal.SIG_IGN, None):
+    """Let Ctrl-C, and the other signals that end the program in order, wait for the end of the block.
+
+    They reach the main thread alone, so others need no such block; what Python does not handle is left alone.
+    """
+    handlers = {number: handler for number in ENDING if callable(handler := signal.getsignal(number))}
+    if threading.current_thread() is not threading.main_thread() or not handlers:
         yield
         return
-    pressed: list[int] = []
-    signal.signal(signal.SIGINT, lambda number, frame: pressed.append(number))
+    came: list[int] = []
+    for number in handlers:
+        signal.signal(number, lambda number, frame: came.append(number))
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
-    if pressed:
-        raise KeyboardInterrupt
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+    if came:
+        handlers[signal.Signals(came[0])](came[0], None)
 
 
 @contextmanager

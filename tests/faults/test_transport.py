@@ -1,0 +1,503 @@
+"""Cases 45 to 50: what a server does to a connection, and that it costs a stated time and memory and no more."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from itertools import chain, repeat
+from typing import Any
+
+import pytest
+from fuzz.hostile import EVENT, REPLY, HostileServer, Plan, Step, answer, bomb, dripped, packed, reply, said
+
+from fairagent.errors import BackendUnavailable, FatalModelError, ModelError, ReplyInvalid, TransientModelError
+from fairagent.likelihood.endpoint import EndpointModel
+from fairagent.llm import ModelReply, ModelRequest
+from fairagent.llm.body import LONGEST_LINE, MOST_BYTES, MOST_VALUES
+from fairagent.llm.breaker import Breaker
+from fairagent.llm.budget import Budget
+from fairagent.llm.completion import MOST_TOKENS, NO_COUNT
+from fairagent.llm.openai import OpenAIModel
+from fairagent.llm.reply import LONGEST, Reply, parse_reply
+from fairagent.settings import BudgetSettings, ModelSettings, Price
+
+ASKED = ModelRequest((("user", "Which color?"),))
+CANARY = "sk-canary-0123456789abcdef"
+SLACK = 2.0
+"""Seconds that a busy machine may take on top."""
+
+
+@pytest.fixture(autouse=True)
+def _own_surroundings(no_variables: None) -> None:
+    """Neither the user's key nor his proxies."""
+
+
+def ask(plan: Plan, stream: bool = False, budget: Budget | None = None, **settings: Any) -> tuple[Any, int, float]:
+    """What the server's answer comes to, how many requests it got, and the seconds."""
+    with HostileServer(plan) as server:
+        given = {"name": "tiny", "base_url": server.url, "attempts": 1, **settings}
+        model = OpenAIModel.from_settings(
+            ModelSettings(**given), {"OPENAI_API_KEY": CANARY}, budget, Price(input=1, output=1), sleep=lambda _: None
+        )
+        # What takes seconds to load is no part of the time.
+        assert model._client.chat.completions
+        started = time.monotonic()
+        try:
+            came: Any = model.stream(ASKED, lambda piece: None) if stream else model.complete(ASKED)
+        except ModelError as error:
+            came = error
+        finally:
+            model.close()
+        return came, len(server.requests), time.monotonic() - started
+
+
+# Case 45
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize("status", [300, 301, 302, 303, 304, 305, 307, 308, 399])
+def test_45_a_redirect_is_not_followed_and_names_the_new_host(status: int, stream: bool) -> None:
+    with HostileServer(lambda: [reply()]) as other:
+        place = other.url.replace("http://", f"http://user:{CANARY}@")
+        budget = Budget(BudgetSettings(calls=3))
+        came, requests, _ = ask(lambda: [answer(b"", status, location=place)], stream, budget, attempts=5)
+        assert type(came) is FatalModelError
+        assert f"answered {status}: it sends requests on to {other.url.removesuffix('/v1')}, where nothing" in str(came)
+        assert CANARY not in str(came)
+        assert (requests, came.usage.calls, other.requests) == (1, 1, [])
+
+
+def test_45_a_loop_of_redirects_is_one_request() -> None:
+    came, requests, _ = ask(lambda: [answer(b"", 307, location="/v1/chat/completions")], attempts=5)
+    assert isinstance(came, FatalModelError)
+    assert requests == 1
+
+
+@pytest.mark.parametrize(
+    "place", ["", "http://[::1", "//x:99999999", "\x7f", "javascript:alert(1)", "http://" + "a" * 9999]
+)
+def test_45_a_place_that_is_none_is_said_in_few_words(place: str) -> None:
+    came, requests, _ = ask(lambda: [answer(b"", 302, location=place)], attempts=5)
+    assert type(came) is FatalModelError
+    assert len(str(came)) < 700
+    assert str(came).isprintable()
+    assert requests == 1
+
+
+def test_45_likelihoods_follow_none_either() -> None:
+    with (
+        HostileServer(lambda: [reply()]) as other,
+        HostileServer(lambda: [answer(b"", 307, location=other.url)]) as one,
+    ):
+        scorer = EndpointModel(ModelSettings(name="tiny", base_url=one.url), environ={})
+        with pytest.raises(FatalModelError, match="sends requests on to http://127"):
+            scorer.score([("a", "b")])
+        scorer.close()
+        assert (len(one.requests), other.requests) == (1, [])
+
+
+# Case 46
+
+HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n"
+STREAM_HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n"
+
+
+def unending(piece: bytes, pause: float, begin: bytes = b"") -> Plan:
+    def plan() -> Iterator[Step]:
+        yield begin
+        while True:
+            yield piece
+            yield pause
+
+    return plan
+
+
+DRIPS = {
+    "nothing at all": unending(b"", 1.0),
+    "the status": lambda: dripped(HEAD, 0.1),
+    "headers without an end": unending(b"x", 0.1, HEAD + b"X: "),
+    "more and more headers": unending(b"X: y\r\n", 0.1, HEAD),
+    "interim answers": unending(b"HTTP/1.1 103 Early Hints\r\n\r\n", 0.01),
+    "a body": lambda: dripped(reply(), 0.1),
+    "a body without an end": unending(b" ", 0.1, HEAD + b"\r\n"),
+    "chunks": unending(b"1\r\n \r\n", 0.1, HEAD + b"transfer-encoding: chunked\r\n\r\n"),
+    "an error's body": unending(b"x", 0.1, b"HTTP/1.1 500 X\r\n\r\n"),
+    "a line without an end": unending(b"x", 0.1, STREAM_HEAD + b"data: "),
+    "comments": unending(b": still here\n", 0.1, STREAM_HEAD),
+    "a stream without an end": unending(EVENT, 0.1, STREAM_HEAD),
+    "a fast stream without an end": unending(EVENT, 0.001, STREAM_HEAD),
+}
+
+
+@pytest.mark.parametrize("drip", DRIPS)
+def test_46_an_attempt_has_an_end_however_slowly_it_comes(drip: str) -> None:
+    came, requests, seconds = ask(DRIPS[drip], timeout=0.5, deadline=1.0)
+    assert isinstance(came, TransientModelError)
+    assert requests == 1
+    assert 0.4 < seconds < 0.5 + SLACK
+
+
+@pytest.mark.parametrize("drip", DRIPS)
+def test_46_and_so_has_a_stream(drip: str) -> None:
+    came, requests, seconds = ask(DRIPS[drip], stream=True, timeout=0.5, deadline=1.0)
+    assert isinstance(came, ModelError)
+    assert not isinstance(came, FatalModelError)
+    assert requests == 1
+    assert 0.4 < seconds < 1.0 + SLACK
+
+
+def test_46_a_stream_may_take_longer_than_an_attempt_while_something_comes() -> None:
+    events = [EVENT] * 5 + [b"data: [DONE]\n\n"]
+    plan = [step for event in [STREAM_HEAD, *events] for step in (event, 0.2)]
+    came, _, seconds = ask(lambda: plan, stream=True, timeout=0.6, deadline=30.0)
+    assert came.text == "red " * 5
+    assert seconds > 1.0
+
+
+def test_46_all_attempts_together_have_the_deadline() -> None:
+    came, requests, seconds = ask(DRIPS["a body"], timeout=0.4, deadline=1.0, attempts=50)
+    assert isinstance(came, TransientModelError)
+    assert 2 <= requests <= 4
+    assert seconds < 1.0 + SLACK
+
+
+def test_46_a_time_without_an_end_is_one_that_the_system_takes() -> None:
+    assert ask(lambda: [reply()], timeout=1e300, deadline=1e300)[0].text
+
+
+# Case 47
+
+CLIENT = """\
+import json, resource, sys, time
+from fairagent.errors import ModelError
+from fairagent.llm import ModelRequest
+from fairagent.llm.openai import OpenAIModel
+from fairagent.llm.reply import LONGEST, Reply, parse_reply
+from fairagent.settings import ModelSettings
+
+def most():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+def ask(url, stream):
+    model = OpenAIModel.from_settings(ModelSettings(name="tiny", base_url=url, attempts=1), {})
+    asked = ModelRequest((("user", "Which color?"),))
+    try:
+        return "reply", (model.stream(asked, lambda piece: None) if stream else model.complete(asked)).text[:20]
+    except ModelError as error:
+        return type(error).__name__, str(error)
+    finally:
+        model.close()
+
+good, *others = sys.argv[1:]
+ask(good, False)
+before = most()
+for place, stream in zip(others[::2], others[1::2]):
+    started = time.monotonic()
+    print(json.dumps([*ask(place, stream == "stream"), most() - before, time.monotonic() - started]))
+"""
+"""Asks a good server, and then the others: what came of each, its words, the most MB since then, and the seconds."""
+
+SPACES = b" " * (1 << 20)
+
+
+def large(piece: bytes, megabytes: int, kind: str = "application/json") -> Plan:
+    def plan() -> Iterator[Step]:
+        yield answer(b"", content_length="", content_type=kind)
+        for _ in range(megabytes):
+            yield piece * ((1 << 20) // len(piece))
+
+    return plan
+
+
+def nested(field: bytes, unit: bytes, megabytes: int = 15) -> Plan:
+    body = b'{"' + field + b'": [' + unit * ((megabytes << 20) // len(unit)) + b"1]}"
+    return lambda: [answer(body)]
+
+
+def gigabyte(coding: str, wbits: int, unit: bytes = b" ", kind: str = "application/json") -> Plan:
+    body = bomb(unit, 1000, wbits)
+    assert len(body) < 3 << 20
+    return lambda: [answer(body, content_encoding=coding, content_type=kind)]
+
+
+TOO_MUCH: dict[str, tuple[Plan, str]] = {
+    "a gigabyte as gzip": (gigabyte("gzip", 31), "sent more than 16 MB as one answer; the rest was not read"),
+    "a gigabyte as deflate": (gigabyte("deflate", 15), "sent more than 16 MB"),
+    "brotli": (lambda: [answer(b"\x0b\x02\x80", content_encoding="br")], "packed its answer in a way"),
+    "zstd": (lambda: [answer(b"\x28\xb5\x2f\xfd", content_encoding="zstd")], "packed its answer in a way"),
+    "gzip of gzip": (lambda: [answer(packed(packed(b"x")), content_encoding="gzip, gzip")], "'gzip, gzip'"),
+    "50 MB": (large(b" ", 50), "sent more than 16 MB"),
+    "50 MB of an error": (lambda: [answer(b"x" * (50 << 20), 500)], "answered 500"),
+    "lists": (nested(b"x", b"[],"), "more than 500,000 values"),
+    "choices": (nested(b"choices", b"{},"), "more than 500,000 values"),
+    "many wrong choices": (nested(b"choices", b'{"a":1},', 1), "not a chat completion API"),
+    "many lists": (nested(b"logprobs", b'["a"],', 1), "no choices"),
+    "depth": (nested(b"usage", b"[", 15), "more than 500,000 values"),
+}
+
+
+STREAMED_TOO_MUCH: dict[str, tuple[Plan, str]] = {
+    "a line without an end": (large(b"x", 3, "text/event-stream"), "sent a line of more than 1 MB"),
+    "empty lines": (large(b"\n", 50, "text/event-stream"), "sent more than 500,000 lines"),
+    "pieces": (large(EVENT, 50, "text/event-stream"), "sent more than 500,000 lines"),
+    "comments": (large(b":" + b"x" * 1022 + b"\n", 50, "text/event-stream"), "sent more than 16 MB"),
+    "a gigabyte of events as gzip": (gigabyte("gzip", 31, EVENT, "text/event-stream"), "sent more than 500,000 lines"),
+}
+
+
+@pytest.fixture(scope="module")
+def measured() -> dict[str, tuple[str, str, float, float]]:
+    """What the client says of each case: one process asks them all, since it needs a second to start."""
+    cases = {**TOO_MUCH, **STREAMED_TOO_MUCH}
+    with ExitStack() as opened:
+        good = opened.enter_context(HostileServer(lambda: [reply()]))
+        command = [sys.executable, "-c", CLIENT, good.url]
+        for what, (plan, _) in cases.items():
+            command += [
+                opened.enter_context(HostileServer(plan)).url,
+                "stream" if what in STREAMED_TOO_MUCH else "whole",
+            ]
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("FAIRAGENT_", "OPENAI_"))}
+        paths = {"PYTHONPATH": os.pathsep.join(sys.path), "NO_PROXY": "127.0.0.1"}
+        done = subprocess.run(command, env=kept | paths, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return dict(zip(cases, map(json.loads, done.stdout.splitlines()), strict=True))
+
+
+@pytest.mark.parametrize("what", [*TOO_MUCH, *STREAMED_TOO_MUCH])
+def test_47_no_more_is_read_than_is_stated(what: str, measured: dict[str, tuple[str, str, float, float]]) -> None:
+    kind, said, memory, seconds = measured[what]
+    assert kind in ("ModelError", "FatalModelError", "TransientModelError")
+    assert {**TOO_MUCH, **STREAMED_TOO_MUCH}[what][1] in said
+    # Of the whole process since it began to ask: the most that any case so far has taken.
+    assert memory < 120
+    assert seconds < 20
+
+
+def test_47_what_a_long_reply_takes_is_read() -> None:
+    text = "red and blue, " * ((4 << 20) // 14)
+    came, _, _ = ask(lambda: [reply(**said(text))])
+    assert came.text == text
+    assert (MOST_BYTES, LONGEST_LINE, MOST_VALUES) == (16 << 20, 1 << 20, 500_000)
+
+
+@pytest.mark.parametrize(("coding", "wbits"), [("gzip", 31), ("X-GZIP ", 31), ("deflate", 15), ("identity", 0)])
+def test_47_an_answer_that_is_packed_without_being_asked_for_is_read(coding: str, wbits: int) -> None:
+    body = json.dumps(REPLY | said("red" * 100_000)).encode()
+    came, _, _ = ask(lambda: [answer(packed(body, wbits) if wbits else body, content_encoding=coding)])
+    assert came.text == "red" * 100_000
+    broken = packed(body)[:-900] + b"\xff" * 900
+    came, requests, _ = ask(lambda: [answer(broken, content_encoding="gzip")], attempts=2)
+    assert isinstance(came, TransientModelError)
+    assert "broke off" in str(came)
+    assert requests == 2
+
+
+# Case 48
+
+
+@pytest.mark.parametrize("count", ["1" + "0" * 400, "-5", "3.5", "3.0", "true", '"12"', "[]", str(MOST_TOKENS + 1)])
+def test_48_a_count_of_tokens_that_cannot_be_is_estimated_and_noted(count: str) -> None:
+    budget = Budget(BudgetSettings(tokens=10_000, dollars=1.0))
+    for field in ("prompt_tokens", "completion_tokens"):
+        usage = {"prompt_tokens": 11, "completion_tokens": 7} | {field: "?"}
+        body = json.dumps(REPLY | {"usage": usage}).replace('"?"', count).encode()
+        came, _, _ = ask(lambda body=body: [answer(body)], budget=budget)
+        # 12 bytes were asked and 19 answered, four to a token.
+        assert (came.input_tokens, came.output_tokens, came.estimated, came.notes) == (3, 5, True, (NO_COUNT,))
+        assert came.cost == pytest.approx(8e-6)
+
+
+def test_48_the_largest_count_is_one() -> None:
+    came, _, _ = ask(lambda: [reply(usage={"prompt_tokens": MOST_TOKENS, "completion_tokens": 0})])
+    assert (came.input_tokens, came.output_tokens, came.estimated, came.notes) == (100_000_000, 0, False, ())
+
+
+def test_48_likelihoods_estimate_them_too() -> None:
+    logprobs = {"tokens": ["a", "b"], "token_logprobs": [None, -1.0]}
+    body = json.dumps({"choices": [{"logprobs": logprobs}], "usage": {"total_tokens": "?"}}).replace('"?"', "9" * 400)
+    budget = Budget(BudgetSettings(tokens=2))
+    with HostileServer(lambda: [answer(body.encode())]) as server:
+        scorer = EndpointModel(ModelSettings(name="tiny", base_url=server.url), budget=budget, environ={})
+        assert [scorer.score([("a", "b")])[0].tolist() for _ in range(2)] == [[-1.0]] * 2
+        scorer.close()
+
+
+@pytest.mark.parametrize("logprob", ["NaN", "Infinity", "0.5", '"x"'])
+def test_48_no_likelihood_above_one_is_believed(logprob: str) -> None:
+    logprobs = {"tokens": ["a", "b"], "token_logprobs": [None, "?"]}
+    body = json.dumps({"choices": [{"logprobs": logprobs}]}).replace('"?"', logprob).encode()
+    with HostileServer(lambda: [answer(body)]) as server:
+        scorer = EndpointModel(ModelSettings(name="tiny", base_url=server.url), environ={})
+        with pytest.raises(FatalModelError, match="tells no log-probabilities"):
+            scorer.score([("a", "b")])
+        scorer.close()
+
+
+# Case 49
+
+
+def test_49_the_first_request_holds_up_the_others_no_longer_than_its_time() -> None:
+    """The first one is stuck; the others, who have more time, go on when its time is over."""
+    breaker, stuck = Breaker(), threading.Event()
+
+    def first() -> str:
+        return breaker.run(lambda: "late" if stuck.wait(30) else "never", seconds=0.3)
+
+    with ThreadPoolExecutor(5) as pool:
+        late = pool.submit(first)
+        time.sleep(0.1)
+        started = time.monotonic()
+        others = [pool.submit(breaker.run, lambda: "fine", None, 20.0) for _ in range(4)]
+        assert [other.result(timeout=10) for other in others] == ["fine"] * 4
+        assert time.monotonic() - started < 0.3 + SLACK
+        stuck.set()
+        assert late.result(timeout=10) == "late"
+    assert breaker.run(lambda: "still fine") == "still fine"
+
+
+def test_49_nobody_waits_for_a_turn_longer_than_his_own_time() -> None:
+    breaker, stuck = Breaker(), threading.Event()
+    with ThreadPoolExecutor(1) as pool:
+        first = pool.submit(breaker.run, lambda: stuck.wait(30), None, 60.0)
+        time.sleep(0.1)
+        started = time.monotonic()
+        with pytest.raises(TransientModelError, match="no time is left to wait for the first answer"):
+            breaker.run(lambda: "fine", None, 0.3)
+        assert 0.2 < time.monotonic() - started < 0.3 + SLACK
+        stuck.set()
+        assert first.result(timeout=10)
+
+
+def test_49_a_server_that_hangs_ends_all_calls_in_their_time() -> None:
+    with HostileServer(DRIPS["a body"]) as server:
+        given = ModelSettings(name="tiny", base_url=server.url, timeout=0.5, deadline=1.5, attempts=3)
+        model = OpenAIModel.from_settings(given, {}, sleep=lambda _: None)
+        assert model._client.chat.completions
+        started = time.monotonic()
+
+        def call(_: int) -> ModelReply | ModelError:
+            try:
+                return model.complete(ASKED)
+            except ModelError as error:
+                return error
+
+        with ThreadPoolExecutor(8) as pool:
+            came = list(pool.map(call, range(8)))
+        assert time.monotonic() - started < 1.5 + SLACK
+        assert {type(one) for one in came} == {TransientModelError}
+        model.close()
+
+
+# Case 50
+
+ODD: dict[str, tuple[Plan, str]] = {
+    "utf-7": (lambda: [answer(json.dumps(REPLY).encode(), content_type="application/json; charset=utf-7")], "reply"),
+    "zlib as a charset": (
+        lambda: [answer(packed(SPACES * 20, 15), content_type="application/json; charset=zlib")],
+        "TransientModelError",
+    ),
+    "an error's charset": (
+        lambda: [answer(b"no", 400, content_type="text/plain; charset=base64_codec")],
+        "ModelError",
+    ),
+    "no utf-8": (lambda: [reply(model="?").replace(b"?", b"\xff")], "reply"),
+    "half a surrogate pair": (lambda: [reply(model="\ud800")], "TransientModelError"),
+    "depth": (lambda: [answer(b"[" * 500)], "TransientModelError"),
+    "depth in an error": (lambda: [answer(b'{"error":' * 900 + b"1" + b"}" * 900, 400)], "ModelError"),
+    "lists in an error": (lambda: [answer(b"[" * 900 + b"]" * 900, 400)], "ModelError"),
+    "digits in an error": (lambda: [answer(b'{"code": ' + b"9" * 9000 + b"}", 400)], "ModelError"),
+    "digits of a length": (
+        lambda: [b"HTTP/1.1 200 X\r\ncontent-length: " + b"9" * 5000 + b"\r\n\r\n"],
+        "TransientModelError",
+    ),
+    "a cookie": (lambda: [answer(json.dumps(REPLY).encode(), set_cookie="a=b; expires=" + "0" * 5000)], "reply"),
+    "no end of a head": (lambda: [HEAD + b"X: " + b"x" * 200_000], "TransientModelError"),
+    "no http": (lambda: [b"220 smtp.example.org ESMTP\r\n"], "TransientModelError"),
+    "nothing": (lambda: [], "TransientModelError"),
+    "a reset": (lambda: [HEAD, None], "TransientModelError"),
+    "a longer reason": (lambda: [reply(**said("red", "x" * 100_000))], "reply"),
+}
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_50_odd_answers_reach_no_decoder_and_are_errors_of_ours(odd: str) -> None:
+    plan, kind = ODD[odd]
+    came, _, seconds = ask(plan)
+    assert (type(came).__name__ if isinstance(came, ModelError) else "reply") == kind
+    assert seconds < SLACK
+    assert len(str(came)) < 2000
+
+
+LONG = {
+    "characters": '{"colors": ["' + "a" * 300_000 + '"]}',
+    "values": '{"colors": [' + "1," * 100_000 + "1]}",
+    "objects": "{x}" * 80_000,
+}
+
+
+@pytest.mark.parametrize("text", LONG.values(), ids=LONG)
+def test_50_a_reply_that_is_too_long_to_be_the_form_is_not_read(text: str) -> None:
+    class Colors(Reply):
+        colors: list[str]
+
+    started = time.process_time()
+    with pytest.raises(ReplyInvalid, match=r"longer than 262,144 characters, or 10,000 values") as caught:
+        parse_reply(text, Colors)
+    assert len(caught.value.raw) == 2000
+    assert time.process_time() - started < 1
+    most = '{"colors": ["' + "a" * (LONGEST - 16) + '"]}'
+    assert len(parse_reply(most, Colors).colors[0]) == LONGEST - 16
+
+
+def test_50_the_key_is_hidden_however_a_server_writes_it() -> None:
+    spelled = "".join(f"\\u{ord(sign):04x}" for sign in CANARY)
+    body = json.dumps(REPLY | said("?")).replace("?", spelled).encode()
+    came, _, _ = ask(lambda: [answer(body)])
+    assert came.text == "***"
+    for message in (spelled, CANARY[:5] + "\\u200b" + CANARY[5:]):
+        body = f'{{"error": {{"message": "{message}", "code": "{message}"}}}}'.encode()
+        came, _, _ = ask(lambda body=body: [answer(body, 400)])
+        assert "***" in str(came)
+        assert CANARY not in str(came)
+
+
+def test_50_what_is_heard_is_utf_8_in_lines_that_end_with_a_newline() -> None:
+    events = 'data: {"choices": [{"delta": {"content": "a\u2028b\x85c"}}]}\r\n\r\ndata: [DONE]\n\n'.encode()
+    came, _, _ = ask(lambda: dripped(STREAM_HEAD + events, 0.0, 1), stream=True)
+    assert came.text == "a\u2028b\x85c"
+
+
+def test_50_a_proxy_that_cannot_be_used_is_named_before_anything_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "gopher://u:secret@127.0.0.1:9")
+    given = ModelSettings(name="tiny", base_url="http://model.example.org/v1")
+    with pytest.raises(BackendUnavailable, match=r"proxy that the environment names for model\.example\.org") as caught:
+        OpenAIModel.from_settings(given, {"OPENAI_API_KEY": CANARY})
+    assert "secret" not in str(caught.value)
+
+
+def test_50_a_proxy_is_asked_for_other_hosts_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    with HostileServer(lambda: [reply()]) as proxy:
+        monkeypatch.setenv("HTTP_PROXY", proxy.url.removesuffix("/v1"))
+        assert ask(lambda: [reply()])[1] == 1
+        assert proxy.requests == []
+        given = ModelSettings(name="tiny", base_url="http://model.example.org/v1")
+        model = OpenAIModel.from_settings(given, {"OPENAI_API_KEY": CANARY})
+        assert model.complete(ASKED).text
+        model.close()
+        assert len(proxy.requests) == 1
+
+
+def test_50_an_endless_body_of_a_refusal_is_left_after_its_first_words() -> None:
+    plan = [b"HTTP/1.1 400 X\r\n\r\n", b"no " * 100_000]
+    came, _, seconds = ask(lambda: chain(plan, repeat(b"x" * 65536)))
+    assert str(came).startswith("127.0.0.1:")
+    assert "no no no" in str(came)
+    assert seconds < SLACK
