@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic.fields import FieldInfo
 
+from fairagent.clean import in_line
 from fairagent.errors import SettingsError
 from fairagent.intake import yaml_text
 from fairagent.intake.malformed import Malformed
@@ -46,17 +47,18 @@ def validate(model: type[S], values: Mapping[str, Any], origin: str) -> S:
 
 def read_yaml(path: Path) -> dict[str, Any]:
     """Read a YAML mapping; raise SettingsError where the file is missing, not YAML or not a mapping."""
+    name = in_line(str(path))
     try:
         text = file_text(path, yaml_text.LARGEST)
     except FileNotFoundError:
-        raise SettingsError(f"{path}: no such file") from None
+        raise SettingsError(f"{name}: no such file") from None
     except (OSError, Malformed) as error:
-        raise SettingsError(f"{path}: cannot be read ({error})") from None
-    values = parse_yaml(text, str(path))
+        raise SettingsError(f"{name}: cannot be read ({error})") from None
+    values = parse_yaml(text, name)
     if values is None:
         return {}
     if not isinstance(values, dict):
-        raise SettingsError(f"{path}: expected 'key: value' lines, found {type(values).__name__}")
+        raise SettingsError(f"{name}: expected 'key: value' lines, found {type(values).__name__}")
     return values
 
 
