@@ -1,4 +1,4 @@
-"""Cases 69 to 74 and 80: damaged indexes, journals and caches are found; no ranking and no table changes silently.
+"""Cases 66 to 71 and 77: damaged indexes, journals and caches are found; no ranking and no table changes silently.
 
 Random damage, drawn by a seed: a few cases each in `make test`, as many as wanted with FAULT_TRIALS=150.
 """
@@ -91,10 +91,10 @@ def found_graph(folder: Path, dense: DenseRetriever) -> Graph:
     return Graph(dense.ids, mapped(folder / "index-graph" / "neighbours.npy"))
 
 
-# Case 69
+# Case 66
 
 
-def test_69_a_damaged_index_is_refused(indexes: Path, tmp_path: Path) -> None:
+def test_66_a_damaged_index_is_refused(indexes: Path, tmp_path: Path) -> None:
     """0 tracebacks and 0 changed rankings, whatever happens to whichever file."""
     expected = answers(indexes)
     chance, tried = random.Random(69), Counter[str]()
@@ -114,7 +114,7 @@ def test_69_a_damaged_index_is_refused(indexes: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["index/vectors.terms.npy", "index/lucene/segments_1", "index/fairagent.json"])
-def test_69_the_message_names_the_file_and_the_way_out(indexes: Path, tmp_path: Path, name: str) -> None:
+def test_66_the_message_names_the_file_and_the_way_out(indexes: Path, tmp_path: Path, name: str) -> None:
     shutil.copytree(indexes / "index", tmp_path / "index")
     path = tmp_path / name
     path.write_bytes(path.read_bytes().replace(b'"made"', b'"mode"')[:-1] + b"\n")
@@ -124,7 +124,7 @@ def test_69_the_message_names_the_file_and_the_way_out(indexes: Path, tmp_path: 
     assert len(LuceneRetriever(tmp_path / "index", MADE)) == len(MADE.made)
 
 
-# Case 70
+# Case 67
 
 
 ALL = slice(None)
@@ -159,7 +159,7 @@ def no_look(monkeypatch: pytest.MonkeyPatch) -> None:
         ("index-graph/neighbours.npy", 3, -1),
     ],
 )
-def test_70_what_cannot_be_is_found_when_it_is_used(
+def test_67_what_cannot_be_is_found_when_it_is_used(
     indexes: Path, tmp_path: Path, name: str, place: int | slice, value: float
 ) -> None:
     shutil.copytree(indexes, tmp_path / "copy")
@@ -171,7 +171,7 @@ def test_70_what_cannot_be_is_found_when_it_is_used(
         answers(tmp_path / "copy")
 
 
-def test_70_of_a_large_file_a_sample_is_compared_at_once_and_every_byte_on_demand(
+def test_67_of_a_large_file_a_sample_is_compared_at_once_and_every_byte_on_demand(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(digests, "WHOLE", 1000)
@@ -192,10 +192,10 @@ def test_70_of_a_large_file_a_sample_is_compared_at_once_and_every_byte_on_deman
     assert 0.01 < np.mean(seen) < 0.04
 
 
-# Case 71
+# Case 68
 
 
-def test_71_an_index_from_before_there_were_checksums_is_opened_with_a_note(
+def test_68_an_index_from_before_there_were_checksums_is_opened_with_a_note(
     indexes: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     shutil.copytree(indexes, tmp_path / "old")
@@ -211,7 +211,7 @@ def test_71_an_index_from_before_there_were_checksums_is_opened_with_a_note(
     assert "`fairagent index --force`" in notes[0]
 
 
-# Case 72
+# Case 69
 
 
 @pytest.fixture(scope="module")
@@ -227,7 +227,7 @@ def tables(folder: Path) -> tuple[bool, list[str]]:
     return run.partial, [results_text(run), results_table(run).csv()]
 
 
-def test_72_a_damaged_journal_is_refused_or_shorter_and_says_so(run_folder: Path, tmp_path: Path) -> None:
+def test_69_a_damaged_journal_is_refused_or_shorter_and_says_so(run_folder: Path, tmp_path: Path) -> None:
     expected = tables(run_folder)
     assert expected[0] is False
     chance, tried = random.Random(72), Counter[str]()
@@ -246,7 +246,7 @@ def test_72_a_damaged_journal_is_refused_or_shorter_and_says_so(run_folder: Path
     told(tried, "journals")
 
 
-def test_72_a_changed_digit_is_named_with_its_line(run_folder: Path, tmp_path: Path) -> None:
+def test_69_a_changed_digit_is_named_with_its_line(run_folder: Path, tmp_path: Path) -> None:
     lines = (run_folder / "journal.jsonl").read_bytes().splitlines(keepends=True)
     shutil.copytree(run_folder, tmp_path / "run")
     values = json.loads(lines[6])["values"]["gender"]
@@ -261,7 +261,7 @@ def test_72_a_changed_digit_is_named_with_its_line(run_folder: Path, tmp_path: P
     assert len(raised.value.faults) == 1
 
 
-def test_72_lines_of_another_run_are_refused(run_folder: Path, tmp_path: Path) -> None:
+def test_69_lines_of_another_run_are_refused(run_folder: Path, tmp_path: Path) -> None:
     """Of the same topics and systems, made with another seed."""
     words.run(words.write(tmp_path, words.EXPERIMENT.replace("seed: 7", "seed: 8")), tmp_path / "other", limit=5)
     assert len(read_outcomes(tmp_path / "other")) == len(read_outcomes(run_folder)) == 15
@@ -271,11 +271,11 @@ def test_72_lines_of_another_run_are_refused(run_folder: Path, tmp_path: Path) -
     assert len(raised.value.faults) == 15
 
 
-# Case 73
+# Case 70
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_73_a_number_that_is_not_finite_is_no_result(
+def test_70_a_number_that_is_not_finite_is_no_result(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: float
 ) -> None:
     from fairagent.evaluate.engine.topic_runner import TopicRunner
@@ -294,7 +294,7 @@ def test_73_a_number_that_is_not_finite_is_no_result(
     assert "Infinity" not in text
 
 
-# Case 74
+# Case 71
 
 REPLIES = {f"key {n:02}": ModelReply(f'{{"keywords": ["word {n}"]}}', 400, 30, "tiny") for n in range(60)}
 
@@ -312,7 +312,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_74_a_damaged_cache_tells_nothing_else_and_is_moved_aside(kept: Path, tmp_path: Path) -> None:
+def test_71_a_damaged_cache_tells_nothing_else_and_is_moved_aside(kept: Path, tmp_path: Path) -> None:
     """0 tracebacks and 0 changed replies; what is lost is asked for again, and kept."""
     chance, tried = random.Random(74), Counter[str]()
     for number in range(trials(40)):
@@ -338,7 +338,7 @@ def test_74_a_damaged_cache_tells_nothing_else_and_is_moved_aside(kept: Path, tm
     told(tried, "caches")
 
 
-def test_74_replies_from_before_there_were_checksums_are_still_good(tmp_path: Path) -> None:
+def test_71_replies_from_before_there_were_checksums_are_still_good(tmp_path: Path) -> None:
     import dataclasses
 
     cache = ReplyCache(tmp_path / "cache")
@@ -368,7 +368,7 @@ def test_74_replies_from_before_there_were_checksums_are_still_good(tmp_path: Pa
         (sqlite3.SQLITE_ERROR, True),
     ],
 )
-def test_74_only_damage_moves_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, moved: bool) -> None:
+def test_71_only_damage_moves_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, moved: bool) -> None:
     cache = ReplyCache(tmp_path / "cache")
 
     def failing(*arguments: object, **more: object) -> None:
@@ -383,7 +383,7 @@ def test_74_only_damage_moves_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     cache.close()
 
 
-# Case 80
+# Case 77
 
 
 def verified(place: Path) -> tuple[int, dict[str, tuple[str, str]]]:
@@ -393,7 +393,7 @@ def verified(place: Path) -> tuple[int, dict[str, tuple[str, str]]]:
     return result.exit_code, {check["name"]: (check["status"], check["found"]) for check in checks}
 
 
-def test_80_every_byte_of_an_index_and_of_all_beside_it_is_compared(indexes: Path, tmp_path: Path) -> None:
+def test_77_every_byte_of_an_index_and_of_all_beside_it_is_compared(indexes: Path, tmp_path: Path) -> None:
     shutil.copytree(indexes, tmp_path / "copy")
     code, found = verified(tmp_path / "copy" / "index")
     assert code == 0
@@ -411,7 +411,7 @@ def test_80_every_byte_of_an_index_and_of_all_beside_it_is_compared(indexes: Pat
     assert verified(tmp_path)[0] == 2
 
 
-def test_80_every_line_of_a_run_and_every_table_is_compared(run_folder: Path, tmp_path: Path) -> None:
+def test_77_every_line_of_a_run_and_every_table_is_compared(run_folder: Path, tmp_path: Path) -> None:
     folder = tmp_path / "run"
     shutil.copytree(run_folder, folder)
     code, found = verified(folder)

@@ -1,4 +1,4 @@
-"""Cases 75 to 79: full disks, folders of others, kills and power cuts while indexes are built and experiments run."""
+"""Cases 72 to 76: full disks, folders of others, kills and power cuts while indexes are built and experiments run."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def ranking(folder: Path) -> tuple[str, ...]:
         retriever.close()
 
 
-# Case 75
+# Case 72
 
 FULL = """
     import resource, sys
@@ -62,7 +62,7 @@ FULL = """
 
 
 @pytest.mark.parametrize("size", [2_000, 60_000])
-def test_75_a_full_disk_is_explained_and_the_old_index_is_kept(tmp_path: Path, size: int) -> None:
+def test_72_a_full_disk_is_explained_and_the_old_index_is_kept(tmp_path: Path, size: int) -> None:
     """No file may grow beyond a size, which Python and Java meet in different places."""
     file = words.write(tmp_path).with_name("collection.yaml")
     lines = [json.dumps({"id": f"m{n}", "title": f"many {n}", "text": f"word{n} " * 9}) for n in range(400)]
@@ -85,7 +85,7 @@ def test_75_a_full_disk_is_explained_and_the_old_index_is_kept(tmp_path: Path, s
     assert ranking(tmp_path / "index") == before
 
 
-def test_75_a_read_only_disk_is_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_72_a_read_only_disk_is_explained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mkdir = os.mkdir
 
     def refused(path: str, *more: object, **options: object) -> None:
@@ -99,7 +99,7 @@ def test_75_a_read_only_disk_is_explained(tmp_path: Path, monkeypatch: pytest.Mo
             build()
 
 
-def test_75_embeddings_on_a_full_disk_go_on_from_what_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_72_embeddings_on_a_full_disk_go_on_from_what_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dense_index, "CHUNK", 10)
     write, calls = dense_index.write_rows, []
 
@@ -116,7 +116,7 @@ def test_75_embeddings_on_a_full_disk_go_on_from_what_is_done(tmp_path: Path, mo
     assert calls == [0, 10, 20, 20, 30, 40]
 
 
-# Case 76
+# Case 73
 
 
 def thesis(folder: Path) -> Path:
@@ -125,7 +125,7 @@ def thesis(folder: Path) -> Path:
     return folder / "chapter1.tex"
 
 
-def test_76_folders_of_others_beside_an_index_are_left_alone(tmp_path: Path) -> None:
+def test_73_folders_of_others_beside_an_index_are_left_alone(tmp_path: Path) -> None:
     kept = [thesis(tmp_path / f"{name}{more}") for name in ("i", "d") for more in (".replaced", ".old", ".new")]
     for _ in range(2):
         build_index(OLD, tmp_path / "i")
@@ -139,7 +139,7 @@ def test_76_folders_of_others_beside_an_index_are_left_alone(tmp_path: Path) -> 
     assert not (tmp_path / "x").exists()
 
 
-def test_76_models_of_others_are_not_replaced(tmp_path: Path) -> None:
+def test_73_models_of_others_are_not_replaced(tmp_path: Path) -> None:
     kept = thesis(tmp_path / "run" / "model")
     with pytest.raises(UsageError, match="holds no training; name a new or an empty folder"):
         fairft_run._expect_own(tmp_path / "run")
@@ -152,7 +152,7 @@ def test_76_models_of_others_are_not_replaced(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("left", ["nothing", "marker", "begun", "moved away", "put there"])
-def test_76_what_a_killed_process_left_is_taken_up(tmp_path: Path, left: str) -> None:
+def test_73_what_a_killed_process_left_is_taken_up(tmp_path: Path, left: str) -> None:
     """Every state that a workshop passes through."""
     build_index(OLD, tmp_path / "index")
     build_index(NEW, tmp_path / "next")
@@ -180,7 +180,7 @@ def test_76_what_a_killed_process_left_is_taken_up(tmp_path: Path, left: str) ->
 # Cases 77 and 78
 
 
-def test_77_an_index_that_is_killed_at_any_moment_is_the_old_or_the_new_one(tmp_path: Path) -> None:
+def test_74_an_index_that_is_killed_at_any_moment_is_the_old_or_the_new_one(tmp_path: Path) -> None:
     file = words.write(tmp_path).with_name("collection.yaml")
     command = ("index", "--force", "-c", str(file), "--index", "index", "--set", "engine=bm25")
     text = (tmp_path / "docs.jsonl").read_text(encoding="utf-8")
@@ -224,7 +224,7 @@ def words_of(folder: Path) -> list[object]:
         retriever.close()
 
 
-def test_78_evaluate_killed_at_random_moments_comes_to_the_same(tmp_path: Path) -> None:
+def test_75_evaluate_killed_at_random_moments_comes_to_the_same(tmp_path: Path) -> None:
     """Whatever it was writing: journal, tables, run.json. What is paid for then: test_36 in test_run_life.py."""
     slow = words.EXPERIMENT.replace("engine: words}", "engine: {kind: words, delay: 0.01}}")
     file = words.write(tmp_path / "files", slow.replace("{kind: words, order:", "{kind: words, delay: 0.01, order:"))
@@ -257,7 +257,7 @@ def test_78_evaluate_killed_at_random_moments_comes_to_the_same(tmp_path: Path) 
     told(tried, "kills of evaluate")
 
 
-# Case 79
+# Case 76
 
 
 def cuts(recording: Recording, few: int, seed: int) -> Iterator[tuple[int, str]]:
@@ -269,7 +269,7 @@ def cuts(recording: Recording, few: int, seed: int) -> Iterator[tuple[int, str]]
     yield from (*drawn, *last)
 
 
-def test_79_a_power_cut_loses_no_outcome_that_was_said_to_be_done(tmp_path: Path) -> None:
+def test_76_a_power_cut_loses_no_outcome_that_was_said_to_be_done(tmp_path: Path) -> None:
     file = words.write(tmp_path / "files")
     (tmp_path / "work").mkdir()
     done = [0]
@@ -325,7 +325,7 @@ def _splade(folder: Path) -> tuple[str, ...]:
     ],
     ids=["lucene", "dense", "splade"],
 )
-def test_79_a_power_cut_while_an_index_is_replaced_leaves_the_old_or_the_new_one(
+def test_76_a_power_cut_while_an_index_is_replaced_leaves_the_old_or_the_new_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, build: Build, answer: Answer
 ) -> None:
     monkeypatch.setattr(dense_index, "CHUNK", 10)

@@ -1,4 +1,4 @@
-"""Cases 87 to 92 of docs/reliability.md: a model's file or its server that will not do, or stops in the middle."""
+"""Cases 82 to 87 of docs/reliability.md: a model's file or its server that will not do, or stops in the middle."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[LoopbackServer]:
 # --- the file ---------------------------------------------------------------------------------------------------
 
 
-def test_87_a_file_that_was_cut_off_is_one_error(library: Library, tmp_path: Path) -> None:
+def test_82_a_file_that_was_cut_off_is_one_error(library: Library, tmp_path: Path) -> None:
     file = tmp_path / "cut.gguf"
     file.write_bytes(gguf_bytes()[:-40])
     for command in (("serve", "--model", str(file)), ("convert", str(file), str(tmp_path / "new"))):
@@ -82,7 +82,7 @@ def test_87_a_file_that_was_cut_off_is_one_error(library: Library, tmp_path: Pat
     assert not (tmp_path / "new").exists()
 
 
-def test_87_no_byte_of_the_header_does_more_than_an_error(tmp_path: Path) -> None:
+def test_82_no_byte_of_the_header_does_more_than_an_error(tmp_path: Path) -> None:
     """Any byte changed to any value: the file is read, or it is a DataError."""
     rng, whole, file = random.Random(87), gguf_bytes(), tmp_path / "odd.gguf"
     refused = 0
@@ -97,13 +97,13 @@ def test_87_no_byte_of_the_header_does_more_than_an_error(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("value", ["alignment", "context"])
-def test_87_a_value_of_another_kind_is_as_good_as_none(tmp_path: Path, value: str) -> None:
+def test_82_a_value_of_another_kind_is_as_good_as_none(tmp_path: Path, value: str) -> None:
     odd = {"alignment": {"general.alignment": "wide"}, "context": {"llama.context_length": "long"}}[value]
     header = read_header(gguf_file(tmp_path, {**FULL, **odd}))
     assert header.context == (0 if value == "context" else 2048)
 
 
-def test_87_arrays_of_arrays_without_end(tmp_path: Path) -> None:
+def test_82_arrays_of_arrays_without_end(tmp_path: Path) -> None:
     file = tmp_path / "deep.gguf"
     key = struct.pack("<Q", 1) + b"k"
     file.write_bytes(
@@ -113,14 +113,14 @@ def test_87_arrays_of_arrays_without_end(tmp_path: Path) -> None:
         read_header(file)
 
 
-def test_88_an_unknown_architecture_is_named(library: Library, tmp_path: Path) -> None:
+def test_83_an_unknown_architecture_is_named(library: Library, tmp_path: Path) -> None:
     file = gguf_file(tmp_path, {**FULL, "general.architecture": "lxama"})
     library.log = "0.00.091.100 E llama_model_load: error loading model: unknown model architecture: 'lxama'\n"
     said = one_line(call("model", "serve", "--model", str(file), "--port", "0"), 4)
     assert said.endswith("error loading model: unknown model architecture: 'lxama'")
 
 
-def test_88_nor_is_it_converted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_83_nor_is_it_converted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuses(folder: Path, **_: object) -> None:
         raise ValueError("GGUF model with architecture lxama is not supported yet.")
 
@@ -132,7 +132,7 @@ def test_88_nor_is_it_converted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert not (tmp_path / "new").exists()
 
 
-def test_89_without_a_chat_template_nothing_is_started(library: Library, tmp_path: Path) -> None:
+def test_84_without_a_chat_template_nothing_is_started(library: Library, tmp_path: Path) -> None:
     file = gguf_file(tmp_path, {key: value for key, value in FULL.items() if key != "tokenizer.chat_template"})
     said = one_line(call("model", "serve", "--model", str(file)), 4)
     assert "has no chat template" in said
@@ -143,14 +143,14 @@ def test_89_without_a_chat_template_nothing_is_started(library: Library, tmp_pat
 # --- the server -------------------------------------------------------------------------------------------------
 
 
-def test_90_a_context_that_is_too_small_is_said_before_anything_is_sent(server: LoopbackServer) -> None:
+def test_85_a_context_that_is_too_small_is_said_before_anything_is_sent(server: LoopbackServer) -> None:
     model = Models().open(ModelSettings(name="tiny", context=149, max_tokens=50))
     with pytest.raises(ModelError, match=r"about 100 tokens and the reply .* is 149 tokens.* nothing was sent"):
         model.complete(ASKED)
     assert server.requests == []
 
 
-def test_90_items_that_do_not_fit_fail_and_the_others_are_asked(server: LoopbackServer, tmp_path: Path) -> None:
+def test_85_items_that_do_not_fit_fail_and_the_others_are_asked(server: LoopbackServer, tmp_path: Path) -> None:
     server.script = bench.model
     systems = "systems: {small: {profile: engine, engine: none, model: {name: tiny, max_tokens: 20, context: 600}}}\n"
     file = words.write(tmp_path, f"kind: stereoset\nname: small\nquestions: {{path: benchmark.txt}}\n{systems}")
@@ -164,7 +164,7 @@ def test_90_items_that_do_not_fit_fail_and_the_others_are_asked(server: Loopback
     assert len(server.requests) == 3
 
 
-def test_91_a_server_that_stops_while_it_answers(server: LoopbackServer) -> None:
+def test_86_a_server_that_stops_while_it_answers(server: LoopbackServer) -> None:
     server.script = [replace(streamed("red", " and", " blue"), cut=200), streamed("green")]
     model, told = Models().open(ModelSettings(name="tiny")), list[str]()
     with pytest.raises(ModelError, match="not asked for again, since part of it was shown"):
@@ -173,14 +173,14 @@ def test_91_a_server_that_stops_while_it_answers(server: LoopbackServer) -> None
     assert len(server.requests) == 1
 
 
-def test_91_a_server_that_is_gone_is_named() -> None:
+def test_86_a_server_that_is_gone_is_named() -> None:
     with LoopbackServer() as gone:
         address = gone.url
     with pytest.raises(TransientModelError, match=r"127\.0\.0\.1"):
         Models().open(ModelSettings(name="tiny", base_url=address, attempts=1)).complete(ASKED)
 
 
-def test_91_what_is_done_is_kept_and_the_same_run_goes_on(server: LoopbackServer, tmp_path: Path) -> None:
+def test_86_what_is_done_is_kept_and_the_same_run_goes_on(server: LoopbackServer, tmp_path: Path) -> None:
     down = [False, False, True, True]
 
     def answer(request: dict[str, object]) -> Answer:
@@ -200,7 +200,7 @@ def test_91_what_is_done_is_kept_and_the_same_run_goes_on(server: LoopbackServer
     assert load_run(tmp_path / "run").excluded == {}
 
 
-def test_92_a_port_in_use_is_named_before_the_model_is_read(library: Library, tmp_path: Path) -> None:
+def test_87_a_port_in_use_is_named_before_the_model_is_read(library: Library, tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()

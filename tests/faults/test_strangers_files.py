@@ -37,7 +37,7 @@ NESTED = "a: &a {k: 1}\n" + "".join(
 
 
 @pytest.mark.parametrize("text", [*BOMBS, NESTED, "".join(f"k{n}: 1\n" for n in range(60_000))], ids=range(14))
-def test_57_yaml_that_stands_for_more_than_it_says(tmp_path: Path, text: str) -> None:
+def test_54_yaml_that_stands_for_more_than_it_says(tmp_path: Path, text: str) -> None:
     file = tmp_path / "fairagent.yaml"
     file.write_text(text, encoding="utf-8")
     before = time.process_time()
@@ -48,7 +48,7 @@ def test_57_yaml_that_stands_for_more_than_it_says(tmp_path: Path, text: str) ->
     assert "\n" not in str(raised.value)
 
 
-def test_57_aliases_and_merge_keys_of_a_usual_size_work() -> None:
+def test_54_aliases_and_merge_keys_of_a_usual_size_work() -> None:
     text = "one: &one {a: 1, b: 2}\ntwo: {<<: *one, b: 3}\nthree: [*one, *one]\n"
     one = {"a": 1, "b": 2}
     assert parse_yaml(text) == {"one": one, "two": {"a": 1, "b": 3}, "three": [one, one]}
@@ -70,13 +70,13 @@ def test_57_aliases_and_merge_keys_of_a_usual_size_work() -> None:
         ("a:\n - [[[[" + "[" * 40, "more than 40 lists and mappings within each other (line 2)"),
     ],
 )
-def test_58_values_that_surprise(text: str, words: str) -> None:
+def test_55_values_that_surprise(text: str, words: str) -> None:
     with pytest.raises(Malformed) as raised:
         parse_yaml(text)
     assert words in str(raised.value)
 
 
-def test_58_a_date_is_a_text_and_usual_numbers_are_numbers() -> None:
+def test_55_a_date_is_a_text_and_usual_numbers_are_numbers() -> None:
     text = "a: 2022-01-01\nb: 2024-13-45\nc: 9223372036854775807\nd: 1e-3\ne: 0.5\nf: 0x1F\ng: .5\n"
     expected = {"a": "2022-01-01", "b": "2024-13-45", "c": 2**63 - 1, "d": "1e-3", "e": 0.5, "f": 31, "g": 0.5}
     assert parse_yaml(text) == expected
@@ -95,20 +95,20 @@ def test_58_a_date_is_a_text_and_usual_numbers_are_numbers() -> None:
         ('{"a": 1,\n"b"}', "line 2"),
     ],
 )
-def test_59_json_of_strangers(text: str, words: str) -> None:
+def test_56_json_of_strangers(text: str, words: str) -> None:
     with pytest.raises(Malformed) as raised:
         parse_json(text)
     assert words in str(raised.value)
 
 
-def test_59_usual_json_is_read_to_the_last_digit() -> None:
+def test_56_usual_json_is_read_to_the_last_digit() -> None:
     value = {"a": [1, -(2**63), 0.1, 1e-320, None, True], "b": {"c": "\u00e9\n"}}
     assert parse_json(json.dumps(value)) == value
     assert parse_json("[" * 100 + "]" * 100)
     assert len(parse_json("[" + ", ".join(["{}"] * 1000) + "]")) == 1000
 
 
-def test_59_a_line_without_an_end(tmp_path: Path) -> None:
+def test_56_a_line_without_an_end(tmp_path: Path) -> None:
     bomb = tmp_path / "docs.jsonl.gz"
     bomb.write_bytes(gzip.compress(b'{"id": "' + b"x" * (LONGEST_LINE * 4)))
     before, faults = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, Faults()
@@ -136,7 +136,7 @@ def _lie(path: Path, shape: tuple[int, ...], descr: str = "<f8", content: bytes 
         ((8,), "__import__", "is no array of NumPy's"),
     ],
 )
-def test_60_arrays_that_lie(tmp_path: Path, shape: tuple[int, ...], descr: str, words: str) -> None:
+def test_57_arrays_that_lie(tmp_path: Path, shape: tuple[int, ...], descr: str, words: str) -> None:
     path = _lie(tmp_path / "a.npy", shape, descr)
     for mapped in (True, False):
         with pytest.raises(Malformed) as raised:
@@ -144,7 +144,7 @@ def test_60_arrays_that_lie(tmp_path: Path, shape: tuple[int, ...], descr: str, 
         assert words in str(raised.value)
 
 
-def test_60_a_pickle_is_never_opened(tmp_path: Path) -> None:
+def test_57_a_pickle_is_never_opened(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", np.array([{"a": 1}], dtype=object), allow_pickle=True)
     with pytest.raises(Malformed, match="holds object"):
         read_array(tmp_path / "a.npy")
@@ -155,7 +155,7 @@ def test_60_a_pickle_is_never_opened(tmp_path: Path) -> None:
     [np.arange(6.0).reshape(2, 3), np.asfortranarray(np.arange(6).reshape(2, 3)), np.array([b"a", b"bc"]), np.zeros(0)],
     ids=["floats", "columns first", "bytes", "nothing"],
 )
-def test_60_our_own_arrays_are_read_as_they_were(tmp_path: Path, array: Any) -> None:
+def test_57_our_own_arrays_are_read_as_they_were(tmp_path: Path, array: Any) -> None:
     np.save(tmp_path / "a.npy", array)
     for mapped in (True, False):
         found = read_array(tmp_path / "a.npy", mapped)
@@ -164,13 +164,13 @@ def test_60_our_own_arrays_are_read_as_they_were(tmp_path: Path, array: Any) -> 
 
 
 @pytest.mark.parametrize("name", ["../../../x", "a/b", "..", ".", "a\\b", "a\tb", " a", "x" * 300, "a\u202eb"])
-def test_61_names_that_lead_elsewhere(tmp_path: Path, name: str) -> None:
+def test_58_names_that_lead_elsewhere(tmp_path: Path, name: str) -> None:
     file = write(tmp_path / "c", COLLECTION.replace("name: tiny", f"name: {json.dumps(name)}"))
     with pytest.raises(SettingsError, match="name: a folder is named after it"):
         load_collection(file)
 
 
-def test_61_a_name_with_spaces_and_letters_of_any_script_works(tmp_path: Path) -> None:
+def test_58_a_name_with_spaces_and_letters_of_any_script_works(tmp_path: Path) -> None:
     file = write(tmp_path / "c", COLLECTION.replace("name: tiny", "name: TREC Fair 2022, \u5224\u4e8b"))
     assert load_collection(file).name == "TREC Fair 2022, \u5224\u4e8b"
 
@@ -182,7 +182,7 @@ def test_61_a_name_with_spaces_and_letters_of_any_script_works(tmp_path: Path) -
         ("id\ttext\nd1\tlaw, court\n", "this looks like tab-separated text (`format: tsv`) with 2 columns"),
     ],
 )
-def test_62_csv_in_the_place_of_json_lines_is_one_fault(tmp_path: Path, lines: str, words: str) -> None:
+def test_59_csv_in_the_place_of_json_lines_is_one_fault(tmp_path: Path, lines: str, words: str) -> None:
     file = write(tmp_path / "c")
     (tmp_path / "c" / "docs.jsonl").write_text(lines)
     with pytest.raises(DataError) as raised:
@@ -191,7 +191,7 @@ def test_62_csv_in_the_place_of_json_lines_is_one_fault(tmp_path: Path, lines: s
     assert words in str(raised.value)
 
 
-def test_62_equal_faults_are_said_once(tmp_path: Path) -> None:
+def test_59_equal_faults_are_said_once(tmp_path: Path) -> None:
     file = write(tmp_path / "c")
     (tmp_path / "c" / "docs.jsonl").write_text('{"id": "a", "txt": "law"}\n' * 30)
     with pytest.raises(DataError) as raised:
@@ -200,7 +200,7 @@ def test_62_equal_faults_are_said_once(tmp_path: Path) -> None:
     assert "docs.jsonl:1: no field 'text'; there are: id, txt (and so in 29 more)" in str(raised.value)
 
 
-def test_67_thirty_thousand_spaces() -> None:
+def test_64_thirty_thousand_spaces() -> None:
     text = "A judge" + " " * 30_000 + "x [1]" + "[ " * 10_000
     before = time.process_time()
     reader = CitationReader(1)
@@ -212,7 +212,7 @@ def test_67_thirty_thousand_spaces() -> None:
     assert reader.cited == [1]
 
 
-def test_67_a_model_that_thinks_aloud_for_long() -> None:
+def test_64_a_model_that_thinks_aloud_for_long() -> None:
     before = time.process_time()
     reader = CitationReader(1)
     reader.read("<th")
@@ -223,7 +223,7 @@ def test_67_a_model_that_thinks_aloud_for_long() -> None:
     assert (reader.text, reader.cited) == ("Yes [1].", [1])
 
 
-def test_68_a_case_that_hangs_or_fails_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_65_a_case_that_hangs_or_fails_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(random: object, folder: Path) -> None:
         raise KeyError("x")
 

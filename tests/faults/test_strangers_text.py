@@ -1,4 +1,4 @@
-"""Cases 63 to 66 of docs/reliability.md: what strangers wrote, on its way to a terminal, a table, a page or a log."""
+"""Cases 60 to 63 of docs/reliability.md: what strangers wrote, on its way to a terminal, a table, a page or a log."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("terminal")
 
 
-def test_63_a_terminal_is_not_steered(folder: Path) -> None:
+def test_60_a_terminal_is_not_steered(folder: Path) -> None:
     hostile(folder / "c")
     (folder / "one.txt").write_text("T1 Q0 f1 1 2 me\nT1 Q0 m1 2 1 me\n")
     (folder / f"two{EVIL.partition('/')[0][:12]}.txt").write_text("T1 Q0 m1 1 2 me\n")
@@ -104,13 +104,13 @@ def test_63_a_terminal_is_not_steered(folder: Path) -> None:
     assert "\ufffd" in said
 
 
-def test_63_what_is_printable_stays() -> None:
+def test_60_what_is_printable_stays() -> None:
     text = "Ren\u00e9 \u5224\u4e8b \u0646\u200c\u0645 \U0001f469\u200d\u2696\ufe0f a\tb\nc"
     assert printable(text) == text
     assert in_line(EVIL) == SEEN
 
 
-def test_64_a_cell_is_one_line_of_printable_text() -> None:
+def test_61_a_cell_is_one_line_of_printable_text() -> None:
     table = Table.of(["system", Column(EVIL, above=EVIL)], [(EVIL, 0.5), ("b", None)], title=EVIL, notes=[EVIL])
     lines = table.text().splitlines()
     assert len(lines) == 6  # title, above, columns, two rows, the note
@@ -123,18 +123,18 @@ def test_64_a_cell_is_one_line_of_printable_text() -> None:
 
 
 @pytest.mark.parametrize("text", ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(1)", "\t=1", "\n=1", " =1", "-- x"])
-def test_64_a_spreadsheet_runs_nothing(text: str) -> None:
+def test_61_a_spreadsheet_runs_nothing(text: str) -> None:
     assert spreadsheet_cell(text).startswith("'")
     (_, (cell, value)) = csv.reader(io.StringIO(Table.of([text, "n"], [(text, -0.5)]).csv()))
     assert (cell, value) == (spreadsheet_cell(text), "-0.5")
 
 
 @pytest.mark.parametrize("text", ["-0.5", "+1e-3", "law", "a=b", "", "3"])
-def test_64_numbers_and_names_stay_as_they_are(text: str) -> None:
+def test_61_numbers_and_names_stay_as_they_are(text: str) -> None:
     assert spreadsheet_cell(text) == text
 
 
-def test_65_the_page_shows_nothing_hidden_and_keeps_its_policy() -> None:
+def test_62_the_page_shows_nothing_hidden_and_keeps_its_policy() -> None:
     written = page(hostile_run())
     assert written == printable(written)
     parsed = Parsed(written)
@@ -145,7 +145,7 @@ def test_65_the_page_shows_nothing_hidden_and_keeps_its_policy() -> None:
     assert digest(style) in policy
 
 
-def test_66_a_record_of_a_log_is_one_line(caplog: pytest.LogCaptureFixture) -> None:
+def test_63_a_record_of_a_log_is_one_line(caplog: pytest.LogCaptureFixture) -> None:
     from fairagent.clean import logger
 
     log = logger("fairagent.test_66")

@@ -1,4 +1,4 @@
-"""Cases 81 to 84 of docs/reliability.md: results that do not serve the user, which must not go unnoticed."""
+"""Cases 78 to 81 of docs/reliability.md: results that do not serve the user, which must not go unnoticed."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def whats(alarms: tuple[Alarm, ...]) -> list[str]:
 # --- the engine's own list --------------------------------------------------------------------------------------------
 
 
-def test_81_a_list_less_fair_than_the_engines_is_not_served(search: Search) -> None:
+def test_78_a_list_less_fair_than_the_engines_is_not_served(search: Search) -> None:
     engine = search("court he", **UNFAIR, loop="none", rerank="none")
     assert {hit.id[0] for hit in engine.hits} == {"m", "f"} or {hit.id[0] for hit in engine.hits} == {"m"}
     kept = search("court he", **UNFAIR, **WRONG_WAY, loop={"on_worse": "keep", "worse": 0, "prior": 0, "steps": 0})
@@ -65,7 +65,7 @@ def test_81_a_list_less_fair_than_the_engines_is_not_served(search: Search) -> N
         search("court he", **UNFAIR, **WRONG_WAY, loop={"on_worse": "error", "worse": 0, "prior": 0, "steps": 0})
 
 
-def test_81_a_list_far_less_relevant_is_not_served(search: Search) -> None:
+def test_78_a_list_far_less_relevant_is_not_served(search: Search) -> None:
     engine = search("law", n=2, engine="bm25", loop="none", rerank="none")
     served = search("law", n=2, engine="bm25", **WRONG_WAY, loop={"worse": 99, "floor": 1, "prior": 0, "steps": 0})
     assert served.ranking.ids == engine.ranking.ids
@@ -74,12 +74,12 @@ def test_81_a_list_far_less_relevant_is_not_served(search: Search) -> None:
     assert "less relevant" in alarm.detail
 
 
-def test_81_fair_qr_keeps_its_list_and_says_so(search: Search) -> None:
+def test_78_fair_qr_keeps_its_list_and_says_so(search: Search) -> None:
     result = search("court he", **UNFAIR, **WRONG_WAY, profile="fair-qr", refine="feedback", loop={"worse": 0})
     assert [str(alarm).endswith("it is served all the same") for alarm in result.trace.alarms] == [True]
 
 
-def test_81_it_stands_in_red_at_the_end_in_a_terminal(tiny: tuple[Path, Path], tmp_path: Path) -> None:
+def test_78_it_stands_in_red_at_the_end_in_a_terminal(tiny: tuple[Path, Path], tmp_path: Path) -> None:
     file = tmp_path / "settings.yaml"
     file.write_text(
         "target: {gender: {male: 1.0, female: 0.0, nonbinary: 0.0}}\nengine: bm25\nn: 3\n"
@@ -111,7 +111,7 @@ def test_81_it_stands_in_red_at_the_end_in_a_terminal(tiny: tuple[Path, Path], t
 # --- filters ----------------------------------------------------------------------------------------------------------
 
 
-def test_82_a_filter_that_removes_most(tiny: tuple[Path, Path]) -> None:
+def test_79_a_filter_that_removes_most(tiny: tuple[Path, Path]) -> None:
     result = answered(tiny, judge(PROMPTS, says("nothing"), says("nothing")))
     assert result.filtered is not None
     seen = len(result.filtered.verdicts)
@@ -120,7 +120,7 @@ def test_82_a_filter_that_removes_most(tiny: tuple[Path, Path]) -> None:
     assert REMOVED not in whats(half.alarms)
 
 
-def test_82_a_filter_without_verdicts(tiny: tuple[Path, Path]) -> None:
+def test_79_a_filter_without_verdicts(tiny: tuple[Path, Path]) -> None:
     result = answered(tiny, ScriptedModel(lambda request: "As an AI I cannot say."))
     assert result.filtered is not None
     seen = len(result.filtered.verdicts)
@@ -128,7 +128,7 @@ def test_82_a_filter_without_verdicts(tiny: tuple[Path, Path]) -> None:
     assert f"no usable verdict on {seen} of {seen}" in " ".join(map(str, result.alarms))
 
 
-def test_83_a_group_removed_more_often_in_a_run(tiny: tuple[Path, Path]) -> None:
+def test_80_a_group_removed_more_often_in_a_run(tiny: tuple[Path, Path]) -> None:
     """Of 3 women 2 and of 3 men none are removed on each of 10 topics: no single topic says anything, all do."""
     women, men = Group("gender", "female"), Group("gender", "male")
     lost = (Removal(women, 3.0, 2.0), Removal(men, 3.0, 0.0))
@@ -145,7 +145,7 @@ def test_83_a_group_removed_more_often_in_a_run(tiny: tuple[Path, Path]) -> None
 # --- models -----------------------------------------------------------------------------------------------------------
 
 
-def test_84_a_model_that_is_of_no_use(tiny: tuple[Path, Path]) -> None:
+def test_81_a_model_that_is_of_no_use(tiny: tuple[Path, Path]) -> None:
     model = ScriptedModel(lambda request: "What a nice question!")
     result = answered(tiny, model)
     # A request and two corrections for each document.
@@ -154,7 +154,7 @@ def test_84_a_model_that_is_of_no_use(tiny: tuple[Path, Path]) -> None:
     assert (result.usage.calls, result.usage.unusable) == (15, 15)
 
 
-def test_84_one_usable_reply_is_of_use(tiny: tuple[Path, Path]) -> None:
+def test_81_one_usable_reply_is_of_use(tiny: tuple[Path, Path]) -> None:
     def answer(request: ModelRequest) -> Scripted:
         shown = documents_in(request)
         return verdicts(shown, says("law")) if "he" in shown[0]["text"].split() else "no"
@@ -164,7 +164,7 @@ def test_84_one_usable_reply_is_of_use(tiny: tuple[Path, Path]) -> None:
     assert 0 < result.usage.unusable < result.usage.calls
 
 
-def test_84_alarms_are_counted_in_tables_and_on_the_page(tmp_path: Path) -> None:
+def test_81_alarms_are_counted_in_tables_and_on_the_page(tmp_path: Path) -> None:
     values = {"": {"nDCG@20": 0.5}}
     worse, useless = Alarm(WORSE, "less fair"), Alarm(NO_REPLY, "36 calls")
     outcomes = [outcome(f"T{n}", "engine", values) for n in range(4)]
