@@ -224,34 +224,37 @@ def words_of(folder: Path) -> list[object]:
         retriever.close()
 
 
+def made(folder: Path) -> dict[str, bytes]:
+    """What a run wrote, but for its page, which shows how long everything took where no model is paid."""
+    return {name: content for name, content in life.files(folder).items() if name != "report.html"}
+
+
 def test_75_evaluate_killed_at_random_moments_comes_to_the_same(tmp_path: Path) -> None:
     """Whatever it was writing: journal, tables, run.json. What is paid for then: test_36 in test_run_life.py."""
     slow = words.EXPERIMENT.replace("engine: words}", "engine: {kind: words, delay: 0.01}}")
     file = words.write(tmp_path / "files", slow.replace("{kind: words, order:", "{kind: words, delay: 0.01, order:"))
-    command = ("evaluate", str(file), "--limit-topics", "10", "--workers", "2", "--run", "run")
-    whole, folder = tmp_path / "whole", tmp_path / "killed"
-    whole.mkdir()
+    command = ("evaluate", str(file), "--limit-topics", "10", "--workers", "2", "--run")
+    folder = tmp_path / "run"
     chance, tried = random.Random(78), Counter[str]()
     with Killing() as program:
-        assert program.run(whole, *command, place="run/") == 0, program.said(whole)
-        count, expected = steps(whole), life.files(whole / "run")
+        assert program.run(tmp_path, *command, "whole", place="whole/") == 0, program.said(tmp_path)
+        count, expected = steps(tmp_path), made(tmp_path / "whole")
         begun = False
         while tried["killed"] < trials(6) or begun:
             if not begun:
                 shutil.rmtree(folder, ignore_errors=True)
-                folder.mkdir()
                 begun = True
             # The beginning and the tables at the end are long ways; the topics between are few steps.
             at, wait = chance.randint(1, chance.choice([20, count])), chance.choice([0.0, chance.uniform(0, 0.3)])
             at = at if tried["killed"] < trials(6) else 0
-            code = program.run(folder, *command, place="run/", at=at, wait=wait)
-            assert code in (0, -signal.SIGKILL), program.said(folder)
+            code = program.run(tmp_path, *command, "run", place="run/", at=at, wait=wait)
+            assert code in (0, -signal.SIGKILL), program.said(tmp_path)
             if code:
                 tried["killed"] += 1
-                done = read_outcomes(folder / "run") if (folder / "run" / "run.json").is_file() else []
+                done = read_outcomes(folder) if (folder / "run.json").is_file() else []
                 assert len({(one.topic, one.system) for one in done}) == len(done)
             else:
-                assert life.files(folder / "run") == expected
+                assert made(folder) == expected
                 tried["finished, the same tables"] += 1
                 begun = False
     told(tried, "kills of evaluate")
