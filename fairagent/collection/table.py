@@ -244,4 +244,9 @@ def _checked(column: Column, documents: int) -> Column:
     types = rows if column.of_type is None else column.of_type.size
     if not rows == types == documents + 1 or not entries == column.codes.size == weights:
         raise ValueError("its arrays differ in length")
+    whole = column.codes.dtype.kind == "u" and (
+        column.indptr is None or bool((column.indptr[1:] >= column.indptr[:-1]).all())
+    )
+    if not whole or int(column.codes.max(initial=0)) > len(column.labels):
+        raise ValueError("its numbers are none of labels")
     return column

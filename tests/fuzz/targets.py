@@ -220,7 +220,8 @@ def saved_groups(random: Random, folder: Path) -> None:
         groups.save(made)
     write(random, folder, content_of(made))
     table = GroupTable.load(folder)
-    table.memberships(random.choice(table.dimensions), ["m1", "u1", "none"])
+    for dimension in table.dimensions:
+        table.memberships(dimension, ["m1", "u1", "none"])
 
 
 @target(2)

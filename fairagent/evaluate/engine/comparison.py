@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from fairagent.errors import DataError
 from fairagent.evaluate.engine.outcome import Outcome
 from fairagent.evaluate.engine.statistics import (
     bootstrap_intervals,
@@ -73,7 +74,10 @@ def compare(
         counted = [topic for topic in topics if measure in answers[topic, systems[0]].values.get(dimension, {})]
         if not counted:
             continue
-        of_topic = [[answers[topic, system].values[dimension][measure] for topic in counted] for system in systems]
+        try:
+            of_topic = [[answers[topic, system].values[dimension][measure] for topic in counted] for system in systems]
+        except KeyError as error:
+            raise DataError(f"the journal is damaged: an outcome lacks {error}; start over with --new") from None
         found.extend(_rows(dimension, measure, systems, np.array(of_topic), seed, measure in lower_is_better))
     return tuple(found)
 
