@@ -25,6 +25,7 @@ from fairagent.errors import (
     SettingsError,
     TransientModelError,
     UsageError,
+    WorseThanEngine,
 )
 
 TREE = {
@@ -43,6 +44,7 @@ TREE = {
     ReplyRefused: (ReplyError, 5),
     ReplyTruncated: (ReplyError, 5),
     BudgetExceeded: (FairAgentError, 6),
+    WorseThanEngine: (FairAgentError, 8),
 }
 
 

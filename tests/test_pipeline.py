@@ -16,6 +16,7 @@ from fairagent.collection import Collection
 from fairagent.errors import BackendUnavailable, DataError, SettingsError, UsageError
 from fairagent.loop.controller import Controller
 from fairagent.loop.fair_qr import FairQR
+from fairagent.loop.guard import Guard
 from fairagent.pipeline import (
     build,
     build_answerer,
@@ -279,12 +280,12 @@ def test_parts_are_made_as_the_settings_say(made: Path, collection: Collection) 
     agent = build(
         site(loop="fair-qr", refine=told, rerank={"kind": "exposure", "fairness": 2}, discount="uniform", iterations=2)
     )
-    assert agent.loop == FairQR(FeedbackRefiner(agent.retriever, 1, 2, 3.0), 2)  # type: ignore[arg-type]
+    assert agent.loop == FairQR(FeedbackRefiner(agent.retriever, 1, 2, 3.0), 2, guard=Guard("keep"))  # type: ignore[arg-type]
     assert isinstance(agent.reranker, ExposureReranker)
     assert (agent.reranker.fairness, str(agent.reranker.discount)) == (2.0, "uniform")
     told = {"kind": "fair-qr", "rerank_depth": 20}
     agent = build(site(loop=told, threshold=0.1, candidates="union"))
-    assert agent.loop == FairQR(FeedbackRefiner(agent.retriever), 5, 0.1, "union", 20)  # type: ignore[arg-type]
+    assert agent.loop == FairQR(FeedbackRefiner(agent.retriever), 5, 0.1, "union", 20, Guard("keep"))  # type: ignore[arg-type]
     assert build(site(loop="none")).loop is None
     assert build(site(loop="fair-qr", refine="none")).loop is None
     assert build(site(loop="fair-qr", iterations=0)).loop is None

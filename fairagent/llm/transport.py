@@ -8,6 +8,7 @@ coding of a server's choice reaches a decoder. Whatever goes wrong becomes an er
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from urllib.parse import urljoin, urlsplit
 
@@ -53,6 +54,8 @@ class Transport(httpx.BaseTransport):
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
         self._pool = open_pool(endpoint.base_url)
+        # A client that nobody closes, as users' own may be, leaves no socket open.
+        weakref.finalize(self, self._pool.close)
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """The answer to `request`, a success; its body is still to be read."""

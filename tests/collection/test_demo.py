@@ -17,7 +17,7 @@ from fairagent.collection.demo.biography import fill, slots_of
 from fairagent.collection.demo.draw import SeededChoices
 from fairagent.collection.demo.files import EDITION, make_entries
 from fairagent.collection.demo.words import COUNTRIES, NAMES, OCCUPATIONS, REGIONS, SENTENCES
-from fairagent.errors import UsageError
+from fairagent.errors import BackendUnavailable, UsageError
 
 GENDERS = {"female", "male", "nonbinary"}
 FILES = ("collection.yaml", "docs.jsonl", "groups.tsv", "population.json", "qrels.txt", "topics.jsonl")
@@ -161,7 +161,7 @@ def test_a_failure_on_the_way_leaves_nothing_behind(tmp_path, monkeypatch):
         raise OSError("disk full")
 
     monkeypatch.setattr(Path, "write_text", fail)
-    with pytest.raises(OSError, match="disk full"):
+    with pytest.raises(BackendUnavailable, match="disk full"):
         write_demo(tmp_path / "demo", people=5)
     assert list(tmp_path.iterdir()) == []
 

@@ -79,7 +79,7 @@ def test_the_shipped_lexicon() -> None:
         ("g:\n  - {he: she}\n", 2, "expected `word <-> other`"),
         ("g: he\n", 1, "g: expected a list of entries"),
         ("- he\n", 1, "expected bias classes"),
-        ("g: [\n", 2, "not YAML"),
+        ("g: [\n", 2, "not valid YAML"),
         ("", None, "holds no entry"),
         ("g: []\n", None, "holds no entry"),
     ],

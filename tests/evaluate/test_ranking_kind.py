@@ -63,7 +63,7 @@ def test_runs_are_deep_and_exposure_is_measured_at_n(tmp_path: Path) -> None:
     assert check_experiment(file, environ={}).plan.n == 5
     run = words.run(file, tmp_path / "run", limit=3)
     lines = (tmp_path / "run" / "runs" / "plain.txt").read_text(encoding="utf-8").splitlines()
-    of_first = [line.split() for line in lines if line.startswith("T00 ")]
+    of_first = [line.split() for line in lines if line.startswith(f"{run.outcomes[0].topic} ")]
     assert [line[3] for line in of_first] == [str(rank) for rank in range(1, len(of_first) + 1)]
     assert 5 < len(of_first) <= 30
     assert len({line[2] for line in of_first}) == len(of_first)

@@ -61,7 +61,7 @@ FULL = """
 """
 
 
-@pytest.mark.parametrize("size", [2_000, 60_000])
+@pytest.mark.parametrize("size", [2_000, 20_000])
 def test_72_a_full_disk_is_explained_and_the_old_index_is_kept(tmp_path: Path, size: int) -> None:
     """No file may grow beyond a size, which Python and Java meet in different places."""
     file = words.write(tmp_path).with_name("collection.yaml")

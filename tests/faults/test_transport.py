@@ -25,7 +25,7 @@ from fairagent.llm.breaker import Breaker
 from fairagent.llm.budget import Budget
 from fairagent.llm.completion import MOST_TOKENS, NO_COUNT
 from fairagent.llm.openai import OpenAIModel
-from fairagent.llm.reply import LONGEST, Reply, parse_reply
+from fairagent.llm.reply import LONGEST_REPLY, Reply, parse_reply
 from fairagent.settings import BudgetSettings, ModelSettings, Price
 
 ASKED = ModelRequest((("user", "Which color?"),))
@@ -179,7 +179,7 @@ import json, resource, sys, time
 from fairagent.errors import ModelError
 from fairagent.llm import ModelRequest
 from fairagent.llm.openai import OpenAIModel
-from fairagent.llm.reply import LONGEST, Reply, parse_reply
+from fairagent.llm.reply import LONGEST_REPLY, Reply, parse_reply
 from fairagent.settings import ModelSettings
 
 def most():
@@ -453,8 +453,8 @@ def test_50_a_reply_that_is_too_long_to_be_the_form_is_not_read(text: str) -> No
         parse_reply(text, Colors)
     assert len(caught.value.raw) == 2000
     assert time.process_time() - started < 1
-    most = '{"colors": ["' + "a" * (LONGEST - 16) + '"]}'
-    assert len(parse_reply(most, Colors).colors[0]) == LONGEST - 16
+    most = '{"colors": ["' + "a" * (LONGEST_REPLY - 16) + '"]}'
+    assert len(parse_reply(most, Colors).colors[0]) == LONGEST_REPLY - 16
 
 
 def test_50_the_key_is_hidden_however_a_server_writes_it() -> None:

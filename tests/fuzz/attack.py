@@ -7,7 +7,6 @@ process had, in MB.
 from __future__ import annotations
 
 import json
-import resource
 import sys
 import time
 import traceback
@@ -20,6 +19,7 @@ from fairagent.llm.openai import OpenAIModel
 from fairagent.settings import ModelSettings
 
 from .hostile import HostileServer, hostile_plan
+from .memory import peak_memory
 
 TIMEOUT, DEADLINE = 0.7, 1.0
 """Seconds of an attempt, and of all attempts."""
@@ -85,7 +85,7 @@ def main(first: int, count: int) -> None:
     with ThreadPoolExecutor(THREADS) as pool:
         for outcome in pool.map(attack, range(first, first + count)):
             print(json.dumps(outcome), flush=True)
-    print(json.dumps(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024))
+    print(json.dumps(peak_memory() / 2**20))
 
 
 if __name__ == "__main__":

@@ -280,11 +280,12 @@ def finished(random: Random, folder: Path) -> None:
 
 @target()
 def utility_labels(random: Random, folder: Path) -> None:
+    from fairagent.digests import sealed
     from fairagent.evaluate.kinds.fair_rag.labels import Label, head_line, read_lines, to_line
 
     made_from = {"model": "m", "systems": {"a": {"n": 1}}}
     lines = [head_line(made_from), *(to_line(Label("q", item, 0.5, "a")) for item in ("i", "j", None))]
-    write(random, folder, {"labels.jsonl": "".join(f"{line}\n" for line in lines).encode()})
+    write(random, folder, {"labels.jsonl": "".join(f"{sealed(line)}\n" for line in lines).encode()})
     read_lines(folder / "labels.jsonl", made_from, 1.0)
 
 

@@ -23,6 +23,7 @@ from types import FrameType
 from typing import Any
 
 from fairagent.errors import FairAgentError
+from fuzz.memory import peak_memory
 from fuzz.mutate import Whole
 
 SECONDS = 5.0
@@ -115,7 +116,7 @@ def main(arguments: list[str]) -> None:
                     where = traceback.extract_tb(error.__traceback__)[-1]
                     said = f"{type(error).__name__}: {str(error)[:300]}"
                     failed.append({"case": f"{name} {number}", "error": said, "at": f"{where.filename}:{where.lineno}"})
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        peak = peak_memory()
         print(json.dumps({"failed": failed, "peak": peak, "seconds": time.process_time()}))
     finally:
         os.chdir("/")

@@ -163,7 +163,7 @@ def test_a_model_on_disk_is_the_same_model(tmp_path: Path) -> None:
         ("[1]", "expected a JSON object"),
         ('{"gamma": 1, "weights": [1, 2], "mean": [0]}', "deviation: Field required"),
         ('{"gamma": 1, "weights": [1, "x"], "mean": [0], "deviation": [1]}', "weights: .*expected numbers"),
-        ('{"gamma": 1, "weights": [1, NaN], "mean": [0], "deviation": [1]}', "weights: .*expected finite numbers"),
+        ('{"gamma": 1, "weights": [1, NaN], "mean": [0], "deviation": [1]}', "NaN is no number of JSON"),
         ('{"gamma": 1, "weights": [1, 2], "mean": [0], "deviation": [1], "gama": 2}', "did you mean 'gamma'"),
     ],
 )

@@ -210,8 +210,8 @@ def test_a_topic_that_finds_nothing_exposes_nothing(tmp_path: Path) -> None:
     topics = (tmp_path / "topics.jsonl").read_text().splitlines()
     topics[0] = json.dumps({"id": "T00", "title": "zebra"})
     (tmp_path / "topics.jsonl").write_text("\n".join(topics) + "\n")
-    run = words.run(file, tmp_path / "run", limit=1)
-    (own,) = (outcome for outcome in run.outcomes if outcome.system == "plain α=8")
+    run = words.run(file, tmp_path / "run")
+    (own,) = (one for one in run.outcomes if (one.system, one.topic) == ("plain α=8", "T00"))
     assert own.failed is None
     assert own.values[""] == {
         # Two blanks are shown in every draw.

@@ -321,7 +321,7 @@ def test_a_damaged_index_is_named(tmp_path, lost):
     path = folder / lost
     for file in [path] if path.is_file() else path.iterdir():
         file.unlink()
-    with pytest.raises(IndexMismatch, match="is damaged; build it again with `fairagent index --force`"):
+    with pytest.raises(IndexMismatch, match="damaged; build it again with `fairagent index --force`"):
         LuceneRetriever(folder)
 
 
