@@ -91,7 +91,7 @@ def run_experiment(
 def _conclude(folder: Path) -> Run:
     """The run so far, its tables written, and in its run.json what the models' servers could not do."""
     head = read_head(folder)
-    latest = answers(read_outcomes(folder)).values()
+    latest = answers(read_outcomes(folder, head)).values()
     for system, model in head["provenance"]["models"].items():
         model["notes"] = sorted({note for outcome in latest if outcome.system == system for note in outcome.notes})
     write_head(folder, head)
@@ -136,7 +136,8 @@ def _run_rest(
     models: Models | None,
 ) -> None:
     plan = checked.plan
-    kept = read_outcomes(folder)
+    head = read_head(folder)
+    kept = read_outcomes(folder, head)
     latest, failed = answers(kept), failures(kept)
     everything = [(system, topic) for topic in plan.topics for system in plan.systems]
     rest = [
@@ -154,7 +155,7 @@ def _run_rest(
     if workers.here:
         keep_open(key, TopicRunner.open(plan, checked.collection, checked.subject, models))
     try:
-        with Journal(folder / JOURNAL, keys(read_head(folder)["fingerprint"])) as journal:
+        with Journal(folder / JOURNAL, keys(head["fingerprint"])) as journal:
 
             def keep(outcome: Outcome) -> None:
                 nonlocal done

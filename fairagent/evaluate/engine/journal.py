@@ -16,7 +16,7 @@ from typing import Self
 
 from fairagent.digests import sealed, unsealed
 from fairagent.errors import DataError, Fault
-from fairagent.evaluate.engine.outcome import Outcome, from_line, to_line
+from fairagent.evaluate.engine.outcome import Outcome, from_value, to_line
 from fairagent.files import explained, force
 from fairagent.intake.json_text import parse_json
 
@@ -95,7 +95,8 @@ def _outcome(line: bytes, keys: Mapping[str, str]) -> Outcome:
     system = said.get("system") if isinstance(said, dict) else None
     if not isinstance(system, str) or system not in keys:
         raise ValueError("of no system that the run has")
-    return from_line(unsealed(line, keys[system]))
+    unsealed(line, keys[system])
+    return from_value(said)
 
 
 def whole_lines(path: Path) -> Iterator[bytes]:

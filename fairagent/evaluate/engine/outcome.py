@@ -268,7 +268,12 @@ def to_line(outcome: Outcome) -> str:
 
 def from_line(line: str | bytes) -> Outcome:
     """What `to_line` wrote; ValueError where the line is none of its."""
-    return _OUTCOME.validate_python(parse_json(line if isinstance(line, str) else line.decode()))
+    return from_value(parse_json(line if isinstance(line, str) else line.decode()))
+
+
+def from_value(value: Any) -> Outcome:
+    """The outcome that a line's JSON holds; ValueError where it is none."""
+    return _OUTCOME.validate_python(value)
 
 
 _OUTCOME = TypeAdapter(Outcome)

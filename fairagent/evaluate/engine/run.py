@@ -120,7 +120,7 @@ def load_run(folder: Path | str, baseline: str = "") -> Run:
             raise UsageError(f"the run has no system {baseline!r}; there are: {', '.join(systems)}")
         systems.sort(key=lambda name: name != baseline)
         plan = plan.model_copy(update={"systems": {name: plan.systems[name] for name in systems}})
-    latest: Mapping[tuple[str, str], Outcome] = answers(read_outcomes(folder))
+    latest: Mapping[tuple[str, str], Outcome] = answers(read_outcomes(folder, head))
     failed = {
         topic: f"{system} failed: {outcome.failed}"
         for topic in topics
@@ -218,9 +218,12 @@ def _seal(head: Mapping[str, Any]) -> str:
     return checksum(json.dumps(parse_json(json.dumps(head)), sort_keys=True))
 
 
-def read_outcomes(folder: Path) -> list[Outcome]:
-    """Every outcome in the journal of the run in `folder`, in order. Errors as `load_run`."""
-    return read_journal(folder / JOURNAL, keys(read_head(folder)["fingerprint"]))
+def read_outcomes(folder: Path, head: Mapping[str, Any] | None = None) -> list[Outcome]:
+    """Every outcome in the journal of the run in `folder`, in order; `head` is its run.json, where that was read.
+
+    Errors as `load_run`.
+    """
+    return read_journal(folder / JOURNAL, keys((head or read_head(folder))["fingerprint"]))
 
 
 def _plan(folder: Path, head: Mapping[str, Any]) -> Plan:
