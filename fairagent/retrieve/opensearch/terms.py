@@ -1,0 +1,177 @@
+"""Which terms the documents of a server's index hold, in how many documents each occurs, and a word for each.
+
+Terms come from `_mtermvectors`, whose document frequencies are those of one shard; those of the whole index are counted
+by a search. All of it is remembered as long as the process runs.
+"""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairagent.errors import DataError
+from fairagent.retrieve.base import full_text
+from fairagent.retrieve.lucene.vectors import WORD
+from fairagent.retrieve.opensearch.answers import understood
+from fairagent.retrieve.opensearch.index import ServerIndex
+from fairagent.retrieve.opensearch.remembered import Remembered
+from fairagent.retrieve.relevance_model import Postings
+from fairagent.types import Document
+
+VECTORS = 10_000
+"""Documents whose terms are remembered: some 10 kB each."""
+AT_ONCE = 50
+"""Documents whose terms are asked for in one request."""
+COUNTED = 500
+"""Terms whose documents are counted in one request."""
+FREQUENCIES = 1_000_000
+"""Terms whose document frequencies, and words, are remembered."""
+ANALYZED = 2_000
+"""Words that are analyzed in one request; a server takes 10,000 terms."""
+
+
+class ServerTerms:
+    """The terms of an index, of all fields that are searched together. Threads may share it."""
+
+    def __init__(self, index: ServerIndex, documents: Callable[[Sequence[str]], list[Document]]) -> None:
+        """Take the index, and what shows its documents."""
+        self._index, self._documents = index, documents
+        self._vectors: Remembered[Counter[str]] = Remembered(VECTORS)
+        self._frequencies: Remembered[int] = Remembered(FREQUENCIES)
+        self._words: Remembered[str] = Remembered(FREQUENCIES)
+        self._numbers: dict[str, int] = {}
+        self._terms: list[str] = []
+        self._holding: dict[int, str] = {}
+        self._lock = threading.Lock()
+        # The loop asks for the terms of the same deep list once an iteration.
+        self._postings = lru_cache(maxsize=8)(self._made)
+        self.analyze = lru_cache(maxsize=50_000)(self._analyzed)
+
+    def postings(self, ids: Sequence[str]) -> Postings:
+        """The terms of these documents; DataError naming ids that are not in the index."""
+        return self._postings(tuple(ids))
+
+    def document_frequency(self, word: str) -> int:
+        """How many documents hold `word`; of several words, the rarest."""
+        terms = self.analyze(word)
+        return min(self._counted(terms).values(), default=0)
+
+    def words(self, vocabulary: NDArray[np.intp]) -> list[str]:
+        """A word for each term number: one of a text that is analyzed to the term alone, "" where there is none."""
+        numbers = vocabulary.tolist()
+        found = self._words.known(self._terms[number] for number in numbers)
+        unknown = [number for number in numbers if self._terms[number] not in found]
+        if unknown:
+            told = self._named({self._terms[number]: self._holding[number] for number in unknown})
+            self._words.keep(told)
+            found |= told
+        return [found[self._terms[number]] for number in numbers]
+
+    def _made(self, ids: tuple[str, ...]) -> Postings:
+        vectors = self._vectors.all(ids, self._told, AT_ONCE)
+        # In the order of the terms themselves, so that nothing depends on what was asked before.
+        terms = sorted({term for id in ids for term in vectors[id]})
+        place = {term: number for number, term in enumerate(terms)}
+        counts = [vectors[id] for id in ids]
+        row = np.repeat(np.arange(len(ids)), [len(count) for count in counts])
+        term = np.array([place[one] for count in counts for one in count], dtype=np.intp)
+        count = np.array([times for count in counts for times in count.values()], dtype=np.float64)
+        length = np.array([count.total() for count in counts], dtype=np.float64)
+        frequencies = self._counted(terms)
+        documents = max(self._index.documents, max(frequencies.values(), default=1), 1)
+        # A term of a document that is there is in one at least, whatever a server that is being written to counts.
+        share = np.array([max(1, frequencies[one]) for one in terms], dtype=np.float64) / documents
+        return Postings(row, term, count, length, self._numbered(terms, counts, ids), share)
+
+    def _numbered(self, terms: Sequence[str], counts: Sequence[Counter[str]], ids: Sequence[str]) -> NDArray[np.intp]:
+        with self._lock:
+            for term in terms:
+                if term not in self._numbers:
+                    self._numbers[term] = len(self._terms)
+                    self._terms.append(term)
+            for id, count in zip(ids, counts, strict=True):
+                for term in count:
+                    self._holding.setdefault(self._numbers[term], id)
+            return np.array([self._numbers[term] for term in terms], dtype=np.intp)
+
+    def _told(self, ids: list[str]) -> dict[str, Counter[str]]:
+        """The terms of documents, from their vectors."""
+        index, fields = self._index, self._index.fields.searched
+        places = index.places(ids)
+        # `fields` and the others are of each document: servers differ in which of the common ones they heed.
+        about = {"fields": list(fields), "positions": False, "offsets": False, "payloads": False}
+        wanted = [{**places[id].named, **about, "field_statistics": False} for id in ids]
+        answer = index.server.ask("POST", "/_mtermvectors", {"docs": wanted})
+        found: dict[str, Counter[str]] = {}
+        with understood(index.server):
+            for id, told in zip(ids, answer["docs"], strict=True):
+                if told.get("error") or not told.get("found"):
+                    raise DataError(f"the terms of document {id[:60]!r} of index {index} cannot be read; is it gone?")
+                found[id] = Counter()
+                for vector in told.get("term_vectors", {}).values():
+                    for term, its in vector["terms"].items():
+                        found[id][term] += int(its["term_freq"])
+        return found
+
+    def _counted(self, terms: Sequence[str]) -> dict[str, int]:
+        """In how many documents each term occurs, in any of the fields."""
+        return self._frequencies.all(terms, self._count, COUNTED)
+
+    def _count(self, terms: list[str]) -> dict[str, int]:
+        fields = self._index.fields.searched
+        clauses = [[{"term": {field: term}} for field in fields] for term in terms]
+        filters = [one[0] if len(one) == 1 else {"bool": {"should": one}} for one in clauses]
+        body = {"size": 0, "track_total_hits": False, "aggs": {"terms": {"filters": {"filters": filters}}}}
+        answer = self._index.search(body)
+        with understood(self._index.server):
+            buckets = answer["aggregations"]["terms"]["buckets"]
+            return {term: int(one["doc_count"]) for term, one in zip(terms, buckets, strict=True)}
+
+    def _analyzed(self, text: str) -> list[str]:
+        if not text.strip():
+            return []
+        return [term for term, _, _ in self._tokens(text)]
+
+    def _tokens(self, text: str) -> list[tuple[str, int, int]]:
+        """The terms of a text, each with where its word begins and ends (in UTF-16 units, as Java counts)."""
+        index = self._index
+        body = {"field": index.fields.searched[-1], "text": text}
+        answer = index.server.ask("POST", f"/{index.name}/_analyze", body)
+        with understood(index.server):
+            return [(str(one["token"]), int(one["start_offset"]), int(one["end_offset"])) for one in answer["tokens"]]
+
+    def _named(self, holding: Mapping[str, str]) -> dict[str, str]:
+        """Term -> a word of the document that holds it, whose only term it is; the shortest of those there are."""
+        ids = list(dict.fromkeys(holding.values()))
+        texts = dict(zip(ids, self._documents(ids), strict=True))
+        own = {id: sorted({word.lower() for word in WORD.findall(full_text(one))}) for id, one in texts.items()}
+        near: dict[str, list[str]] = {}
+        for term, id in holding.items():
+            stem, words = term[: max(1, len(term) - 1)], own[id]
+            at = bisect_left(words, stem)
+            close = []
+            while at < len(words) and words[at].startswith(stem):
+                close.append(words[at])
+                at += 1
+            near[term] = [*sorted(close, key=len), term]
+        terms = self._terms_of(sorted({word for words in near.values() for word in words}))
+        return {term: next((word for word in words if terms[word] == [term]), "") for term, words in near.items()}
+
+    def _terms_of(self, words: Sequence[str]) -> dict[str, list[str]]:
+        """The terms of each word, many at once: one a line, told apart by where they stand."""
+        found: dict[str, list[str]] = {word: [] for word in words}
+        for start in range(0, len(words), ANALYZED):
+            some = words[start : start + ANALYZED]
+            ends = np.cumsum([len(word.encode("utf-16-le", "surrogatepass")) // 2 + 1 for word in some])
+            for term, begin, end in self._tokens("\n".join(some)):
+                first, last = np.searchsorted(ends, [begin, max(begin, end - 1)], side="right").tolist()
+                # A term of two words is none of either.
+                if first == last < len(some):
+                    found[some[first]].append(term)
+        return found
