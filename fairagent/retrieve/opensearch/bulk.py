@@ -170,7 +170,9 @@ def _create(index: ServerIndex, plan: Plan, dimensions: Sequence[str], origin: O
             properties[LOADED.vector] = {"type": "knn_vector", "dimension": length, "method": method}
             settings["knn"] = True
         else:
-            properties[LOADED.vector] = {"type": "dense_vector", "dims": length, "index": True, "similarity": "cosine"}
+            # A server's own default keeps a byte a number, and scores by that.
+            about = {"dims": length, "index": True, "similarity": "cosine", "index_options": {"type": "hnsw"}}
+            properties[LOADED.vector] = {"type": "dense_vector", **about}
     # What is only there to be searched is not stored a second time.
     mappings = {
         "dynamic": False,

@@ -16,7 +16,7 @@ from fairagent.retrieve.opensearch.answers import Found, text_of, value
 from fairagent.retrieve.opensearch.groups import ServerGroups
 from fairagent.retrieve.opensearch.index import BATCH, ServerIndex
 from fairagent.retrieve.opensearch.remembered import Remembered
-from fairagent.retrieve.opensearch.terms import ServerTerms
+from fairagent.retrieve.opensearch.terms import ServerTerms, check_text
 from fairagent.retrieve.relevance_model import Postings
 from fairagent.types import Document, FloatArray, Query, Ranking
 
@@ -42,7 +42,7 @@ class OpenSearchRetriever:
         index.check_fields((*index.fields.searched, index.fields.text, index.fields.title, index.fields.id))
         self.index, self.groups = index, groups
         self._fields = groups.fields if groups else ()
-        self._terms = ServerTerms(index, self.documents)
+        self._terms = ServerTerms(index)
         self._texts: Remembered[Document] = Remembered(TEXTS)
 
     def __len__(self) -> int:
@@ -135,12 +135,9 @@ class OpenSearchRetriever:
                 raise UsageError(
                     f"the weight of a keyword is a (usual) number above 0; that of {text[:60]!r} is {weight}"
                 )
+            check_text(text)
             if text.strip():
                 weights[text] = weights.get(text, 0.0) + weight
-        try:
-            "".join(weights).encode()
-        except UnicodeEncodeError:
-            raise DataError("the query holds half of a surrogate pair, which is no Unicode text") from None
         clauses = [
             {"match": {field: {"query": text, "boost": weight}}}
             for text, weight in weights.items()

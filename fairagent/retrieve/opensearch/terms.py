@@ -7,22 +7,20 @@ by a search. All of it is remembered as long as the process runs.
 from __future__ import annotations
 
 import threading
-from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fairagent.errors import DataError
-from fairagent.retrieve.base import full_text
 from fairagent.retrieve.lucene.vectors import WORD
-from fairagent.retrieve.opensearch.answers import understood
+from fairagent.retrieve.opensearch.answers import Found, text_of, understood, value
 from fairagent.retrieve.opensearch.index import ServerIndex
 from fairagent.retrieve.opensearch.remembered import Remembered
 from fairagent.retrieve.relevance_model import Postings
-from fairagent.types import Document
 
 VECTORS = 10_000
 """Documents whose terms are remembered: some 10 kB each."""
@@ -32,6 +30,8 @@ COUNTED = 500
 """Terms whose documents are counted in one request."""
 FREQUENCIES = 1_000_000
 """Terms whose document frequencies, and words, are remembered."""
+SHOWN = 100
+"""Terms for which a document is looked up in one request."""
 ANALYZED = 2_000
 """Words that are analyzed in one request; a server takes 10,000 terms."""
 
@@ -39,15 +39,13 @@ ANALYZED = 2_000
 class ServerTerms:
     """The terms of an index, of all fields that are searched together. Threads may share it."""
 
-    def __init__(self, index: ServerIndex, documents: Callable[[Sequence[str]], list[Document]]) -> None:
-        """Take the index, and what shows its documents."""
-        self._index, self._documents = index, documents
+    def __init__(self, index: ServerIndex) -> None:
+        self._index = index
         self._vectors: Remembered[Counter[str]] = Remembered(VECTORS)
         self._frequencies: Remembered[int] = Remembered(FREQUENCIES)
         self._words: Remembered[str] = Remembered(FREQUENCIES)
         self._numbers: dict[str, int] = {}
         self._terms: list[str] = []
-        self._holding: dict[int, str] = {}
         self._lock = threading.Lock()
         # The loop asks for the terms of the same deep list once an iteration.
         self._postings = lru_cache(maxsize=8)(self._made)
@@ -64,14 +62,9 @@ class ServerTerms:
 
     def words(self, vocabulary: NDArray[np.intp]) -> list[str]:
         """A word for each term number: one of a text that is analyzed to the term alone, "" where there is none."""
-        numbers = vocabulary.tolist()
-        found = self._words.known(self._terms[number] for number in numbers)
-        unknown = [number for number in numbers if self._terms[number] not in found]
-        if unknown:
-            told = self._named({self._terms[number]: self._holding[number] for number in unknown})
-            self._words.keep(told)
-            found |= told
-        return [found[self._terms[number]] for number in numbers]
+        terms = [self._terms[number] for number in vocabulary.tolist()]
+        found = self._words.all(terms, self._named, SHOWN)
+        return [found[term] for term in terms]
 
     def _made(self, ids: tuple[str, ...]) -> Postings:
         vectors = self._vectors.all(ids, self._told, AT_ONCE)
@@ -87,17 +80,14 @@ class ServerTerms:
         documents = max(self._index.documents, max(frequencies.values(), default=1), 1)
         # A term of a document that is there is in one at least, whatever a server that is being written to counts.
         share = np.array([max(1, frequencies[one]) for one in terms], dtype=np.float64) / documents
-        return Postings(row, term, count, length, self._numbered(terms, counts, ids), share)
+        return Postings(row, term, count, length, self._numbered(terms), share)
 
-    def _numbered(self, terms: Sequence[str], counts: Sequence[Counter[str]], ids: Sequence[str]) -> NDArray[np.intp]:
+    def _numbered(self, terms: Sequence[str]) -> NDArray[np.intp]:
         with self._lock:
             for term in terms:
                 if term not in self._numbers:
                     self._numbers[term] = len(self._terms)
                     self._terms.append(term)
-            for id, count in zip(ids, counts, strict=True):
-                for term in count:
-                    self._holding.setdefault(self._numbers[term], id)
             return np.array([self._numbers[term] for term in terms], dtype=np.intp)
 
     def _told(self, ids: list[str]) -> dict[str, Counter[str]]:
@@ -124,9 +114,7 @@ class ServerTerms:
         return self._frequencies.all(terms, self._count, COUNTED)
 
     def _count(self, terms: list[str]) -> dict[str, int]:
-        fields = self._index.fields.searched
-        clauses = [[{"term": {field: term}} for field in fields] for term in terms]
-        filters = [one[0] if len(one) == 1 else {"bool": {"should": one}} for one in clauses]
+        filters = [self._holding(term) for term in terms]
         body = {"size": 0, "track_total_hits": False, "aggs": {"terms": {"filters": {"filters": filters}}}}
         answer = self._index.search(body)
         with understood(self._index.server):
@@ -140,28 +128,31 @@ class ServerTerms:
 
     def _tokens(self, text: str) -> list[tuple[str, int, int]]:
         """The terms of a text, each with where its word begins and ends (in UTF-16 units, as Java counts)."""
+        check_text(text)
         index = self._index
         body = {"field": index.fields.searched[-1], "text": text}
         answer = index.server.ask("POST", f"/{index.name}/_analyze", body)
         with understood(index.server):
             return [(str(one["token"]), int(one["start_offset"]), int(one["end_offset"])) for one in answer["tokens"]]
 
-    def _named(self, holding: Mapping[str, str]) -> dict[str, str]:
-        """Term -> a word of the document that holds it, whose only term it is; the shortest of those there are."""
-        ids = list(dict.fromkeys(holding.values()))
-        texts = dict(zip(ids, self._documents(ids), strict=True))
-        own = {id: sorted({word.lower() for word in WORD.findall(full_text(one))}) for id, one in texts.items()}
-        near: dict[str, list[str]] = {}
-        for term, id in holding.items():
-            stem, words = term[: max(1, len(term) - 1)], own[id]
-            at = bisect_left(words, stem)
-            close = []
-            while at < len(words) and words[at].startswith(stem):
-                close.append(words[at])
-                at += 1
-            near[term] = [*sorted(close, key=len), term]
-        terms = self._terms_of(sorted({word for words in near.values() for word in words}))
-        return {term: next((word for word in words if terms[word] == [term]), "") for term, words in near.items()}
+    def _named(self, terms: list[str]) -> dict[str, str]:
+        """Term -> the shortest word of the document that it is best found in, whose only term it is."""
+        fields = self._index.fields
+        best = self._index.best_of_each([self._holding(term) for term in terms], (fields.title, fields.text))
+        near = {term: [*_near(term, self._text(found)), term] for term, found in zip(terms, best, strict=True)}
+        made = self._terms_of(sorted({word for words in near.values() for word in words}))
+        return {term: next((word for word in words if made[word] == [term]), "") for term, words in near.items()}
+
+    def _text(self, found: Sequence[Found]) -> str:
+        fields = (
+            self._index.source_of(field) for field in (self._index.fields.title, self._index.fields.text) if field
+        )
+        return " ".join(text_of(value(one.source, field)) for field in fields for one in found)
+
+    def _holding(self, term: str) -> dict[str, Any]:
+        """The query for the documents that hold a term in any of the fields."""
+        clauses = [{"term": {field: term}} for field in self._index.fields.searched]
+        return clauses[0] if len(clauses) == 1 else {"bool": {"should": clauses}}
 
     def _terms_of(self, words: Sequence[str]) -> dict[str, list[str]]:
         """The terms of each word, many at once: one a line, told apart by where they stand."""
@@ -175,3 +166,25 @@ class ServerTerms:
                 if first == last < len(some):
                     found[some[first]].append(term)
         return found
+
+
+def _near(term: str, text: str) -> list[str]:
+    """The words of a text that begin as a term does, the shortest first.
+
+    >>> _near("citi", "The cities' citizens, city by city")
+    ['city', 'cities', 'citizens']
+    """
+    stem = term[: max(1, len(term) - 1)]
+    return sorted({word for word in map(str.lower, WORD.findall(text)) if word.startswith(stem)}, key=_by_length)
+
+
+def _by_length(word: str) -> tuple[int, str]:
+    return len(word), word
+
+
+def check_text(text: str) -> None:
+    """Raise DataError for what no server reads as text."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise DataError("the query holds half of a surrogate pair, which is no Unicode text") from None

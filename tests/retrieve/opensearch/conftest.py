@@ -13,6 +13,7 @@ from pathlib import Path
 from urllib.request import ProxyHandler, build_opener
 
 import pytest
+from conftest import SEARCH_SERVER
 
 from fairagent.retrieve.opensearch.address import Address, Credentials
 from fairagent.retrieve.opensearch.bulk import Plan, load
@@ -20,7 +21,6 @@ from fairagent.retrieve.opensearch.index import LOADED, ServerIndex
 from fairagent.retrieve.opensearch.search import OpenSearchRetriever
 from fairagent.retrieve.opensearch.server import Server
 
-from conftest import SEARCH_SERVER
 from .made import GROUPS, MADE
 
 REASON = "no real server: FAIRAGENT_OPENSEARCH_URL names none (examples/opensearch/compose.yaml starts one)"
