@@ -264,9 +264,12 @@ def check_prompts(folder: str) -> Check:
 def check_collection(settings: Settings) -> Iterator[Check]:
     """The collection and its index, where they are named."""
     from fairagent.collection import load_collection
+    from fairagent.llm.models import Models
     from fairagent.pipeline import index_folder
+    from fairagent.retrieve.anserini.config import own_index
     from fairagent.retrieve.lucene import Manifest
     from fairagent.retrieve.lucene.index import REMEDY
+    from fairagent.site import Site
 
     if not settings.collection:
         yield Check("collection", "note", "none is named", "--collection FILE; `fairagent demo` makes one to try")
@@ -278,6 +281,12 @@ def check_collection(settings: Settings) -> Iterator[Check]:
             dimensions = ", ".join(collection.groups.dimensions) or "no groups"
             yield Check(name, "ok", f"{collection.name}: {len(collection.topics):,} topics; {dimensions}")
             folder = index_folder(collection, settings)
+            if part := own_index(settings.engine):
+                name = "index"
+                site = Site(collection, settings, folder, Models.of(settings))
+                part.check(site)
+                yield Check(name, "ok", part.told(site))
+                return
         if settings.collection or settings.index:
             name = "index"
             manifest = Manifest.read(folder)

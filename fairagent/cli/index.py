@@ -42,6 +42,7 @@ def index(
     from fairagent.cli.indexing import ensure_indexes
     from fairagent.pipeline import open_site
     from fairagent.report.record import to_json
+    from fairagent.retrieve.anserini.config import own_index
 
     chosen = settings_of(settings, assignments, collection=collection, index=index)
     if engine and engine not in (part.kind for part in (chosen.engine, *chosen.engine.inner)):
@@ -50,6 +51,9 @@ def index(
     site = open_site(settings=chosen)
     if _on_server(chosen, engine):
         _load(site, force, as_json)
+        return
+    if own_index(chosen.engine):
+        _prepare(site, as_json)
         return
     loaded, indexed = site.collection, ensure_indexes(site, force)
     manifest, seconds = indexed.manifest, indexed.seconds
@@ -121,3 +125,21 @@ def _load(site: Site, force: bool, as_json: bool) -> None:
     )
     for note in notes:
         out.print(f"note: {note}", soft_wrap=True)
+
+
+def _prepare(site: Site, as_json: bool) -> None:
+    """Build what an engine with an index of somebody else's needs beside it, and what other parts do."""
+    from fairagent.cli.terminal import progress_bar, told
+    from fairagent.pipeline import prepare
+    from fairagent.report.record import to_json
+    from fairagent.retrieve.anserini.config import own_index
+
+    with progress_bar() as bar:
+        prepare(site, told(bar, site.collection))
+    part = own_index(site.settings.engine)
+    assert part is not None  # or there is nothing to prepare
+    found = part.told(site)
+    if as_json:
+        echo(to_json({"index": str(part.folder), "collection": site.collection.name, "found": found, "built": False}))
+        return
+    console().print(f"{site.collection.name} is searched where it is: {found}", soft_wrap=True)

@@ -5,9 +5,11 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from fairagent.collection.documents import Elsewhere
 from fairagent.digests import expect_whole
 from fairagent.errors import SettingsError
 from fairagent.folders import is_there
+from fairagent.retrieve.anserini.opened import AnseriniEngine
 from fairagent.retrieve.base import Retriever
 from fairagent.retrieve.lucene import LuceneRetriever, Manifest, build_index
 from fairagent.retrieve.lucene.index import MANIFEST, REMEDY
@@ -106,6 +108,12 @@ def beside_index(site: Site, suffix: str) -> Path:
 def _expect_index(site: Site) -> None:
     if site.words is not None:
         raise SettingsError("it needs an index of the collection, and there is none: the engine is a guest's")
+    if isinstance(site.collection.source, Elsewhere):
+        raise SettingsError(
+            f"a part needs the terms of the documents, and engine {site.settings.engine} does not tell them: the index "
+            "stores neither document vectors nor texts. Build it with -storeDocvectors or -storeRaw, name a BM25 index "
+            "of the same documents (`texts:` of lucene-impact and lucene-hnsw), or search without (`profile: engine`)"
+        )
 
 
 def with_texts(site: Site, engine: Retriever) -> Retriever:
@@ -124,5 +132,5 @@ def engine_of(site: Site) -> Retriever:
 def close_all(memo: Any) -> None:
     """Release the files of all indexes that were opened."""
     for opened in memo.values():
-        if isinstance(opened, LuceneRetriever | LucenePassages):
+        if isinstance(opened, LuceneRetriever | LucenePassages | AnseriniEngine):
             opened.close()
