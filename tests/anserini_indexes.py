@@ -62,3 +62,17 @@ def _written(folder: Path, rows: Rows) -> Path:
     lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
     (source / "rows.jsonl").write_text("".join(lines), encoding="utf-8")
     return source
+
+
+def joined(folder: Path, *parts: Path) -> Path:
+    """The segments of several indexes as one index."""
+    start_java()
+    with using_java():
+        directory, paths = java_class("org.apache.lucene.store.FSDirectory"), java_class("java.nio.file.Paths")
+        config = java_class("org.apache.lucene.index.IndexWriterConfig")()
+        config.setMergePolicy(java_class("org.apache.lucene.index.NoMergePolicy").INSTANCE)
+        writer = java_class("org.apache.lucene.index.IndexWriter")(directory.open(paths.get(str(folder))), config)
+        for part in parts:
+            writer.addIndexes(directory.open(paths.get(str(part))))
+        writer.close()
+    return folder

@@ -69,7 +69,11 @@ def term_vectors(reader: Any, numbers: Sequence[int]) -> tuple[list[str], NDArra
 
 def first_terms(reader: Any, n: int) -> list[str]:
     """The first terms of the field that is searched, in their order; at most `n`."""
-    terms = java_class(INDEX + "MultiTerms").getTerms(reader, CONTENTS).iterator()
+    import jnius
+
+    # The method is overloaded; the cast says which one is meant.
+    whole = jnius.cast(INDEX + "IndexReader", reader)
+    terms = java_class(INDEX + "MultiTerms").getTerms(whole, CONTENTS).iterator()
     found = (terms.next() for _ in range(n))
     return [term.utf8ToString() for term in takewhile(bool, found)]
 
