@@ -24,7 +24,7 @@ class AnseriniPart(Part):
     """An index that Anserini (pyserini) has built, searched where it is; nothing is written into it."""
 
     index: str = Field(min_length=1)
-    """The folder of the index, with the file segments_...; a relative path starts at the settings file's folder."""
+    """The folder of the index, with the file segments_...; a relative path in an experiment starts at its file."""
     kept: str = ""
     """The folder where the ids of its documents are kept; empty: fairagent/lucene in the user's cache folder."""
 
