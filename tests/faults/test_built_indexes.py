@@ -124,7 +124,7 @@ def test_154_an_empty_index_or_one_with_deleted_documents(indexes: Path, opened:
         config = java_class("org.apache.lucene.index.IndexWriterConfig")()
         term = java_class("org.apache.lucene.index.Term")("id", "m1")
         writer = java_class("org.apache.lucene.index.IndexWriter")(directory, config)
-        writer.deleteDocuments(term)
+        writer.deleteDocuments(java_class("org.apache.lucene.search.TermQuery")(term))
         writer.close()
     with pytest.raises(DataError, match=r"has 1 deleted documents, whose words still count in scores; merge it"):
         opened(other)
