@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -69,9 +68,7 @@ class AnseriniRetriever(AnseriniEngine):
             self._tell(IndexTerms(self.index, self.analyzer.terms, stored.numbered if stored else None))
 
     def _tell(self, terms: IndexTerms) -> None:
-        # The loop asks for the terms of the same deep list once an iteration.
-        remembered = lru_cache(maxsize=8)(lambda ids: terms.postings(self.index.ids.known(ids).tolist()))
-        self.postings = engine_time()(lambda ids: remembered(tuple(ids)))
+        self.postings = engine_time()(lambda ids: terms.postings(self.index.ids.known(ids).tolist()))
         self.words = engine_time()(terms.words)
 
     @engine_time()

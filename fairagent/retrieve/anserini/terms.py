@@ -18,6 +18,11 @@ from fairagent.retrieve.lucene.vectors import WORD
 from fairagent.retrieve.relevance_model import Postings
 from fairagent.types import Document
 
+Held = tuple[NDArray[np.uint32], NDArray[np.uint32]]
+"""The terms of a document, by number, and how often each occurs."""
+REMEMBERED = 20_000
+"""Documents whose terms are remembered, since the lists of a search overlap: about 16 MB of 100 terms each."""
+
 log = logger(__name__)
 
 
@@ -29,7 +34,8 @@ def has_vectors(index: AnseriniIndex) -> bool:
 class IndexTerms:
     """What documents hold, by number; terms are numbered as they are met.
 
-    Memory grows with the distinct terms met, by about 200 bytes each. Threads may share it.
+    Memory grows with the distinct terms met, by about 200 bytes each, and holds the terms of the last `REMEMBERED`
+    documents. Threads may share it.
     """
 
     def __init__(
@@ -44,6 +50,7 @@ class IndexTerms:
         self._examples: list[int] = []
         """A document that holds the term."""
         self._words: dict[int, str] = {}
+        self._held: dict[int, Held] = {}
         self._lock = threading.Lock()
         if not self._vectors:
             log.warning(
@@ -54,14 +61,33 @@ class IndexTerms:
 
     def postings(self, documents: Sequence[int]) -> Postings:
         """The terms of the documents with these numbers."""
+        with self._lock:
+            held = {number: self._held[number] for number in documents if number in self._held}
+        if missing := [number for number in dict.fromkeys(documents) if number not in held]:
+            held |= self._read(missing)
+        terms = np.concatenate([held[number][0] for number in documents] or [np.zeros(0, np.uint32)])
+        counts = np.concatenate([held[number][1] for number in documents] or [np.zeros(0, np.uint32)])
+        row = np.repeat(np.arange(len(documents)), [len(held[number][0]) for number in documents])
+        vocabulary, term = np.unique(terms.astype(np.intp), return_inverse=True)
+        count = counts.astype(np.float64)
+        length = np.bincount(row, weights=count, minlength=len(documents)).astype(np.float64)
+        shares = np.array([self._frequencies[number] for number in vocabulary.tolist()], np.float64) / len(self._index)
+        return Postings(row, term, count, length, vocabulary, shares)
+
+    def _read(self, documents: Sequence[int]) -> dict[int, Held]:
+        """The terms of documents that are not remembered; they are from now on, in the place of the oldest."""
         terms, counts = self._stored(documents) if self._vectors else self._analyzed(documents)
         ends = counts == 0
-        row, count = np.cumsum(ends)[~ends], counts[~ends].astype(np.float64)
-        numbers = self._numbered(terms, [documents[place] for place in row.tolist()])
-        vocabulary, term = np.unique(numbers, return_inverse=True)
-        length = np.bincount(row, weights=count, minlength=len(documents))
-        held = np.array([self._frequencies[number] for number in vocabulary.tolist()], dtype=np.float64)
-        return Postings(row, term, count, length.astype(np.float64), vocabulary, held / len(self._index))
+        row = np.cumsum(ends)[~ends]
+        numbers = self._numbered(terms, [documents[place] for place in row.tolist()]).astype(np.uint32)
+        stops = np.searchsorted(row, np.arange(1, len(documents)))
+        parts = zip(np.split(numbers, stops), np.split(counts[~ends].astype(np.uint32), stops), strict=True)
+        found = dict(zip(documents, parts, strict=True))
+        with self._lock:
+            self._held |= found
+            for number in list(self._held)[: max(0, len(self._held) - REMEMBERED)]:
+                del self._held[number]
+        return found
 
     def words(self, vocabulary: NDArray[np.intp]) -> list[str]:
         """A word for each term number: one of a stored text that is analyzed to it, or the term where it is one."""
