@@ -147,7 +147,10 @@ class ServerIndex:
 
     def count(self, query: Mapping[str, Any] | None = None) -> int:
         """How many documents there are, or match."""
-        answer = self.server.ask("POST", f"/{self.name}/_count", {"query": query} if query else None)
+        try:
+            answer = self.server.ask("POST", f"/{self.name}/_count", {"query": query} if query else None)
+        except NotThere as error:
+            raise self._absent(error) from None
         with understood(self.server):
             return int(complete(self.server, answer)["count"])
 
