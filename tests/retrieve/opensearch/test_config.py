@@ -4,6 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+import ssl
+import subprocess
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -232,3 +238,54 @@ def test_a_name_that_is_none_of_one_index(index: str) -> None:
 
     with pytest.raises(SettingsError):
         connect()
+
+
+@pytest.fixture(scope="module")
+def secure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
+    """The address of a server with a certificate that it signed itself, and that certificate."""
+    if not (program := shutil.which("openssl")):
+        pytest.skip("there is no openssl to make a certificate with")
+    folder = tmp_path_factory.mktemp("tls")
+    named = ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", "key", "-out", "cert"]
+    made = [program, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", *named]
+    subprocess.run(made, cwd=folder, check=True, capture_output=True)
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            body = b'{"version": {"distribution": "opensearch", "number": "2.19.1"}}'
+            self.send_response(200)
+            self.send_header("content-length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(folder / "cert", folder / "key")
+    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    http.socket = context.wrap_socket(http.socket, server_side=True)
+    thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield f"https://127.0.0.1:{http.server_address[1]}", folder / "cert"
+    http.shutdown()
+    http.server_close()
+    thread.join()
+
+
+def test_certificates_are_checked(secure: tuple[str, Path], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    url, certificate = secure
+
+    def version(**more: object) -> str:
+        engine = {"kind": "opensearch", "url": url, "index": "i", "attempts": 1, **more}
+        return str(load_settings(overrides={"engine": engine}, environ={}).engine.connect({}).version)
+
+    with pytest.raises(BackendUnavailable, match=r"certificate of 127\.0\.0\.1.* cannot be trusted; set engine\.ca"):
+        version()
+    assert version(ca=str(certificate)) == "OpenSearch 2.19.1"
+    assert version(verify=False) == "OpenSearch 2.19.1"
+    (tmp_path / "none.pem").write_text("no certificate")
+    for wrong in ("none.pem", "nowhere.pem"):
+        with pytest.raises(BackendUnavailable, match=r"engine\.ca: .* holds no certificates"):
+            version(ca=str(tmp_path / wrong))
