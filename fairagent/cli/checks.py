@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from fairagent.digests import expect_whole
@@ -264,12 +264,9 @@ def check_prompts(folder: str) -> Check:
 def check_collection(settings: Settings) -> Iterator[Check]:
     """The collection and its index, where they are named."""
     from fairagent.collection import load_collection
-    from fairagent.llm.models import Models
     from fairagent.pipeline import index_folder
-    from fairagent.retrieve.anserini.config import own_index
     from fairagent.retrieve.lucene import Manifest
     from fairagent.retrieve.lucene.index import REMEDY
-    from fairagent.site import Site
 
     if not settings.collection:
         yield Check("collection", "note", "none is named", "--collection FILE; `fairagent demo` makes one to try")
@@ -281,11 +278,10 @@ def check_collection(settings: Settings) -> Iterator[Check]:
             dimensions = ", ".join(collection.groups.dimensions) or "no groups"
             yield Check(name, "ok", f"{collection.name}: {len(collection.topics):,} topics; {dimensions}")
             folder = index_folder(collection, settings)
-            if part := own_index(settings.engine):
+            engines = (settings.engine, *settings.engine.inner)
+            if parts := [part for part in engines if part.kind == "opensearch" or part.kind.startswith("lucene")]:
                 name = "index"
-                site = Site(collection, settings, folder, Models.of(settings))
-                part.check(site)
-                yield Check(name, "ok", part.told(site))
+                yield from _own_indexes(parts, settings, collection, folder)
                 return
         if settings.collection or settings.index:
             name = "index"
@@ -296,6 +292,21 @@ def check_collection(settings: Settings) -> Iterator[Check]:
             yield Check(name, "ok", f"{manifest.documents:,} documents of {manifest.collection} at {folder}")
     except FairAgentError as error:
         yield _problem(name, error)
+
+
+def _own_indexes(parts: Sequence[Any], settings: Settings, collection: Any, folder: Path) -> Iterator[Check]:
+    """The indexes that others made and the engine searches: on servers, and Anserini's."""
+    from fairagent.cli.server_checks import check_server
+    from fairagent.llm.models import Models
+    from fairagent.site import Site
+
+    site = Site(collection, settings, folder, Models.of(settings))
+    for part in parts:
+        if part.kind == "opensearch":
+            yield from check_server(part, site)
+        else:
+            part.check(site)
+            yield Check("index", "ok", part.told(site))
 
 
 def _problem(name: str, error: FairAgentError) -> Check:

@@ -79,12 +79,10 @@ def _read(folder: Path, new: Path, leaves: Sequence[Any], progress: Callable[[in
     block, lengths, done = new / "ids.bytes", new / "ids.lengths", 0
     for leaf in leaves:
         with using_java():
-            documents, named = leaf.maxDoc(), loops.ids_there(leaf)
-            if named != documents:
-                raise IndexMismatch(
-                    f"{documents - named:,} documents of the index at {folder} have no id; build it again"
-                )
-            loops.write_ids(leaf, block, lengths)
+            documents, by_column = leaf.maxDoc(), loops.ids_by_column(leaf)
+            if by_column not in (0, documents):
+                raise IndexMismatch(f"{documents - by_column:,} documents of the index at {folder} have no id")
+            loops.write_ids(leaf, by_column > 0, block, lengths)
         done += documents
         progress(done)
     sizes = np.fromfile(lengths, ">i4")

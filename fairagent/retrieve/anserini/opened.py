@@ -171,10 +171,10 @@ class AnseriniIndex:
                 f"the index at {self.folder} is of {MADE_FOR[found]}, which `engine: {{kind: {found}, index: ...}}` "
                 f"searches; `{kind}` is for {MADE_FOR[kind]}"
             )
-        if loops.ID not in self.fields or not self.fields[loops.ID].by_column:
+        if loops.ID not in self.fields or not (self.fields[loops.ID].by_column or loops.ID in self.stored):
             raise IndexMismatch(
-                f"the index at {self.folder} has no ids of its documents by column (docvalues of `{loops.ID}`), as "
-                "Anserini writes them; build it again with the Anserini of this pyserini"
+                f"the index at {self.folder} has no ids of its documents (docvalues, or a stored field, `{loops.ID}`), "
+                "as Anserini writes them; build it again with the Anserini of this pyserini"
             )
 
     def _holds(self) -> str | None:
@@ -270,7 +270,7 @@ def _fields(reader: Any) -> dict[str, Field]:
         found[info.name] = Field(
             info.getIndexOptions().toString() != "NONE",
             info.hasVectors(),
-            info.getDocValuesType().toString() in ("BINARY", "SORTED"),
+            info.getDocValuesType().toString() == "BINARY",
             info.getVectorDimension(),
         )
     return found

@@ -118,7 +118,12 @@ class OpenSearchConfig(Part):
         return replace(site, collection=replace(site.collection, groups=groups))
 
     def build(self, site: Site) -> OpenSearchRetriever | OpenSearchVectors:
-        """The engine."""
+        """The engine; SettingsError in an experiment whose collection does not have the groups."""
+        if site.steady and not set(self.groups) <= set(site.collection.groups.dimensions):
+            raise SettingsError(
+                "an experiment judges by the groups of its collection: write those of the index into a table once "
+                "(docs/engines-server.md), name it in the collection's settings file, and leave out engine.groups"
+            )
         groups = self.group_labels(site) if self.groups else None
         words = OpenSearchRetriever(self.opened(site), groups)
         if self.by == "text":

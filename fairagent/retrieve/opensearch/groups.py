@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fairagent.collection.faults import listed, shown
-from fairagent.collection.table import unknown_dimension
+from fairagent.collection.table import GroupTable, unknown_dimension
 from fairagent.errors import DataError, UsageError
 from fairagent.retrieve.opensearch.answers import Found, understood, value
 from fairagent.retrieve.opensearch.index import WHOLE, ServerIndex
@@ -145,6 +145,34 @@ class ServerGroups:
                 "several, so counts do not tell the groups' shares; use a target other than 'corpus'"
             )
         return np.array([counts[""], *(counts.get(label, 0) for label in labels)], dtype=np.float64) / documents
+
+    def table(self) -> GroupTable:
+        """The labels of all documents as a table to save, which experiments need; it takes a request for 10,000.
+
+        Raises UsageError where ids are the server's own, by which it cannot go through an index, DataError where
+        documents came or went meanwhile.
+        """
+        field = self._index.fields.id
+        if field == "_id":
+            raise UsageError("to go through an index takes a keyword field with the id (engine.fields.id)")
+        self.check()
+        known = {dimension: self.labels(dimension) for dimension in self.dimensions}
+        table = GroupTable.from_rows(self._rows(field), known)
+        if len(table) != (documents := self._index.count()):
+            raise DataError(f"{len(table):,} of {documents:,} documents of index {self._index} were read; start again")
+        return table
+
+    def _rows(self, field: str) -> Iterator[tuple[str, dict[str, tuple[str, ...]]]]:
+        after: dict[str, Any] = {}
+        size = self._index.window
+        while True:
+            body = {"query": {"match_all": {}}, "size": size, "sort": [{field: "asc"}], **after}
+            found = self._index.found(body, self.fields, "", WHOLE)
+            for one in found:
+                yield one.id, dict(zip(self.dimensions, self._labels(one), strict=True))
+            if len(found) < size:
+                return
+            after = {"search_after": [found[-1].id]}
 
     def see(self, found: Sequence[Found]) -> None:
         """Remember the labels of documents that came with their fields."""

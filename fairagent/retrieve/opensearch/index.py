@@ -125,6 +125,11 @@ class ServerIndex:
         return found
 
     @cached_property
+    def one(self) -> str:
+        """The index itself, or the first of those that the name stands for."""
+        return next(iter(self._about("_mapping")), self.name)
+
+    @cached_property
     def settings(self) -> Mapping[str, Any]:
         """The settings of the index, or of the first of several."""
         with understood(self.server):
@@ -147,7 +152,10 @@ class ServerIndex:
 
     def count(self, query: Mapping[str, Any] | None = None) -> int:
         """How many documents there are, or match."""
-        answer = self.server.ask("POST", f"/{self.name}/_count", {"query": query} if query else None)
+        try:
+            answer = self.server.ask("POST", f"/{self.name}/_count", {"query": query} if query else None)
+        except NotThere as error:
+            raise self._absent(error) from None
         with understood(self.server):
             return int(complete(self.server, answer)["count"])
 
@@ -225,7 +233,7 @@ class ServerIndex:
         for start in range(0, len(wanted), self.window):
             some = wanted[start : start + self.window]
             query = {"bool": {"filter": self.among(some), "minimum_should_match": 0, **evidence}}
-            for one in self.found({"query": query, "size": len(some)}, fields, about):
+            for one in self.found({"query": query, "size": len(some)}, fields, about, EXACT if evidence else WHOLE):
                 told[one.id] = one
         if missing := [id for id in wanted if id not in told]:
             raise DataError(f"{len(missing)} document id(s) are not in index {self}: {named(missing)}")

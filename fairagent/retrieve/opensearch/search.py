@@ -58,9 +58,11 @@ class OpenSearchRetriever:
         check_length(n)
         n = index(n)
         window = self.index.window
-        if n > window:
+        # Without one more than wanted only the server can tell which of a tie come first, which it cannot by `_id`.
+        most = window - (self.index.fields.id == "_id")
+        if n > most:
             raise UsageError(
-                f"{n:,} documents were asked for, and index {self.index} gives {window:,} at a time; lower `depth` (or "
+                f"{n:,} documents were asked for, and index {self.index} gives {most:,} at a time; lower `depth` (or "
                 "`n`), or raise index.max_result_window on the server"
             )
         evidence = {"bool": {"should": self._clauses(query)}}

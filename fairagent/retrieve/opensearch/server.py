@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import json
 import ssl
+import time
 import weakref
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -63,13 +64,18 @@ class Server:
     """A search server. Threads may share it; its connections are kept and used again."""
 
     def __init__(
-        self, address: Address, timeout: float = 30.0, attempts: int = 5, tls: ssl.SSLContext | None = None
+        self,
+        address: Address,
+        timeout: float = 30.0,
+        attempts: int = 5,
+        tls: ssl.SSLContext | None = None,
+        sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        """Take where it is, the seconds that an attempt may take, and the attempts of a request.
+        """Take where it is, the seconds that an attempt may take, the attempts of a request, and what waits.
 
         Raises BackendUnavailable where the environment names a proxy that cannot be used.
         """
-        self.address, self._timeout, self._attempts = address, timeout, attempts
+        self.address, self._timeout, self._attempts, self._sleep = address, timeout, attempts, sleep
         self._pool = open_pool(address.url, tls)
         weakref.finalize(self, self._pool.close)
 
@@ -108,6 +114,7 @@ class Server:
             retry=tenacity.retry_if_exception(_worth_another),
             stop=tenacity.stop_after_attempt(self._attempts),
             wait=_wait,
+            sleep=self._sleep,
             before_sleep=_note,
             reraise=True,
         )

@@ -6,11 +6,14 @@ import shutil
 from pathlib import Path
 
 import numpy as np
+import pytest
 from anserini_indexes import joined, texts
 
+from fairagent.errors import IndexMismatch
 from fairagent.retrieve.anserini import kept as module
 from fairagent.retrieve.anserini.bm25 import AnseriniRetriever
 from fairagent.retrieve.anserini.kept import cache_folder, commit_file
+from fairagent.retrieve.java import java_class, start_java, using_java
 from fairagent.types import Query
 
 from .conftest import IDS
@@ -68,3 +71,34 @@ def test_the_users_cache_folder(tmp_path, monkeypatch):
     monkeypatch.setattr(module.Path, "home", lambda: tmp_path)
     assert cache_folder({}) == tmp_path / ".cache" / "fairagent" / "lucene"
     assert cache_folder({"XDG_CACHE_HOME": "/elsewhere"}) == Path("/elsewhere/fairagent/lucene")
+
+
+def rewritten(folder: Path, ids: bool) -> Path:
+    """An index whose documents have no ids by column, as older Anserinis wrote them, or none at all."""
+    start_java()
+    with using_java():
+        directory = java_class("org.apache.lucene.store.FSDirectory").open(
+            java_class("java.nio.file.Paths").get(str(folder))
+        )
+        config = java_class("org.apache.lucene.index.IndexWriterConfig")()
+        writer = java_class("org.apache.lucene.index.IndexWriter")(directory, config)
+        stored = java_class("org.apache.lucene.document.Field$Store").YES
+        for id in ("b", "ä", "c"):
+            document = java_class("org.apache.lucene.document.Document")()
+            document.add(java_class("org.apache.lucene.document.TextField")("contents", "a judge", stored))
+            if ids:
+                document.add(java_class("org.apache.lucene.document.StringField")("id", id, stored))
+            writer.addDocument(document)
+        writer.close()
+    return folder
+
+
+def test_ids_that_are_only_stored(tmp_path, kept):
+    engine = AnseriniRetriever(rewritten(tmp_path / "old", ids=True), kept, "english-nostem")
+    assert engine.search(Query("judge"), 3).ids == ("b", "c", "ä")
+    assert engine.document("ä").text == "a judge"
+
+
+def test_documents_without_ids_are_refused(tmp_path, kept):
+    with pytest.raises(IndexMismatch, match="has no ids of its documents"):
+        AnseriniRetriever(rewritten(tmp_path / "none", ids=False), kept)

@@ -33,7 +33,7 @@ VARIED = (
     Document("stop-words-only", "the and of"),
     Document("long", "ocean " * 40 + "lawyer " + "wave tide " * 50),
     Document("russian", "Она была адвокатом в Москве.", "Адвокат"),
-    Document("a:b/c d", "odd lawyer"),
+    Document("a:b/c+d&e", "odd lawyer"),
     Document("x'y\"z\\", "odd lawyer"),
     Document("日本-1", "odd lawyer 😀 court"),
 )

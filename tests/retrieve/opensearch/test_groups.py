@@ -7,7 +7,7 @@ import pytest
 
 from fairagent.errors import DataError, UsageError
 from fairagent.retrieve.opensearch.groups import ServerGroups
-from fairagent.retrieve.opensearch.index import Fields, ServerIndex
+from fairagent.retrieve.opensearch.index import LOADED, Fields, ServerIndex
 from fairagent.retrieve.opensearch.search import OpenSearchRetriever
 from fairagent.retrieve.opensearch.server import Server
 from fairagent.types import Query
@@ -84,3 +84,14 @@ def test_a_field_that_cannot_be_counted(server: Server, name: str) -> None:
         ServerGroups(index, {"sex": "sex"}, {}).labels("sex")
     server.ask("PUT", f"/{name}/_doc/1", {"of": "a"}, refresh="true")
     assert ServerGroups(index, {"of": "of.keyword"}, {}).memberships("of", ["1"]).tolist() == [[0, 1]]
+
+
+def test_all_labels_as_a_table(index: ServerIndex, groups: ServerGroups, server: Server) -> None:
+    narrow = ServerIndex(server, index.name, LOADED)
+    narrow.__dict__["window"] = 4
+    table = ServerGroups(narrow, {"sex": "gender"}, {}).table()
+    ids = [one.id for one in MADE.made]
+    assert len(table) == len(ids)
+    assert table.memberships("sex", ids).tolist() == groups.memberships("sex", ids)[:, :3].tolist()
+    with pytest.raises(UsageError, match="keyword field with the id"):
+        ServerGroups(ServerIndex(server, index.name, Fields()), {"sex": "gender"}, {}).table()

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from fairagent.retrieve.base import ManyTexts, TextSource, Vocabulary, full_text
+from fairagent.retrieve.opensearch.index import Fields, ServerIndex
 from fairagent.retrieve.opensearch.search import OpenSearchRetriever
 from fairagent.retrieve.opensearch.server import Server
 from fairagent.retrieve.relevance_model import RM3, TermSource
@@ -87,3 +88,21 @@ def test_what_was_told_is_not_asked_again(engine: OpenSearchRetriever, monkeypat
     monkeypatch.setattr(Server, "ask", lambda *given, **more: pytest.fail(f"asked again: {given[2]}"))
     assert fresh.words(fresh.postings(ids).vocabulary) == first
     fresh.postings(ids[:3])
+
+
+def test_words_are_analyzed_as_the_server_analyzes_them(engine: OpenSearchRetriever) -> None:
+    text = "The universities argued; cities, cities' 😀 courts of адвокатом"
+    body = {"field": "contents", "text": text}
+    told = engine.index.server.ask("POST", f"/{engine.index.name}/_analyze", body)
+    assert engine.analyze(text) == [one["token"] for one in told["tokens"]]
+
+
+def test_a_field_within_a_field_is_analyzed_by_its_own_analyzer(server: Server, name: str) -> None:
+    english = {"type": "text", "analyzer": "english"}
+    plain = {"type": "text", "analyzer": "whitespace", "fields": {"stems": english}}
+    server.ask("PUT", f"/{name}", {"mappings": {"properties": {"body": {"properties": {"plain": plain}}}}})
+    for field, terms in {"body.plain": ["The", "Cities"], "body.plain.stems": ["citi"]}.items():
+        fields = Fields(text="body.plain", search=(field,))
+        assert OpenSearchRetriever(ServerIndex(server, name, fields)).analyze("The Cities") == terms
+    mapping = server.ask("GET", f"/{name}/_mapping")[name]["mappings"]["properties"]
+    assert list(mapping) == ["body"]
