@@ -109,11 +109,23 @@ def _expect_index(site: Site) -> None:
     if site.words is not None:
         raise SettingsError("it needs an index of the collection, and there is none: the engine is a guest's")
     if isinstance(site.collection.source, Elsewhere):
-        raise SettingsError(
-            f"a part needs the terms of the documents, and engine {site.settings.engine} does not tell them: the index "
-            "stores neither document vectors nor texts. Build it with -storeDocvectors or -storeRaw, name a BM25 index "
-            "of the same documents (`texts:` of lucene-impact and lucene-hnsw), or search without (`profile: engine`)"
+        raise SettingsError(_not_told(site))
+
+
+def _not_told(site: Site) -> str:
+    """What to do where the documents are in an engine's index, and the engine, or its terms, are not there."""
+    engine = site.settings.engine
+    if not engine.tells_words:
+        return (
+            f"collection {site.collection.name!r} names no documents, and engine {engine} searches an index that is "
+            "built from these: name an engine with an index of its own (lucene, opensearch); a profile has its own "
+            "engine, so that beside `profile` the engine is to be named too"
         )
+    return (
+        f"a part needs the terms of the documents, and engine {engine} does not tell them: its index stores neither "
+        "document vectors nor texts. Build it with -storeDocvectors or -storeRaw, name a BM25 index of the same "
+        "documents (`texts:` of lucene-impact and lucene-hnsw), or search without (`profile: engine`)"
+    )
 
 
 def with_texts(site: Site, engine: Retriever) -> Retriever:

@@ -172,7 +172,10 @@ def test_156_groups_of_other_documents_altogether(indexes: Path, opened: Opened,
 
 
 def test_157_an_index_that_tells_no_terms(indexes: Path, opened: Opened) -> None:
-    with pytest.raises(SettingsError, match=r"stores neither .* -storeDocvectors or -storeRaw, .*`profile: engine`"):
+    with pytest.raises(
+        SettingsError,
+        match=r"stores neither .* -storeDocvectors or -storeRaw, .*`profile: engine`",
+    ):
         opened(indexes / "bare", profile="offline")
     with pytest.raises(SettingsError, match="`texts:` of lucene-impact and lucene-hnsw"):
         opened(indexes / "impact", "lucene-impact", profile="offline")

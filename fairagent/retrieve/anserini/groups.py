@@ -1,6 +1,7 @@
 """Groups of documents that an index lacks: counted and named, since their shares count in a target all the same."""
 
 from collections.abc import Iterator
+from functools import cache
 
 import numpy as np
 
@@ -34,14 +35,17 @@ def check_groups(collection: Collection, index: AnseriniIndex) -> None:
                 f"{first}, and those of the index {own}; `id` of the groups has to make the same (a template such as "
                 '"{q_id}-{d_id}" does)'
             )
-        log.warning(
-            "%s of %s documents with %s are not in the index at %s, so that no search finds them: %s",
-            f"{len(missing):,}",
-            f"{len(table):,}",
-            what,
-            index.folder,
-            first if len(missing) <= NAMED else f"{first} ...",
+        named = first if len(missing) <= NAMED else f"{first} ..."
+        _warn(
+            f"{len(missing):,} of {len(table):,} documents with {what} are not in the index at {index.folder}, so that "
+            f"no search finds them: {named}"
         )
+
+
+@cache
+def _warn(what: str) -> None:
+    """Say it once, however many systems search the index."""
+    log.warning("%s", what)
 
 
 def tables(groups: Groups) -> Iterator[GroupTable]:

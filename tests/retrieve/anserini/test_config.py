@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
+from anserini_indexes import joined
 from typer.testing import CliRunner
 
 from fairagent import open_agent
@@ -93,3 +95,28 @@ def test_the_command_line(built, collection):
     refused = run.invoke(app, ["doctor", *wrong, "--no-java"])
     assert refused.exit_code == 3
     assert "is of embeddings" in " ".join(refused.stdout.split())
+
+
+def test_an_engine_that_needs_documents_says_which_ones_do_not(collection):
+    for engine in ("auto", "bm25", "dense"):
+        with pytest.raises(SettingsError, match=rf"names no documents, and engine {engine} .*\(lucene, opensearch\)"):
+            open_agent(collection, engine=engine, profile="offline")
+
+
+def test_an_experiment_notices_another_index(built, collection, tmp_path):
+    index = tmp_path / "index"
+    shutil.copytree(built / "full-0", index)
+    engine = f"{{kind: lucene, index: {index.name}}}"
+    systems = f"  plain: {{profile: engine, engine: {engine}}}\n  agent: {{profile: offline, engine: {engine}}}\n"
+    (tmp_path / "experiment.yaml").write_text(
+        f"name: built\ncollection: collection.yaml\nmeasures: [nDCG@3, AWRF@3]\nsystems:\n{systems}"
+    )
+    asked = ["evaluate", str(tmp_path / "experiment.yaml"), "--run", str(tmp_path / "run")]
+    first = CliRunner().invoke(app, asked)
+    assert first.exit_code == 0, first.output
+    again = CliRunner().invoke(app, asked)
+    assert again.exit_code == 0, again.output
+    joined(index, built / "full-1")
+    refused = CliRunner().invoke(app, asked)
+    assert refused.exit_code != 0
+    assert "engine.index" in refused.output
