@@ -11,10 +11,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+import tiny_models
+from anserini_indexes import impacts
 
 from fairagent.retrieve.anserini.bm25 import AnseriniRetriever
 from fairagent.retrieve.anserini.hnsw import HnswRetriever
 from fairagent.retrieve.anserini.impact import ImpactRetriever
+from fairagent.retrieve.splade_encoder import SpladeEncoder
 from fairagent.types import Query, Ranking
 
 from .conftest import unit_rows
@@ -22,6 +25,7 @@ from .test_hnsw import Told
 
 QUERIES = ("lawyers of Bonn", "a history of judges in Berlin", "quiet harbor", "night fees", "nothing there")
 PRETOKENIZED = ("lawyer bonn", "judge judge lawyer", "bonn unheard")
+ENCODED = ("the judge of the city", "nurse", "good law, bad law?")
 ASK = """
 import json, sys
 from fairagent.retrieve.java import start_java
@@ -34,6 +38,9 @@ nearest = {name: LuceneHnswDenseSearcher(f"{folder}/{name}", ef_search=100) for 
 def listed(hits):
     return [[hit.docid, hit.score] for hit in hits]
 found = {"bm25": {}, "other": {}, "impact": {}, "hnsw": {}, "hnsw-int8": {}}
+from pyserini.encode import SpladeQueryEncoder
+splade = SpladeQueryEncoder(asked["model"])
+found["splade"] = {query: splade.encode(query) for query in asked["encoded"]}
 for query in asked["queries"]:
     found["bm25"][query] = listed(texts.search(query, 12))
 texts.set_bm25(1.2, .75)
@@ -49,9 +56,16 @@ print("FOUND" + json.dumps(found))
 
 
 @pytest.fixture(scope="module")
-def theirs(built: Path) -> dict[str, dict[str, list[Any]]]:
+def masked(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A SPLADE model of random weights."""
+    return tiny_models.save_masked(tmp_path_factory.mktemp("model") / "masked")
+
+
+@pytest.fixture(scope="module")
+def theirs(built: Path, masked: Path) -> dict[str, dict[str, Any]]:
     vectors = [json.dumps(row.tolist()) for row in unit_rows(3, seed=9)]
     asked = {"folder": str(built), "queries": QUERIES, "pretokenized": PRETOKENIZED, "vectors": vectors}
+    asked |= {"model": str(masked), "encoded": ENCODED}
     done = subprocess.run(
         [sys.executable, "-c", ASK, json.dumps(asked)],
         env={**os.environ, "OPENAI_API_KEY": "none", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
@@ -62,7 +76,7 @@ def theirs(built: Path) -> dict[str, dict[str, list[Any]]]:
     )
     line = next((line for line in done.stdout.splitlines() if line.startswith("FOUND")), "")
     assert line, done.stderr[-3000:]
-    found: dict[str, dict[str, list[Any]]] = json.loads(line.removeprefix("FOUND"))
+    found: dict[str, dict[str, Any]] = json.loads(line.removeprefix("FOUND"))
     return found
 
 
@@ -101,3 +115,15 @@ def test_embeddings(built, kept, theirs, name):
             # Theirs are products of embeddings in 8 bits, which are coarse for so few; ours are of the full ones.
             assert len(listed) == 12
             assert np.corrcoef([products[id] for id, _ in listed], [score for _, score in listed])[0, 1] > 0.95
+
+
+def test_queries_are_weighed_as_pyserini_s_splade_encoder_does(tmp_path, masked, theirs, kept):
+    model = SpladeEncoder(str(masked))
+    terms = dict.fromkeys(model.vocabulary, 1)
+    index = impacts(tmp_path / "whole", [{"id": "d1", "contents": "x", "vector": terms}])
+    ours = ImpactRetriever(index, kept, model)
+    for query, weights in theirs["splade"].items():
+        there = {term: weight for term, weight in weights.items() if weight}
+        assert len(there) > 5
+        assert ours.weights(Query(query)) == there
+        assert ours.score(Query(query), ["d1"]).tolist() == [sum(there.values())]
