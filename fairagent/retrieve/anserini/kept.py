@@ -85,9 +85,9 @@ def _read(folder: Path, new: Path, leaves: Sequence[Any], progress: Callable[[in
             loops.write_ids(leaf, by_column > 0, block, lengths)
         done += documents
         progress(done)
-    sizes = np.fromfile(lengths, ">i4")
+    sizes = np.frombuffer(lengths.read_bytes(), ">i4")
     if not 0 < sizes.min() <= sizes.max() <= MAX_ID_BYTES:
         raise IndexMismatch(f"the index at {folder} has ids that are empty or longer than {MAX_ID_BYTES} bytes")
-    IdTable.save(new, fixed_width(np.fromfile(block, np.uint8), sizes, int(sizes.max())))
+    IdTable.save(new, fixed_width(np.frombuffer(block.read_bytes(), np.uint8), sizes, int(sizes.max())))
     for path in (block, lengths):
         path.unlink()
