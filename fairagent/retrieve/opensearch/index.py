@@ -207,6 +207,8 @@ class ServerIndex:
 
     def best_of_each(self, queries: Sequence[Mapping[str, Any]], fields: Sequence[str]) -> list[list[Found]]:
         """The best document for each of several queries ([] where there is none), with these fields, in one request."""
+        if not queries:
+            return []
         wanted = [self.source_of(field) for field in (self.fields.id, *fields) if field not in ("", "_id")]
         head = {"preference": "fairagent", "allow_partial_search_results": False}
         bodies = ({"query": query, "size": 1, "_source": wanted, "track_total_hits": False} for query in queries)
