@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -113,6 +114,11 @@ class ServerIndex:
                 f"whether its answers mean the same; {known} are spoken to"
             )
         return version
+
+    def check_version(self) -> None:
+        """Raise BackendUnavailable for a server that is not known; one that does not say to this account may be."""
+        with suppress(Forbidden):
+            _ = self.version
 
     @cached_property
     def mapping(self) -> Mapping[str, Mapping[str, Any]]:
