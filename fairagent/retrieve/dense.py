@@ -88,7 +88,7 @@ class DenseRetriever:
         if not text.strip():
             return Ranking((), np.zeros(0))
         n = min(n, len(self))
-        with engine_time():
+        with engine_time("vectors"):
             vector = self._query_vector(text)
             with np.errstate(invalid="ignore"):
                 rough = self._finite(self._products(vector))
@@ -107,7 +107,7 @@ class DenseRetriever:
         text = str(query)
         if not len(ids) or not text.strip():
             return np.zeros(len(ids))
-        with engine_time():
+        with engine_time("vectors"):
             return self._scores(numbers, self._query_vector(text))
 
     def vectors(self, ids: Sequence[str]) -> Embeddings:
