@@ -1,16 +1,16 @@
-"""What a search costs and what for: the accounts of the engine, re-ranking and the loop, for the same queries.
+"""What a search costs and what for: the engine's accounts and the agent's, for the same queries.
 
     python benchmarks/loop.py                                            # the made-up demo collection
-    python benchmarks/loop.py --people 50000                             # the same, of so many made-up people
+    python benchmarks/loop.py --people 50000 --bm25                      # the same, of so many made-up people
     python benchmarks/loop.py evaluations/collections/wikilead.yaml      # any other with topics
 
 Prints for the engine alone, for the paper's loop on it (FAIR-QR with feedback), and for the settings by default on BM25
-and as they are, the milliseconds a topic and where they go: `lucene` (Java's own search), `bridge` (queries into Java,
-hits out of it), `terms` (the forward index), `vectors`, `fusion`, `re-rank`, and `loop`, which is everything else (the
-agent's measuring, its scores of evidence, and the loop itself); the ratio to `profile: engine`; and the loop's share.
-Each is the median of five passes, each on an engine newly opened and asked one query to warm it. What the default
-engine needs is made first; indexes go to ./indexes and are reused. Exit code 1 where the default takes more than three
-times as long as BM25, or the loop's share of FAIR-QR is above .05.
+and as they are, the milliseconds a topic and where they go. The engine's: `lucene` (Java's own search), `bridge`
+(queries into Java, hits out of it), `terms` (the forward index), `vectors`, `fusion`. The agent's: `measure`
+(exposures), `refine` (evidence from the terms), `re-rank`, `result` (the hits' texts and groups), and `loop`, which is
+everything else. Each is the median of five passes, each on an engine newly opened and asked one query to warm it. What
+the default engine needs is made first; indexes go to ./indexes and are reused. Exit code 1 where the default takes more
+than three times as long as BM25, or the loop's share of FAIR-QR is above .05.
 """
 
 from __future__ import annotations
@@ -20,18 +20,20 @@ import statistics
 import sys
 import tempfile
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 from fairagent.agent import FairAgent
 from fairagent.collection.demo import write_demo
+from fairagent.exposure import ExposureMeter
+from fairagent.found import Found
+from fairagent.loop.channels import Mixer
+from fairagent.loop.environment import Environment
 from fairagent.pipeline import build, open_site
-from fairagent.rerank.base import Pool, Reranker
-from fairagent.retrieve.clock import engine_accounts, engine_seconds
+from fairagent.refine.feedback import FeedbackRefiner
+from fairagent.retrieve.clock import engine_accounts, engine_time
 from fairagent.settings import Settings, load_settings
-from fairagent.types import Ranking
 
 LIMIT, LOOP_LIMIT = 3.0, 0.05
 PASSES = 5
@@ -41,23 +43,14 @@ SYSTEMS: dict[str, Mapping[str, Any]] = {
     "default on BM25": {"engine": "bm25"},
     "default": {},
 }
-ACCOUNTS = ("lucene", "bridge", "terms", "vectors", "fusion", "re-rank", "loop")
-
-
-@dataclass
-class Timed:
-    """A re-ranker and the seconds that it took, the engine's left out."""
-
-    reranker: Reranker
-    seconds: float = 0.0
-
-    def rerank(self, pool: Pool) -> Ranking:
-        """As the re-ranker itself."""
-        start, engine = perf_counter(), engine_seconds()
-        try:
-            return self.reranker.rerank(pool)
-        finally:
-            self.seconds += perf_counter() - start - (engine_seconds() - engine)
+PARTS: Mapping[str, tuple[tuple[Any, str], ...]] = {
+    "measure": ((ExposureMeter, "measure"),),
+    "refine": ((FeedbackRefiner, "refine"), (Mixer, "mix"), (Environment, "_learned")),
+    "re-rank": ((FairAgent, "_serve"),),
+    "result": ((Found, "result"),),
+}
+"""What of the agent is told apart: account -> its methods."""
+ACCOUNTS = ("lucene", "bridge", "terms", "vectors", "fusion", *PARTS, "loop")
 
 
 def main() -> None:
@@ -69,6 +62,9 @@ def main() -> None:
     asked = parser.parse_args()
     made = Path(tempfile.gettempdir()) / f"fairagent-benchmark-demo-{asked.people}"
     file = asked.collection or (made / "collection.yaml" if made.exists() else write_demo(made, people=asked.people))
+    for account, methods in PARTS.items():
+        for owner, name in methods:
+            setattr(owner, name, engine_time(account)(getattr(owner, name)))
     site = open_site(file, settings=Settings())
     shown = {name: row for name, row in SYSTEMS.items() if row or not asked.bm25}
     for row in shown.values():
@@ -100,16 +96,13 @@ def timed(opened: Callable[[], FairAgent]) -> tuple[float, Mapping[str, float]]:
     for _ in range(PASSES):
         agent = opened()
         agent.search("warm")
-        timer = Timed(agent.reranker) if agent.reranker else None
-        agent = replace(agent, reranker=timer)
         topics = agent.collection.topics.values()
         before, start = engine_accounts(), perf_counter()
         for topic in topics:
             agent.search(topic)
         total = perf_counter() - start
         spent = {name: seconds - before.get(name, 0.0) for name, seconds in engine_accounts().items()}
-        reranking = timer.seconds if timer else 0.0
-        spent |= {"all": total, "re-rank": reranking, "loop": total - sum(spent.values()) - reranking}
+        spent |= {"all": total, "loop": total - sum(spent.values())}
         passes.append({name: 1000 * spent.get(name, 0.0) / len(topics) for name in ("all", *ACCOUNTS)})
     median = {name: statistics.median(one[name] for one in passes) for name in ("all", *ACCOUNTS)}
     return median["all"], median
