@@ -21,7 +21,7 @@ from time import perf_counter
 
 from fairagent.collection.demo import write_demo
 
-WAYS = {"1 worker": ("--workers", "1"), "2 workers": ("--workers", "2"), "Dask, 2": ("--dask=local", "--workers=2")}
+WAYS = {
     "1 worker": ("--workers", "1"),
     "2 workers": ("--workers", "2"),
     "Dask, 2": ("--dask", "local", "--workers", "2"),
