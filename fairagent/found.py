@@ -6,7 +6,7 @@ from time import perf_counter
 from fairagent import alarms
 from fairagent.alarms import Alarm
 from fairagent.exposure import ExposureMeter, total_gap
-from fairagent.retrieve.base import Retriever, TextSource
+from fairagent.retrieve.base import Retriever, TextSource, shown
 from fairagent.retrieve.clock import engine_seconds
 from fairagent.retrieve.fused import FusedRetriever
 from fairagent.settings import Settings
@@ -78,10 +78,10 @@ def hits_of(ranking: Ranking, meter: ExposureMeter, retriever: Retriever) -> tup
     """The documents with their titles (where the engine keeps texts) and the known groups they belong to."""
     labels = [(target.dimension, target.labels) for target in meter.targets]
     memberships = [rows[:, 1:].tolist() for rows in meter.memberships(ranking.ids)]
-    texts = retriever if isinstance(retriever, TextSource) else None
+    titles = [one.title for one in shown(ranking.ids, retriever)] if isinstance(retriever, TextSource) else None
     hits = []
     for i, (id, score) in enumerate(zip(ranking.ids, ranking.scores.tolist(), strict=True)):
-        title = texts.document(id).title if texts else ""
+        title = titles[i] if titles else ""
         groups = {
             dimension: {label: share for label, share in zip(names, rows[i], strict=True) if share > 0}
             for (dimension, names), rows in zip(labels, memberships, strict=True)

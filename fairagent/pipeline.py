@@ -50,7 +50,8 @@ def open_site(
     """What the pipeline of these settings is built from; see `open_agent`."""
     chosen = resolve(settings, overrides)
     loaded = collection if isinstance(collection, Collection) else load_collection(collection_path(collection, chosen))
-    return Site(loaded, chosen, index_folder(loaded, chosen, index), Models.of(chosen), chosen.sampling.seed)
+    site = Site(loaded, chosen, index_folder(loaded, chosen, index), Models.of(chosen), chosen.sampling.seed)
+    return chosen.engine.furnished(site)  # type: ignore[no-any-return]
 
 
 def build(site: Site) -> FairAgent:

@@ -20,6 +20,8 @@ SHARED = Path(__file__).resolve().parents[2] / "shared"
 VENDORED = Path(__file__).resolve().parent / "golden" / "files"
 GOLDEN = Path(os.environ.get("FAIRAGENT_GOLDEN") or VENDORED).resolve()
 """Whose rows tests/golden judges."""
+SEARCH_SERVER = os.environ.get("FAIRAGENT_OPENSEARCH_URL", "")
+"""A real OpenSearch or Elasticsearch on this machine, which the tests of tests/retrieve/opensearch then use too."""
 
 # The same examples on every machine, however slow it is, and nothing left in the working folder.
 settings.register_profile("fairagent", derandomize=True, deadline=None, database=None)
@@ -54,10 +56,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 @pytest.fixture(scope="session", autouse=True)
-def no_setting_is_called_golden() -> Iterator[None]:
-    """What FAIRAGENT_ names are settings: the folder's is none of them."""
+def no_setting_is_called_so() -> Iterator[None]:
+    """What FAIRAGENT_ names are settings: the golden folder's and the search server's are none of them."""
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("FAIRAGENT_GOLDEN", raising=False)
+        patch.delenv("FAIRAGENT_OPENSEARCH_URL", raising=False)
         yield
 
 

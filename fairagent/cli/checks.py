@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 from fairagent.digests import expect_whole
@@ -278,6 +278,9 @@ def check_collection(settings: Settings) -> Iterator[Check]:
             dimensions = ", ".join(collection.groups.dimensions) or "no groups"
             yield Check(name, "ok", f"{collection.name}: {len(collection.topics):,} topics; {dimensions}")
             folder = index_folder(collection, settings)
+            if parts := [part for part in (settings.engine, *settings.engine.inner) if part.kind == "opensearch"]:
+                yield from _server_checks(parts, settings, collection, folder)
+                return
         if settings.collection or settings.index:
             name = "index"
             manifest = Manifest.read(folder)
@@ -287,6 +290,17 @@ def check_collection(settings: Settings) -> Iterator[Check]:
             yield Check(name, "ok", f"{manifest.documents:,} documents of {manifest.collection} at {folder}")
     except FairAgentError as error:
         yield _problem(name, error)
+
+
+def _server_checks(parts: Sequence[Any], settings: Settings, collection: Any, folder: Path) -> Iterator[Check]:
+    """The indexes on servers that the engine searches, each once."""
+    from fairagent.cli.server_checks import check_server
+    from fairagent.llm.models import Models
+    from fairagent.site import Site
+
+    site = Site(collection, settings, folder, Models.of(settings))
+    for part in parts:
+        yield from check_server(part, site)
 
 
 def _problem(name: str, error: FairAgentError) -> Check:

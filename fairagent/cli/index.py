@@ -1,17 +1,32 @@
 """`fairagent index`: build the index of a collection."""
 
-from typing import Annotated
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from fairagent.cli.options import AsJson, Assignments, CollectionFile, IndexFolder, SettingsFile, settings_of
 from fairagent.cli.terminal import console, echo
+from fairagent.errors import UsageError
+from fairagent.settings import Settings
+
+if TYPE_CHECKING:
+    from fairagent.site import Site
 
 
 def index(
     collection: CollectionFile = None,
     index: IndexFolder = None,
     force: Annotated[bool, typer.Option("--force", help="Rebuild the index even if there is one.")] = False,
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            "--engine",
+            metavar="KIND",
+            help="Build what this engine searches; opensearch: load it into the settings' index on a server.",
+        ),
+    ] = None,
     settings: SettingsFile = None,
     assignments: Assignments = None,
     as_json: AsJson = False,
@@ -20,7 +35,7 @@ def index(
 
     An index that was built from the collection as it is now is left alone; one that was built from something else is
     refused, unless --force says to replace it. A build of more than 50,000 documents that was interrupted goes on from
-    the last 50,000 it finished.
+    the last 50,000 it finished. An index on a server is written to with --engine opensearch alone.
     """
     from rich.filesize import decimal
 
@@ -29,7 +44,13 @@ def index(
     from fairagent.report.record import to_json
 
     chosen = settings_of(settings, assignments, collection=collection, index=index)
+    if engine and engine not in (part.kind for part in (chosen.engine, *chosen.engine.inner)):
+        kept = {"collection": collection, "index": index}
+        chosen = settings_of(settings, [*(assignments or ()), f"engine={engine}"], **kept)
     site = open_site(settings=chosen)
+    if _on_server(chosen, engine):
+        _load(site, force, as_json)
+        return
     loaded, indexed = site.collection, ensure_indexes(site, force)
     manifest, seconds = indexed.manifest, indexed.seconds
     if as_json:
@@ -56,4 +77,47 @@ def index(
     if indexed.besides:
         out.print(f"built besides: {', '.join(indexed.besides)}", soft_wrap=True)
     for note in (*loaded.notes, *loaded.source.notes):
+        out.print(f"note: {note}", soft_wrap=True)
+
+
+def _on_server(chosen: Settings, engine: str | None) -> bool:
+    """Whether the index to build is one on a server; UsageError where that was not said in so many words."""
+    if engine == "opensearch":
+        return True
+    if chosen.engine.kind != "opensearch":
+        return False
+    raise UsageError(
+        "the engine of the settings is an index on a server, which is there already or is loaded with `fairagent index "
+        "--engine opensearch`"
+    )
+
+
+def _load(site: Site, force: bool, as_json: bool) -> None:
+    from fairagent.cli.server_index import load_index
+    from fairagent.report.record import to_json
+
+    loaded = load_index(site, force)
+    origin, notes = loaded.origin, [*site.collection.notes, *site.collection.source.notes]
+    if as_json:
+        record = {
+            "index": loaded.index.name,
+            "server": loaded.index.server.host,
+            "collection": origin.collection,
+            "documents": origin.done,
+            "groups": list(loaded.dimensions),
+            "encoder": origin.encoder,
+            "built": loaded.seconds is not None,
+            "seconds": loaded.seconds,
+            "notes": notes,
+        }
+        echo(to_json(record))
+        return
+    out = console()
+    done = "is up to date" if loaded.seconds is None else f"was loaded in {loaded.seconds:.1f} s"
+    besides = f", groups {', '.join(loaded.dimensions)}" if loaded.dimensions else ""
+    vectors = f", embeddings by {origin.encoder}" if origin.encoder else ""
+    out.print(
+        f"{loaded.index} {done}: {origin.done:,} documents of {origin.collection}{besides}{vectors}", soft_wrap=True
+    )
+    for note in notes:
         out.print(f"note: {note}", soft_wrap=True)

@@ -209,6 +209,7 @@ class CollectionFile(Section):
     root: str | None = None
     """The folder that all paths are relative to; not set: the settings file's own."""
     documents: DocumentsFile | None = None
+    """The texts; not set: there is nothing to index, and an engine searches an index of its own (`opensearch`)."""
     chunks: Chunks | None = None
     """Search passages of the documents, not whole ones; `{}` for 512 tokens with an overlap of 128."""
     track: TrackSection | None = None
@@ -227,8 +228,8 @@ class CollectionFile(Section):
     def _consistent(self) -> CollectionFile:
         if self.track and (too := sorted(self.model_fields_set - {"name", "root", "chunks", "track", "intersections"})):
             raise ValueError(f"`track` brings everything: leave out {', '.join(too)}")
-        if not self.track and not self.documents:
-            raise ValueError("`documents` are missing (or `track`, for the TREC Fair Ranking track)")
+        if self.chunks and not self.documents and not self.track:
+            raise ValueError("`chunks` are parts of `documents`, which are missing")
         if self.qrels and not self.topics:
             raise ValueError("`qrels` need `topics`")
         names = [name for block in self.blocks for name in block.dimensions]

@@ -15,7 +15,7 @@ import numpy as np
 from fairagent.collection.config import DocumentsFile
 from fairagent.collection.faults import Faults, shown
 from fairagent.collection.records import Record, checked_id, field_reader, lines, read_text, records, template_fields
-from fairagent.errors import DataError
+from fairagent.errors import DataError, UsageError
 from fairagent.types import Document
 
 
@@ -108,6 +108,28 @@ class Documents:
                 here = f"{path.name}:{number}"
                 if hash(id) in suspects and first.setdefault(id, here) != here:
                     faults.add(path, number, f"the document id {shown(id)} is that of {first[id]} already")
+
+
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """The documents of a collection that names none: they are in an index that fairagent did not build."""
+
+    name: str
+    notes: tuple[str, ...] = ()
+
+    def __iter__(self) -> Iterator[Document]:
+        raise UsageError(
+            f"collection {self.name!r} names no `documents`, so there is nothing to read or to index; add them to its "
+            "settings file, or search an index that there is already (engine: opensearch)"
+        )
+
+    def count(self) -> int:
+        """None."""
+        return 0
+
+    def fingerprint(self) -> str:
+        """The same for all."""
+        return ""
 
 
 @lru_cache(maxsize=1024)

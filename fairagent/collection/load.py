@@ -7,7 +7,7 @@ from pathlib import Path
 
 from fairagent.collection.collection import Collection
 from fairagent.collection.config import CollectionFile, TrackSection
-from fairagent.collection.documents import Documents
+from fairagent.collection.documents import Documents, Elsewhere
 from fairagent.collection.faults import Faults, listed
 from fairagent.collection.groups import JoinedGroups
 from fairagent.collection.intersection import Intersection, check_intersections, small_groups
@@ -37,8 +37,8 @@ def load_collection(path: Path | str) -> Collection:
         check_intersections(wanted, track.groups.dimensions, path, faults)
         faults.check(what)
         return _intersected(track, [track.groups], wanted, path)
-    assert settings.documents is not None  # or the settings were refused
-    paths = tuple(file for name in settings.documents.path for file in _matching(root, name, path, faults))
+    named = settings.documents.path if settings.documents else ()
+    paths = tuple(file for name in named for file in _matching(root, name, path, faults))
     if isinstance(settings.population, str):
         population = read_population(root / settings.population, faults)
     else:
@@ -60,7 +60,8 @@ def load_collection(path: Path | str) -> Collection:
     notes = [*qrels.notes]
     parts = [_aligned(table, population, notes) for table in [*tables, *([qrels.groups] if qrels.groups else [])]]
     groups = parts[0] if len(parts) == 1 else JoinedGroups(parts)
-    if idle := sorted(population.keys() - {*groups.dimensions, *wanted}):
+    # Without documents the groups may come with the engine.
+    if settings.documents and (idle := sorted(population.keys() - {*groups.dimensions, *wanted})):
         notes.append(f"the population has shares for {listed(idle)}, which is no dimension of the groups")
     collection = Collection(
         name=settings.name,
@@ -69,7 +70,7 @@ def load_collection(path: Path | str) -> Collection:
         groups=groups,
         population=population,
         notes=tuple(notes),
-        source=Documents(settings.name, paths, settings.documents),
+        source=Documents(settings.name, paths, settings.documents) if settings.documents else Elsewhere(settings.name),
         chunks=settings.chunks,
     )
     return _intersected(collection, parts, wanted, path)

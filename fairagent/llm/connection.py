@@ -26,8 +26,10 @@ PIECE = 1 << 16
 """Bytes that are sent at a time: the longest that a server may let one piece wait is looked at for each."""
 
 
-def open_pool(base_url: str) -> httpcore.ConnectionPool:
+def open_pool(base_url: str, tls: ssl.SSLContext | None = None) -> httpcore.ConnectionPool:
     """The connections to the server at `base_url`, through the proxy that the environment names for it.
+
+    `tls` is what its certificate is checked with, None the usual authorities.
 
     Raises BackendUnavailable for a proxy that cannot be used.
     """
@@ -43,7 +45,7 @@ def open_pool(base_url: str) -> httpcore.ConnectionPool:
     }
     if address.scheme == "https":
         # Reading the certificates takes 20 ms, which a server on this machine need not cost.
-        kept["ssl_context"] = httpx.create_ssl_context()
+        kept["ssl_context"] = tls or httpx.create_ssl_context()
     if not proxy:
         return httpcore.ConnectionPool(**kept)
     try:

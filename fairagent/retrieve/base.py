@@ -31,6 +31,15 @@ class TextSource(Protocol):
 
 
 @runtime_checkable
+class ManyTexts(TextSource, Protocol):
+    """An engine for which it is much cheaper to show many documents at once, as one behind a network is."""
+
+    def documents(self, ids: Sequence[str]) -> list[Document]:
+        """These documents."""
+        ...
+
+
+@runtime_checkable
 class PassageSource(Protocol):
     """An engine that knows which part of a long document answers a query."""
 
@@ -59,6 +68,11 @@ def full_text(document: Document) -> str:
     return f"{document.title} {document.text}".strip()
 
 
+def shown(ids: Sequence[str], engine: TextSource) -> list[Document]:
+    """These documents, at once where the engine can."""
+    return engine.documents(ids) if isinstance(engine, ManyTexts) else [engine.document(id) for id in ids]
+
+
 def texts_for(query: Query, ids: Sequence[str], engine: Retriever) -> list[Document]:
     """These documents as a context for `query` needs them: of a long one the best passage, where the engine has any.
 
@@ -67,7 +81,7 @@ def texts_for(query: Query, ids: Sequence[str], engine: Retriever) -> list[Docum
     if isinstance(engine, PassageSource):
         return engine.passages(query, ids)
     if isinstance(engine, TextSource):
-        return [engine.document(id) for id in ids]
+        return shown(ids, engine)
     raise UsageError(f"{type(engine).__name__} keeps no texts of its documents to answer from")
 
 

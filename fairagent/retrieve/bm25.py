@@ -71,18 +71,30 @@ def prepare_index(site: Site, progress: Progress) -> None:
         )
 
 
+def prepare_words(site: Site, progress: Progress) -> None:
+    """Build the index whose terms a part reads, unless a guest or the engine tells them."""
+    if site.words is None and not site.settings.engine.tells_words:
+        prepare_index(site, progress)
+
+
 def words_of(site: Site) -> TermSource:
-    """What tells the terms of documents, whichever engine finds them: the engine, if it can, or the index."""
-    if site.words is not None:
-        told: TermSource = site.words
-        return told
-    return site.engine if isinstance(site.engine, TermSource) else open_index(site)
+    """What tells the terms of documents: a guest, the engine or one of those that it fuses, or else the index."""
+    told = _told(site)
+    return open_index(site) if told is None else told
 
 
 def words_at_hand(site: Site) -> TermSource | None:
     """As `words_of`, but None where an index would have to be built first."""
-    ready = site.words is not None or isinstance(site.engine, TermSource) or is_there(site.index, MANIFEST)
-    return words_of(site) if ready else None
+    told = _told(site)
+    return open_index(site) if told is None and is_there(site.index, MANIFEST) else told
+
+
+def _told(site: Site) -> TermSource | None:
+    if site.words is not None:
+        told: TermSource = site.words
+        return told
+    engines = (site.engine, *getattr(site.engine, "engines", ()))
+    return next((engine for engine in engines if isinstance(engine, TermSource)), None)
 
 
 def beside_index(site: Site, suffix: str) -> Path:

@@ -10,7 +10,16 @@ from pydantic import Field, model_validator
 
 from fairagent.errors import BackendUnavailable, DataError, FairAgentError, UsageError
 from fairagent.measures.scale import min_max
-from fairagent.retrieve.base import PassageSource, Retriever, TextSource, Vocabulary, check_length, checked, texts_for
+from fairagent.retrieve.base import (
+    ManyTexts,
+    PassageSource,
+    Retriever,
+    TextSource,
+    Vocabulary,
+    check_length,
+    checked,
+    texts_for,
+)
 from fairagent.retrieve.clock import engine_time
 from fairagent.retrieve.dense import VectorEngine
 from fairagent.retrieve.encoder import Embeddings
@@ -50,6 +59,7 @@ class FusedRetriever:
     """
 
     document: Callable[[str], Document]
+    documents: Callable[[Sequence[str]], list[Document]]
     document_frequency: Callable[[str], int]
     vectors: Callable[[Sequence[str]], Embeddings]
     query_vector: Callable[[Query], Embeddings]
@@ -68,9 +78,11 @@ class FusedRetriever:
         # The query of a search is often scored again afterwards.
         self._parts = lru_cache(maxsize=64)(self._asked)
         self._texts = next((engine for engine in self.engines if isinstance(engine, TextSource | PassageSource)), None)
-        for protocol in (TextSource, Vocabulary, VectorEngine):
+        for protocol in TELLS:
             if able := next((engine for engine in self.engines if isinstance(engine, protocol)), None):
                 vars(self).update({name: getattr(able, name) for name in TELLS[protocol]})
+        if isinstance(self._texts, ManyTexts):
+            self.documents = self._texts.documents
 
     @property
     def vector_engines(self) -> dict[int, VectorEngine]:

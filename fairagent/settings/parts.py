@@ -60,6 +60,7 @@ BUILT_IN: dict[str, dict[str, str]] = {
         "oracle": "fairagent.retrieve.judged:OracleConfig",
         "adversarial": "fairagent.retrieve.judged:AdversarialConfig",
         "okapi": "fairagent.retrieve.okapi:OkapiConfig",
+        "opensearch": "fairagent.retrieve.opensearch.config:OpenSearchConfig",
         "none": "fairagent.retrieve.nothing:NothingConfig",
     },
     "target": {
@@ -155,6 +156,11 @@ class Part(Section):
         return self.of_groups or any(part.sees_groups for part in self.inner)
 
     @property
+    def tells_words(self) -> bool:
+        """Whether it is an engine, or holds one, that tells the terms of its documents from an index of its own."""
+        return any(part.tells_words for part in self.inner)
+
+    @property
     def templates(self) -> tuple[str, ...]:
         """The ids of the prompt templates that it asks a language model with, in the order of asking."""
         own = (self.template,) if self.template else ()
@@ -180,6 +186,12 @@ class Part(Section):
         """Raise what keeps it from working with this collection, its index and what is on this machine."""
         for part in self.inner:
             part.check(site)
+
+    def furnished(self, site: Any) -> Any:
+        """The site with what an engine brings of its own, such as the groups that its documents carry."""
+        for part in self.inner:
+            site = part.furnished(site)
+        return site
 
     def prepare(self, site: Any, progress: Progress) -> None:
         """Build the indexes that it needs and that are not there."""

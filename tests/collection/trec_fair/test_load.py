@@ -256,7 +256,7 @@ WRONG = [
     ("track: {folder: .}\ndocuments: {path: d.jsonl}", "`track` brings everything: leave out documents"),
     ("track: {folder: ., year: 2020}", "2021 or 2022"),
     ("track: {folder: ., splitt: eval}", "split"),
-    ("population: {}", "`documents` are missing"),
+    ("chunks: {}", "`chunks` are parts of `documents`, which are missing"),
 ]
 
 

@@ -1,0 +1,157 @@
+"""An OpenSearch or Elasticsearch index as a part: searched where it is, and never written to."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Literal, Self
+
+from pydantic import Field
+
+from fairagent.collection.groups import JoinedGroups
+from fairagent.errors import SettingsError
+from fairagent.retrieve.encoder import BUNDLED, Encoder
+from fairagent.retrieve.opensearch.address import Address, Credentials, tls
+from fairagent.retrieve.opensearch.groups import ServerGroups
+from fairagent.retrieve.opensearch.index import LOADED, Fields, ServerIndex
+from fairagent.retrieve.opensearch.search import OpenSearchRetriever
+from fairagent.retrieve.opensearch.server import Server
+from fairagent.retrieve.opensearch.vectors import OpenSearchVectors, likeness
+from fairagent.retrieve.vectors import encoder
+from fairagent.settings.parts import Part, Progress
+from fairagent.settings.section import Section
+from fairagent.site import Site
+
+
+class LoadSettings(Section):
+    """The index that `fairagent index --engine opensearch` makes; one that is there already has its own."""
+
+    analyzer: str = Field("english", min_length=1)
+    """The server's analyzer of titles and texts."""
+    k1: float = Field(0.9, ge=0)
+    """BM25's k1: 0 counts each word once, with larger values repetitions count longer."""
+    b: float = Field(0.4, ge=0, le=1)
+    """BM25's b: how much long documents are held back."""
+    shards: int = Field(1, ge=1)
+    """Primary shards; 10 to 50 GB each. They cannot be changed later."""
+    replicas: int = Field(1, ge=0)
+    """Copies of each shard on other nodes."""
+    documents: int = Field(500, ge=1, le=10_000)
+    """Documents of one request."""
+
+
+class OpenSearchConfig(Part):
+    """An index on an OpenSearch or Elasticsearch server: its words, or its embeddings."""
+
+    kind: Literal["opensearch"] = "opensearch"
+    url: str = Field("http://localhost:9200", min_length=1)
+    """The server's address; any node of a cluster, or what stands before it."""
+    index: str = Field(min_length=1)
+    """The index, or a name for several."""
+    fields: Fields = LOADED
+    """Which fields of the index hold what; not set: those of an index that fairagent made (`fairagent index --engine
+    opensearch`)."""
+    groups: dict[str, str] = Field(default={})
+    """Dimension -> the field with its labels, where the collection has no groups of its own."""
+    by: Literal["text", "embeddings"] = "text"
+    """What is searched: the words, by the similarity in the index's mapping, or the embeddings in `fields.vector`."""
+    encoder: str = Field(BUNDLED, min_length=1)
+    """The encoder that made the index's embeddings; named as for `engine: dense`."""
+    candidates: int = Field(0, ge=0, le=10_000)
+    """`by: embeddings`, Elasticsearch: how many documents each shard looks at; 0: twice as many as are asked for."""
+    api_key_env: str = ""
+    """The environment variable with an API key, or with a whole `Bearer` token; empty: none is needed."""
+    user_env: str = ""
+    """The environment variable with the user's name."""
+    password_env: str = ""
+    """The environment variable with the user's password."""
+    ca: str = ""
+    """A file with the certificate of the authority that signed the server's; empty: the usual ones."""
+    verify: bool = True
+    """Whether the server's certificate is checked; false lets anybody between read and change everything."""
+    timeout: float = Field(30.0, gt=0)
+    """The longest time of one attempt, in seconds."""
+    attempts: int = Field(5, ge=1)
+    """The largest number of attempts of a request that meets a busy server (429, 502, 503, 504) or none."""
+    load: LoadSettings = LoadSettings()
+    """What `fairagent index --engine opensearch` makes."""
+
+    def __str__(self) -> str:
+        return self.kind if self.by == "text" else f"{self.kind} ({self.by})"
+
+    def beside(self, folder: Path) -> Self:
+        """With the certificates' path from anywhere."""
+        return self.model_copy(update={"ca": str((folder / self.ca).absolute())}) if self.ca else self
+
+    def check(self, site: Site) -> None:
+        """Raise BackendUnavailable where the server or the index is not there, DataError for fields that it lacks."""
+        index = self.opened(site)
+        _ = index.version
+        OpenSearchRetriever(index)
+        if self.groups:
+            self.group_labels(site).check()
+        if self.by == "embeddings":
+            likeness(index)
+            encoder(site, self.encoder)
+
+    def prepare(self, site: Site, progress: Progress) -> None:
+        """Nothing: an index on a server is only written to by `fairagent index --engine opensearch`."""
+
+    @property
+    def tells_words(self) -> bool:
+        """Whether it tells the terms of its documents."""
+        return self.by == "text"
+
+    def furnished(self, site: Site) -> Site:
+        """With the groups that the index's documents carry; SettingsError for a dimension that is there already."""
+        if not self.groups:
+            return site
+        own = site.collection.groups
+        if twice := sorted(set(own.dimensions) & set(self.groups)):
+            raise SettingsError(
+                f"engine.groups: collection {site.collection.name!r} has groups of {', '.join(twice)} already; leave "
+                "them out here or there"
+            )
+        groups = JoinedGroups([own, self.group_labels(site)])
+        return replace(site, collection=replace(site.collection, groups=groups))
+
+    def build(self, site: Site) -> OpenSearchRetriever | OpenSearchVectors:
+        """The engine; SettingsError in an experiment whose collection does not have the groups."""
+        if site.steady and not set(self.groups) <= set(site.collection.groups.dimensions):
+            raise SettingsError(
+                "an experiment judges by the groups of its collection: write those of the index into a table once "
+                "(docs/engines-server.md), name it in the collection's settings file, and leave out engine.groups"
+            )
+        groups = self.group_labels(site) if self.groups else None
+        words = OpenSearchRetriever(self.opened(site), groups)
+        if self.by == "text":
+            return words
+        return OpenSearchVectors(words, self._encoder(site), self.candidates, groups)
+
+    def opened(self, site: Site) -> ServerIndex:
+        """The index; the parts of a pipeline share it."""
+        key = ("opensearch", self.url, self.index, self.fields, self._credentials, self.ca, self.verify, self.timeout)
+        index: ServerIndex = site.memo.get(key, self.connect)
+        return index
+
+    def connect(self, environ: Mapping[str, str] = os.environ) -> ServerIndex:
+        """The index on its server; nothing is asked of it yet."""
+        address = Address.find(self.url, self._credentials, environ)
+        secure = tls(self.ca, self.verify) if address.url.startswith("https:") else None
+        return ServerIndex(Server(address, self.timeout, self.attempts, secure), self.index, self.fields)
+
+    def group_labels(self, site: Site) -> ServerGroups:
+        """The groups that the index's documents carry."""
+        index = self.opened(site)
+        key = ("opensearch groups", index, tuple(self.groups.items()))
+        groups: ServerGroups = site.memo.get(key, lambda: ServerGroups(index, self.groups, site.collection.population))
+        return groups
+
+    @property
+    def _credentials(self) -> Credentials:
+        return Credentials(self.api_key_env, self.user_env, self.password_env)
+
+    def _encoder(self, site: Site) -> Encoder:
+        return encoder(site, self.encoder)

@@ -1,0 +1,292 @@
+"""An index on a server: what its fields are, which documents it holds, and searches of it that are complete."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from pydantic import Field
+
+from fairagent.errors import BackendUnavailable, DataError, SettingsError
+from fairagent.retrieve.opensearch.answers import Found, Place, complete, hits, understood
+from fairagent.retrieve.opensearch.remembered import Remembered
+from fairagent.retrieve.opensearch.server import Forbidden, NotThere, Server
+from fairagent.settings.section import Section
+
+WINDOW = 10_000
+"""Hits of one request, unless the index allows another number (`index.max_result_window`)."""
+BATCH = 200
+"""Documents whose texts, or whose terms, are asked for in one request."""
+PLACES = 500_000
+"""Documents of which it is remembered where they are kept."""
+SPOKEN = {"elasticsearch": ((7, 10), (9, 99)), "opensearch": ((1, 0), (3, 99))}
+"""The oldest and the newest version of each server that is known to speak this protocol."""
+WHOLE = {"allow_partial_search_results": "false"}
+"""A shard that fails fails the search."""
+EXACT = {**WHOLE, "search_type": "dfs_query_then_fetch"}
+"""Document frequencies are those of the whole index and not of a shard."""
+
+
+class Fields(Section):
+    """Which fields of the index hold what."""
+
+    id: str = Field("_id", min_length=1)
+    """The field with the id by which groups, judgments and runs name a document (`keyword`), or the server's `_id`."""
+    title: str = ""
+    """The field with the title; empty: there is none."""
+    text: str = Field("text", min_length=1)
+    """The field with the text that is shown and answered from."""
+    search: tuple[str, ...] = ()
+    """The fields that are searched; a score is the sum of theirs. Empty: the title (if there is one) and the text."""
+    vector: str = ""
+    """The field with the embeddings (`dense_vector` or `knn_vector`), for `by: embeddings`."""
+
+    @property
+    def searched(self) -> tuple[str, ...]:
+        """The fields that are searched."""
+        return self.search or tuple(filter(None, (self.title, self.text)))
+
+
+LOADED = Fields(id="id", title="title", text="text", search=("contents",), vector="vector")
+"""The fields of an index that fairagent made; `contents` is title and text in one, as in its own Lucene indexes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """What a server says it is."""
+
+    name: str
+    number: str
+
+    @property
+    def is_opensearch(self) -> bool:
+        """Whether it is OpenSearch and not Elasticsearch."""
+        return self.name == "opensearch"
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """Its major and minor version; () where it names none."""
+        return tuple(int(part) for part in re.findall(r"\d+", self.number)[:2])
+
+    @property
+    def hides_vectors(self) -> bool:
+        """Whether it leaves embeddings out of what it shows of a document, unless it is told not to."""
+        return not self.is_opensearch and self.numbers >= (9, 2)
+
+    def __str__(self) -> str:
+        return f"{'OpenSearch' if self.is_opensearch else 'Elasticsearch'} {self.number}"
+
+
+class ServerIndex:
+    """One index, or one name for several, on a `Server`. Only `load` of `bulk.py` ever writes to one.
+
+    What is asked again and again (mapping, number of documents, where a document is kept) is asked once.
+    """
+
+    def __init__(self, server: Server, name: str, fields: Fields) -> None:
+        """Take the index `name` of `server`; nothing is asked yet. SettingsError where `name` is none."""
+        if name in (".", "..") or not re.fullmatch(r"[^\s\\/*?\"<>|,#:A-Z_+-][^\s\\/*?\"<>|,#:A-Z]{0,254}", name):
+            raise SettingsError(f"engine.index: {name[:80]!r} is no name of one index (small letters, no wildcards)")
+        self.server, self.name, self.fields = server, name, fields
+        self._places: Remembered[Place] = Remembered(PLACES)
+
+    def __str__(self) -> str:
+        return f"{self.name} on {self.server.host}"
+
+    @cached_property
+    def version(self) -> Version:
+        """What the server is; BackendUnavailable for one that is neither, or of a version that is not known."""
+        with understood(self.server):
+            told = self.server.ask("GET", "/")["version"]
+            version = Version(str(told.get("distribution", "elasticsearch")), str(told["number"]))
+        oldest, newest = SPOKEN.get(version.name, ((), ()))
+        if not (oldest and oldest <= version.numbers <= newest):
+            known = "Elasticsearch 7.10 to 9 and OpenSearch 1 to 3"
+            raise BackendUnavailable(
+                f"{self.server.host} is {version.name[:40]} {version.number[:40]}, of which it is not known "
+                f"whether its answers mean the same; {known} are spoken to"
+            )
+        return version
+
+    @cached_property
+    def mapping(self) -> Mapping[str, Mapping[str, Any]]:
+        """Field -> what the index says of it (`type`, `similarity` ...), sub-fields as "a.b".
+
+        Of a name for several indexes, what the last of them says. BackendUnavailable where there is no such index.
+        """
+        found: dict[str, Mapping[str, Any]] = {}
+        for about in self._about("_mapping").values():
+            with understood(self.server):
+                found.update(_flat(about["mappings"].get("properties", {})))
+        return found
+
+    @cached_property
+    def one(self) -> str:
+        """The index itself, or the first of those that the name stands for."""
+        return next(iter(self._about("_mapping")), self.name)
+
+    @cached_property
+    def settings(self) -> Mapping[str, Any]:
+        """The settings of the index, or of the first of several."""
+        with understood(self.server):
+            first = next(iter(self._about("_settings").values()))
+            settings: Mapping[str, Any] = first["settings"]["index"]
+        return settings
+
+    @cached_property
+    def window(self) -> int:
+        """The most hits of one request; that of an index whose settings may not be read is 10,000."""
+        try:
+            return int(self.settings.get("max_result_window", WINDOW))
+        except (Forbidden, ValueError):
+            return WINDOW
+
+    @cached_property
+    def documents(self) -> int:
+        """The number of documents, asked once."""
+        return self.count()
+
+    def count(self, query: Mapping[str, Any] | None = None) -> int:
+        """How many documents there are, or match."""
+        try:
+            answer = self.server.ask("POST", f"/{self.name}/_count", {"query": query} if query else None)
+        except NotThere as error:
+            raise self._absent(error) from None
+        with understood(self.server):
+            return int(complete(self.server, answer)["count"])
+
+    def check_fields(self, names: Sequence[str]) -> None:
+        """Raise DataError naming fields that the index does not have."""
+        missing = [name for name in names if name and name != "_id" and name not in self.mapping]
+        if missing:
+            there = ", ".join(sorted(self.mapping)[:20]) or "none"
+            raise DataError(
+                f"index {self} has no field {', '.join(map(repr, missing))} (engine.fields, engine.groups); "
+                f"it has: {there}"
+            )
+
+    def search(self, body: Mapping[str, Any], about: str = "", exact: Mapping[str, str] = EXACT) -> Mapping[str, Any]:
+        """A complete answer; requests `about` the same words are answered by the same copies of the shards.
+
+        `exact` are the parameters that make scores those of the whole index.
+        """
+        # Copies differ in what they have not yet forgotten of deleted documents, and so in their scores.
+        copies = hashlib.sha256(about.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+        try:
+            answer = self.server.ask("POST", f"/{self.name}/_search", body, preference=copies, **exact)
+        except NotThere as error:
+            raise self._absent(error) from None
+        return complete(self.server, answer)
+
+    def found(
+        self,
+        body: Mapping[str, Any],
+        fields: Sequence[str] = (),
+        about: str = "",
+        exact: Mapping[str, str] = EXACT,
+    ) -> list[Found]:
+        """The hits of a search, each with these fields."""
+        wanted = [self.source_of(field) for field in (self.fields.id, *fields) if field not in ("", "_id")]
+        source: Any = wanted or False
+        if self.fields.vector in fields and self.version.hides_vectors:
+            source = {"includes": wanted, "exclude_vectors": False}
+        answer = self.search({"_source": source, "track_total_hits": False, **body}, about, exact)
+        documents = hits(self.server, answer, self.source_of(self.fields.id))
+        self._places.keep({one.id: one.place for one in documents})
+        return documents
+
+    def best_of_each(self, queries: Sequence[Mapping[str, Any]], fields: Sequence[str]) -> list[list[Found]]:
+        """The best document for each of several queries ([] where there is none), with these fields, in one request."""
+        wanted = [self.source_of(field) for field in (self.fields.id, *fields) if field not in ("", "_id")]
+        head = {"preference": "fairagent", "allow_partial_search_results": False}
+        bodies = ({"query": query, "size": 1, "_source": wanted, "track_total_hits": False} for query in queries)
+        lines = [line for body in bodies for line in (head, body)]
+        answer = self.server.ask("POST", f"/{self.name}/_msearch", lines=lines)
+        with understood(self.server):
+            answers = list(answer["responses"])
+        if len(answers) != len(queries):
+            raise BackendUnavailable(f"{self.server.host} answered {len(answers)} of {len(queries)} searches")
+        return [hits(self.server, complete(self.server, one), self.source_of(self.fields.id)) for one in answers]
+
+    def source_of(self, field: str) -> str:
+        """Where a document's own record has the value of a field: `a.keyword` is made from `a`."""
+        about = self.mapping.get(field, {}) if "." in field else {}
+        return str(about.get("of", field))
+
+    def among(self, ids: Sequence[str]) -> dict[str, Any]:
+        """The clause that lets these documents through and no other."""
+        if self.fields.id == "_id":
+            return {"ids": {"values": list(ids)}}
+        return {"terms": {self.fields.id: list(ids)}}
+
+    def fetch(self, ids: Sequence[str], fields: Sequence[str], about: str = "", **evidence: Any) -> dict[str, Found]:
+        """Id -> the document, with these fields, and its score for the `evidence` (clauses of a bool query).
+
+        As few requests as the index's window allows. Raises DataError naming ids that are not there.
+        """
+        wanted = list(dict.fromkeys(ids))
+        told: dict[str, Found] = {}
+        for start in range(0, len(wanted), self.window):
+            some = wanted[start : start + self.window]
+            query = {"bool": {"filter": self.among(some), "minimum_should_match": 0, **evidence}}
+            for one in self.found({"query": query, "size": len(some)}, fields, about, EXACT if evidence else WHOLE):
+                told[one.id] = one
+        if missing := [id for id in wanted if id not in told]:
+            raise DataError(f"{len(missing)} document id(s) are not in index {self}: {named(missing)}")
+        return told
+
+    def places(self, ids: Sequence[str]) -> dict[str, Place]:
+        """Id -> where the server keeps the document; DataError naming ids that are not there."""
+        return self._places.all(
+            ids, lambda some: {id: one.place for id, one in self.fetch(some, ()).items()}, self.window
+        )
+
+    def absent(self, ids: Iterator[Sequence[str]]) -> tuple[int, list[str]]:
+        """How many of these ids (in batches) are not in the index, and the first of them."""
+        missing = 0
+        first: list[str] = []
+        for batch in ids:
+            for start in range(0, len(batch), self.window):
+                some = batch[start : start + self.window]
+                lacking = len(some) - self.count(self.among(some))
+                if lacking and len(first) < 5:
+                    there = {one.id for one in self.found({"query": self.among(some), "size": len(some)})}
+                    first += [id for id in some if id not in there][: 5 - len(first)]
+                missing += lacking
+        return missing, first
+
+    def _about(self, what: str) -> Mapping[str, Any]:
+        try:
+            told = self.server.ask("GET", f"/{self.name}/{what}")
+        except NotThere as error:
+            raise self._absent(error) from None
+        with understood(self.server):
+            dict(told.items())
+        about: Mapping[str, Any] = told
+        return about
+
+    def _absent(self, error: NotThere) -> NotThere:
+        return NotThere(
+            f"there is no index {self.name!r} on {self.server.host}; check engine.index, or load the collection "
+            f"into it with `fairagent index --engine opensearch` ({str(error)[:200]})"
+        )
+
+
+def named(ids: Sequence[str]) -> str:
+    """The first of some ids, for a message."""
+    return ", ".join(f"{id[:60]!r}" for id in ids[:5])
+
+
+def _flat(properties: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for name, about in properties.items():
+        path = f"{before}{name}"
+        if "properties" in about:
+            yield from _flat(about["properties"], f"{path}.")
+        else:
+            yield path, about
+        for sub, of in about.get("fields", {}).items():
+            yield f"{path}.{sub}", {**of, "of": path}

@@ -1,0 +1,218 @@
+"""The one way in which requests to a search server leave, and its answers come in.
+
+The plain protocol, which OpenSearch and Elasticsearch share. Redirects are not followed, an attempt has one end
+however slowly its bytes come, no more of an answer is read than a stated size, and whatever goes wrong becomes an error
+of fairagent's own. What is worth another attempt (429, 502, 503, 504, no connection) is attempted again.
+"""
+
+from __future__ import annotations
+
+import json
+import ssl
+import time
+import weakref
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import httpcore
+import tenacity
+
+from fairagent.clean import logger
+from fairagent.errors import BackendUnavailable, DataError, FairAgentError, ModelError, TransientModelError
+from fairagent.intake.json_text import parse_json
+from fairagent.intake.malformed import Malformed
+from fairagent.llm.body import check_values, read
+from fairagent.llm.connection import open_pool
+from fairagent.llm.deadline import within
+from fairagent.retrieve.opensearch.address import Address
+
+BUSY = (429, 502, 503, 504)
+LONGEST_WAIT = 30.0
+"""Seconds. A server that asks for more is not waited for."""
+MOST_QUOTED = 400
+"""Characters of a server's own words in a message."""
+_FAULTS = (
+    httpcore.TimeoutException,
+    httpcore.NetworkError,
+    httpcore.ProtocolError,
+    httpcore.ProxyError,
+    httpcore.UnsupportedProtocol,
+)
+_jitter = tenacity.wait_random_exponential(multiplier=0.5, max=LONGEST_WAIT)
+
+log = logger(__name__)
+
+
+class NotThere(BackendUnavailable):
+    """The server has no such index, or no such document."""
+
+
+class Forbidden(BackendUnavailable):
+    """Who signed in may not do this, or the index may not be written to."""
+
+
+class Busy(BackendUnavailable):
+    """Worth another attempt; `retry_after` is in seconds."""
+
+    def __init__(self, message: str, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class Server:
+    """A search server. Threads may share it; its connections are kept and used again."""
+
+    def __init__(
+        self,
+        address: Address,
+        timeout: float = 30.0,
+        attempts: int = 5,
+        tls: ssl.SSLContext | None = None,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        """Take where it is, the seconds that an attempt may take, the attempts of a request, and what waits.
+
+        Raises BackendUnavailable where the environment names a proxy that cannot be used.
+        """
+        self.address, self._timeout, self._attempts, self._sleep = address, timeout, attempts, sleep
+        self._pool = open_pool(address.url, tls)
+        weakref.finalize(self, self._pool.close)
+
+    def __repr__(self) -> str:
+        return f"Server({self.address.host})"
+
+    @property
+    def host(self) -> str:
+        """Its host and port, for people."""
+        return self.address.host
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._pool.close()
+
+    def ask(
+        self, method: str, path: str, body: Any = None, lines: Iterable[Any] | None = None, **params: str | int
+    ) -> Any:
+        """The JSON of the server's answer to a request with a JSON `body`, or with one JSON value a line.
+
+        Raises NotThere (404), Forbidden (401, 403), DataError for a request that the server calls wrong (400), and
+        BackendUnavailable for all else, after all attempts.
+        """
+        sent = b"" if body is None else json.dumps(body).encode()
+        kind = "application/json"
+        if lines is not None:
+            sent = "".join(f"{json.dumps(line)}\n" for line in lines).encode()
+            kind = "application/x-ndjson"
+        head = {"accept": "application/json", "accept-encoding": "gzip", "host": self.host}
+        if sign := self.address.sign.get_secret_value():
+            head["authorization"] = sign
+        if sent:
+            head |= {"content-type": kind, "content-length": str(len(sent))}
+        target = f"{self.address.path}{quote(path, safe='/,*_-.')}" + (f"?{urlencode(params)}" if params else "")
+        retrying = tenacity.Retrying(
+            retry=tenacity.retry_if_exception(_worth_another),
+            stop=tenacity.stop_after_attempt(self._attempts),
+            wait=_wait,
+            sleep=self._sleep,
+            before_sleep=_note,
+            reraise=True,
+        )
+        return retrying(self._attempt, method, f"{self.address.url}{target}", head, sent)
+
+    def _attempt(self, method: str, url: str, head: Mapping[str, str], sent: bytes) -> Any:
+        fault: FairAgentError
+        try:
+            with (
+                within(self._timeout),
+                self._pool.stream(method, url, headers=list(head.items()), content=sent) as answer,
+            ):
+                found = {name.decode("ascii", "ignore").lower(): value for name, value in reversed(answer.headers)}
+                if 300 <= answer.status < 400:
+                    raise BackendUnavailable(
+                        f"{self.host} answered {answer.status}: it sends requests on to another address, where nothing "
+                        "was sent; set engine.url to the address of the server itself"
+                    )
+                coding = found.get("content-encoding", b"").decode("ascii", "ignore")
+                text = b"".join(read(answer.iter_stream(), coding, self.host)).decode("utf-8", "replace")
+                return self._understood(answer.status, text, found.get("retry-after", b""))
+        except _FAULTS as error:
+            fault = self._unreached(error)
+        except TransientModelError as error:
+            fault = Busy(str(error))
+        except ModelError as error:
+            fault = BackendUnavailable(str(error))
+        # Out of the handler, so that the client's error, which knows the request, is not its context.
+        raise fault
+
+    def _understood(self, status: int, text: str, retry_after: bytes) -> Any:
+        if 200 <= status < 300:
+            check_values(text, self.host)
+            try:
+                return parse_json(text)
+            except Malformed as error:
+                raise BackendUnavailable(
+                    f"{self.host} answered with something that is no JSON ({error}); is this an OpenSearch or "
+                    "Elasticsearch server, and is engine.url right?"
+                ) from None
+        said = self.quoted(reason_of(text))
+        if status in BUSY:
+            raise Busy(f"{self.host} answered {status}{said}", _seconds(retry_after))
+        if status in (401, 403):
+            remedy = "check what the environment variables of engine.api_key_env or engine.user_env hold, and its role"
+            raise Forbidden(f"{self.host} does not allow this ({status}){said}; {remedy}")
+        if status == 404:
+            raise NotThere(f"{self.host} has not what was asked for (404){said}")
+        if status == 400:
+            raise DataError(f"{self.host} calls the request wrong{said}")
+        raise BackendUnavailable(f"{self.host} answered {status}{said}")
+
+    def quoted(self, said: str) -> str:
+        """What a server said, in a message: in one line, without secrets, and not too long."""
+        line = self.address.hide(" ".join(said.split()))
+        return f": {line[:MOST_QUOTED]}{' ...' * (len(line) > MOST_QUOTED)}" if line else ""
+
+    def _unreached(self, error: Exception) -> BackendUnavailable:
+        if isinstance(error, httpcore.TimeoutException):
+            return Busy(f"{self.host} did not answer in {self._timeout:g} s (engine.timeout)")
+        if "CERTIFICATE_VERIFY_FAILED" in str(error):
+            return BackendUnavailable(
+                f"the certificate of {self.host} cannot be trusted; set engine.ca to the file of the authority that "
+                f"signed it{self.quoted(str(error))}"
+            )
+        return Busy(
+            f"no connection to {self.host} ({type(error).__name__}); is a server running there, and is engine.url "
+            "right (http or https)?"
+        )
+
+
+def reason_of(text: str) -> str:
+    """The server's own reason, from the body of an error: that of the first shard that failed, where one did."""
+    try:
+        error = parse_json(text)["error"]
+        if isinstance(error, str):
+            return error
+        causes = [shard["reason"] for shard in error.get("failed_shards") or ()] or error.get("root_cause") or [error]
+        return f"{causes[0].get('type', '')}: {causes[0].get('reason', '')}"
+    except (Malformed, KeyError, TypeError, AttributeError, IndexError):
+        return ""
+
+
+def _worth_another(error: BaseException) -> bool:
+    return isinstance(error, Busy) and (error.retry_after or 0.0) <= LONGEST_WAIT
+
+
+def _wait(state: tenacity.RetryCallState) -> float:
+    error = state.outcome.exception() if state.outcome else None
+    return max(error.retry_after or 0.0 if isinstance(error, Busy) else 0.0, _jitter(state))
+
+
+def _note(state: tenacity.RetryCallState) -> None:
+    log.info("attempt %d failed; the next one in %.1f s", state.attempt_number, state.upcoming_sleep)
+
+
+def _seconds(header: bytes) -> float | None:
+    try:
+        return max(0.0, float(header))
+    except ValueError:
+        return None
