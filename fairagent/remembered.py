@@ -17,8 +17,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from platformdirs import user_cache_path
-
 from fairagent.digests import sealed, unsealed
 from fairagent.errors import BackendUnavailable
 from fairagent.files import write_whole
@@ -69,6 +67,9 @@ def file_digest(path: Path, clock: Callable[[], int] = time.time_ns) -> str:
 
 def folder() -> Path:
     """Where the notes are."""
+    # Here and not above: most files are small.
+    from platformdirs import user_cache_path
+
     return user_cache_path("fairagent") / "digests"
 
 

@@ -17,7 +17,6 @@ from fairagent.collection.population import checked_population, read_population
 from fairagent.collection.qrels import Qrels, read_qrels
 from fairagent.collection.table import GroupTable
 from fairagent.collection.topics import read_topics
-from fairagent.collection.trec_fair.load import load_track, load_track_from_ir_datasets
 from fairagent.errors import DataError
 from fairagent.remembered import file_digest
 from fairagent.settings import read_yaml, validate
@@ -83,6 +82,9 @@ def load_collection(path: Path | str, index: Path | str = "") -> Collection:
 
 def _track(name: str, track: TrackSection, root: Path) -> Collection:
     """The collection of the real track."""
+    # Here and not above: nobody else needs the track's formats.
+    from fairagent.collection.trec_fair.load import load_track, load_track_from_ir_datasets
+
     if track.folder is None:
         return load_track_from_ir_datasets(track.year, track.split, track.dimensions, track.query, name)
     keywords = root / track.keywords if track.keywords else None
