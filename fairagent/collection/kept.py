@@ -66,7 +66,7 @@ def _load(folder: Path) -> Made | None:
         if faults := differences(folder, whole=True, digest=file_digest):
             log.warning("the groups at %s are damaged (%s), and read anew", folder, faults[0])
             return None
-        return GroupTable.load(folder), tuple(parse_json(file_text(folder / NOTES, LARGEST_NOTES)))
+        return GroupTable.load(folder, compared=True), tuple(parse_json(file_text(folder / NOTES, LARGEST_NOTES)))
     except (OSError, ValueError, TypeError, FairAgentError) as error:
         log.debug("no usable groups at %s (%s)", folder, error)
         return None
