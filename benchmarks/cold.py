@@ -99,7 +99,9 @@ def command(name: str, folder: Path, *more: str) -> list[str]:
 def cost(arguments: Sequence[str], environ: Mapping[str, str]) -> tuple[float, float]:
     """CPU and wall seconds of a process and of those that it starts."""
     start = time.perf_counter()
-    process = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, env={**os.environ, **environ})
+    process = subprocess.Popen(
+        arguments, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={**os.environ, **environ}
+    )
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:

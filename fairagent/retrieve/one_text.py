@@ -29,17 +29,19 @@ _erf = np.frompyfunc(math.erf, 1, 1)
 
 
 class OneTextEncoder:
-    """The packaged model: one text at a time in numpy, several by sentence-transformers. Threads may share it.
+    """The packaged model: one text at a time in numpy, several by sentence-transformers on torch's `device`.
+
+    Threads may share it.
 
     Raises BackendUnavailable where its package or sentence-transformers is missing.
     """
 
     name = BUNDLED
 
-    def __init__(self) -> None:
+    def __init__(self, device: str = "cpu") -> None:
         if importlib.util.find_spec("sentence_transformers") is None:
             check_encoder(BUNDLED)
-        self._folder = bundled_folder() / "model"
+        self._folder, self._device = bundled_folder() / "model", device
 
     def documents(self, texts: Sequence[str]) -> Embeddings:
         """Vectors (n, d) of length 1."""
@@ -55,7 +57,7 @@ class OneTextEncoder:
 
     @cached_property
     def _library(self) -> SentenceEncoder:
-        return SentenceEncoder(BUNDLED)
+        return SentenceEncoder(BUNDLED, self._device)
 
     def _one(self, text: str) -> Embeddings:
         with one_blas_thread():
