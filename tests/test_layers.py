@@ -25,6 +25,7 @@ FLOW = [
     "intake",
     "files",
     "digests",
+    "remembered",
     "folders",
     "memo",
     "plugins",

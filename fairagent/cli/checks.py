@@ -274,7 +274,7 @@ def check_collection(settings: Settings) -> Iterator[Check]:
     folder = Path(settings.index)
     try:
         if settings.collection:
-            collection = load_collection(Path(settings.collection))
+            collection = load_collection(Path(settings.collection), settings.index)
             dimensions = ", ".join(collection.groups.dimensions) or "no groups"
             yield Check(name, "ok", f"{collection.name}: {len(collection.topics):,} topics; {dimensions}")
             folder = index_folder(collection, settings)

