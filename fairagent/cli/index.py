@@ -1,5 +1,6 @@
 """`fairagent index`: build the index of a collection."""
 
+from dataclasses import asdict, replace
 from typing import Annotated
 
 import typer
@@ -12,6 +13,12 @@ def index(
     collection: CollectionFile = None,
     index: IndexFolder = None,
     force: Annotated[bool, typer.Option("--force", help="Rebuild the index even if there is one.")] = False,
+    device: Annotated[
+        str, typer.Option("--device", metavar="NAME", help="Where embeddings are computed: cpu, cuda, cuda:1, mps.")
+    ] = "cpu",
+    workers: Annotated[
+        int, typer.Option("--workers", min=1, metavar="N", help="How many processes embed documents, on a CPU.")
+    ] = 1,
     settings: SettingsFile = None,
     assignments: Assignments = None,
     as_json: AsJson = False,
@@ -29,7 +36,7 @@ def index(
     from fairagent.report.record import to_json
 
     chosen = settings_of(settings, assignments, collection=collection, index=index)
-    site = open_site(settings=chosen)
+    site = replace(open_site(settings=chosen), device=device, workers=workers)
     loaded, indexed = site.collection, ensure_indexes(site, force)
     manifest, seconds = indexed.manifest, indexed.seconds
     if as_json:
@@ -43,6 +50,7 @@ def index(
             "seconds": seconds,
             "notes": [*loaded.notes, *loaded.source.notes],
             **({"besides": list(indexed.besides)} if indexed.besides else {}),
+            **({"ann": [asdict(one) for one in indexed.ann]} if indexed.ann else {}),
         }
         echo(to_json(record))
         return
@@ -55,5 +63,7 @@ def index(
         out.print(f"Built {indexed.folder} in {seconds:.1f} s: {what}", soft_wrap=True)
     if indexed.besides:
         out.print(f"built besides: {', '.join(indexed.besides)}", soft_wrap=True)
+    for ann in indexed.ann:
+        out.print(f"ANN index of {ann.model}: {ann}", soft_wrap=True)
     for note in (*loaded.notes, *loaded.source.notes):
         out.print(f"note: {note}", soft_wrap=True)
