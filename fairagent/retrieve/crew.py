@@ -1,8 +1,8 @@
 """Embedding by several processes on a CPU: each opens the model, and embeds a chunk of texts at a time.
 
 A chunk is embedded as a whole by one process, so its batches are the same however many there are. Sums of 32-bit floats
-may be rounded in another order, since the threads of the machine are shared out among the processes: vectors differ by
-less than 1e-6 of their length, and what is stored of them, 16 bits a number, hardly ever.
+may be rounded in another order, since the threads of the machine are shared out among the processes: the numbers of a
+vector of length 1 differ by less than 1e-6, and one stored number in a thousand by the last of its 16 bits.
 """
 
 from __future__ import annotations
@@ -17,12 +17,16 @@ from functools import partial
 from importlib import import_module
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
+from multiprocessing.context import SpawnProcess
 from queue import SimpleQueue
 from typing import Any
 
 from fairagent.errors import BackendUnavailable, UsageError
 from fairagent.retrieve.dense_index import Encode
 from fairagent.retrieve.encoder import Embeddings, open_encoder
+
+PATIENCE = 10.0
+"""Seconds that a process is given to end by itself."""
 
 
 @contextmanager
@@ -34,7 +38,8 @@ def crew(model: str, workers: int, device: str = "cpu") -> Iterator[Encode]:
     """
     if device != "cpu":
         raise UsageError(f"--workers is for embedding on a CPU; {device} embeds alone, in larger batches than it")
-    context, free, processes = get_context("spawn"), SimpleQueue[Connection](), []
+    context, free = get_context("spawn"), SimpleQueue[Connection]()
+    processes: list[tuple[SpawnProcess, Connection]] = []
     threads = max(1, import_module("torch").get_num_threads() // workers)
     try:
         for _ in range(workers):
@@ -42,19 +47,22 @@ def crew(model: str, workers: int, device: str = "cpu") -> Iterator[Encode]:
             process = context.Process(target=_work, args=(theirs, model, threads), daemon=True)
             process.start()
             theirs.close()
-            processes.append(process)
+            processes.append((process, ours))
             free.put(ours)
         with ThreadPoolExecutor(workers) as waiting:
             try:
                 yield partial(_in_order, waiting, free, 2 * workers)
-            finally:
-                # Those who wait for them find that they have ended.
-                for process in processes:
+            except BaseException:
+                # Nobody waits for the chunks that are under way.
+                for process, _ in processes:
                     process.terminate()
+                raise
     finally:
-        for process in processes:
+        for _, ours in processes:
+            ours.close()
+        for process, _ in processes:
+            process.join(PATIENCE)
             process.terminate()
-            process.join()
 
 
 def _in_order(

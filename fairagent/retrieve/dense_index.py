@@ -14,8 +14,8 @@ from fairagent.retrieve.rows import create_rows, write_rows
 
 MANIFEST = "fairagent-dense.json"
 VECTORS = "vectors.npy"
-CHUNK = 256
-"""Documents between two marks that a broken-off build can go on from."""
+CHUNK = 1024
+"""Documents between two marks that a broken-off build can go on from. Within them encoders batch by length."""
 
 
 Encode = Callable[[Iterable[Sequence[str]]], Iterable[Embeddings]]
