@@ -102,9 +102,9 @@ def exact_lists(rows: NDArray[np.float16], queries: Embeddings, depth: int) -> l
         every, which = np.hstack((best, block)), np.hstack((numbers, own))
         kept = np.argpartition(-every, depth, axis=1)[:, : depth + 1]
         best, numbers = every[asked, kept], which[asked, kept]
-    behind = best.min(axis=1, keepdims=True)
-    with np.errstate(invalid="ignore"):
-        above = best > behind + 1e-6 * np.abs(best).max(axis=1, keepdims=True)
+    # Where there are no more than `depth` documents, nothing is behind.
+    rounding = 1e-6 * np.abs(best, where=np.isfinite(best), out=np.zeros_like(best)).max(axis=1, keepdims=True)
+    above = best > best.min(axis=1, keepdims=True) + rounding
     return [row[kept] for row, kept in zip(numbers, above, strict=True)]
 
 

@@ -189,7 +189,8 @@ def test_exact_lists_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     # 2 and 3 tie for the second place: which of them is found makes no difference.
     assert first.tolist() == [0]
     assert second.tolist() == [4]
-    assert sorted(exact_lists(rows, np.array([[1, 0]], dtype=np.float32), 3)[0].tolist()) == [0, 2, 3]
+    for depth, expected in ((3, [0, 2, 3]), (5, [0, 1, 2, 3, 4]), (500, [0, 1, 2, 3, 4])):
+        assert sorted(exact_lists(rows, np.array([[1, 0]], dtype=np.float32), depth)[0].tolist()) == expected
 
 
 @pytest.mark.parametrize("floor", [0.5, 0.9, 0.99])
