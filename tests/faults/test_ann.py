@@ -82,8 +82,7 @@ def test_121_the_message_names_the_file_and_the_way_out(copy: Path) -> None:
     path = copy / "ann" / INDEX
     path.write_bytes(path.read_bytes()[:-1] + b"?")
     way_out = f"remove {copy / 'ann'}, then `fairagent index` makes it again"
-    with pytest.raises(IndexMismatch, match=rf"{way_out}
-.*{INDEX}: is not what was written"):
+    with pytest.raises(IndexMismatch, match=rf"{way_out}\n.*{INDEX}: is not what was written"):
         engine(copy)
 
 
