@@ -77,6 +77,14 @@ def differences(folder: Path, whole: bool, digest: Callable[[Path], str] = hash_
     return faults
 
 
+def recorded(folder: Path, name: str) -> str:
+    """The SHA-256 that a folder's record has of one of its files; "" where it has none."""
+    try:
+        return str(parse_json(file_text(folder / RECORD, LARGEST))["files"][name]["sha256"])
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return ""
+
+
 def expect_whole(folder: Path, what: str, remedy: str) -> None:
     """Raise IndexMismatch, naming every damaged file, where a moment's look at `folder` shows damage to `what`.
 

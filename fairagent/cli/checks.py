@@ -262,11 +262,14 @@ def check_prompts(folder: str) -> Check:
 
 
 def check_collection(settings: Settings) -> Iterator[Check]:
-    """The collection and its index, where they are named."""
+    """The collection and its index, where they are named, with what was measured of its ANN indexes."""
     from fairagent.collection import load_collection
-    from fairagent.pipeline import index_folder
+    from fairagent.llm.models import Models
+    from fairagent.pipeline import index_folder, settled
     from fairagent.retrieve.lucene import Manifest
     from fairagent.retrieve.lucene.index import REMEDY
+    from fairagent.retrieve.vectors import ann_reports
+    from fairagent.site import Site
 
     if not settings.collection:
         yield Check("collection", "note", "none is named", "--collection FILE; `fairagent demo` makes one to try")
@@ -288,6 +291,10 @@ def check_collection(settings: Settings) -> Iterator[Check]:
                 manifest.check(collection, settings.analyzer, folder)
             expect_whole(folder, "the index", REMEDY)
             yield Check(name, "ok", f"{manifest.documents:,} documents of {manifest.collection} at {folder}")
+        if settings.collection:
+            name = "ANN index"
+            site = settled(Site(collection, settings, folder, Models.of(settings)))
+            yield from (Check(name, "ok", f"{place}: {found}") for place, found in ann_reports(site))
     except FairAgentError as error:
         yield _problem(name, error)
 

