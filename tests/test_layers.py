@@ -30,6 +30,7 @@ FLOW = [
     "memo",
     "plugins",
     "threads",
+    "processes",
     "settings",
     "measures",
     "collection",

@@ -236,13 +236,14 @@ if __name__ == "__main__":
 """
 
 
-def test_the_processes_of_a_crew_end_when_the_first_is_killed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_the_processes_of_a_crew_end_with_the_first(tmp_path: Path, number: signal.Signals) -> None:
     script = tmp_path / "orphans.py"
     script.write_text(ORPHANS, encoding="utf-8")
     with subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True) as first:
         assert first.stdout
         other = int(first.stdout.readline())
-        first.kill()
+        first.send_signal(number)
     for _ in range(600):
         if not running(other):
             break

@@ -6,26 +6,22 @@ thread at a time and Java is asked by one at a time (`fairagent.retrieve.java`).
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
 import threading
-import traceback
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from itertools import islice
-from multiprocessing.connection import Connection
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from fairagent.errors import BackendUnavailable, FairAgentError, UsageError
+from fairagent.errors import BackendUnavailable, UsageError
+from fairagent.processes import ENDING, Crew
 
 T = TypeVar("T")
 
-ENDING = tuple(number for number in signal.Signals if number.name in ("SIGINT", "SIGTERM", "SIGHUP"))
-"""The signals that ask a program to end; Windows has no SIGHUP."""
 LOCAL = "local"
 """The address of a Dask cluster that is started on this machine for the run."""
 PATIENCE = 0.5
@@ -125,95 +121,11 @@ def crew(count: int) -> Iterator[Workers]:
     """
     if count < 1:
         raise UsageError(f"--workers is the number of processes and must be at least 1, not {count}")
-    executor = _Crew(count)
+    executor = Crew(count, patience=PATIENCE)
     try:
         yield Workers(executor, 2 * count, here=True)
     finally:
         executor.shutdown(cancel_futures=True)
-
-
-class _Crew(ThreadPoolExecutor):
-    """Threads of which the first does its jobs itself, and every other has a process that does them."""
-
-    def __init__(self, count: int) -> None:
-        super().__init__(count, thread_name_prefix="topic", initializer=self._begin)
-        self._mine = threading.local()
-        self._lock = threading.Lock()
-        self._begun = False
-        self._ending = threading.Event()
-        self._others: list[_Other] = []
-
-    def submit(self, work: Callable[..., T], /, *arguments: Any, **_: Any) -> Future[T]:
-        return super().submit(lambda: self._do(work, arguments))
-
-    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        self._ending.set()
-        super().shutdown(wait, cancel_futures=cancel_futures)
-        for other in self._others:
-            other.end()
-
-    def _begin(self) -> None:
-        with self._lock:
-            first, self._begun = not self._begun, True
-        self._mine.other = None
-        if not first and not self._ending.wait(PATIENCE):
-            self._mine.other = _Other()
-            self._others.append(self._mine.other)
-
-    def _do(self, work: Callable[..., T], arguments: tuple[Any, ...]) -> T:
-        other: _Other | None = self._mine.other
-        return work(*arguments) if other is None else other.do(work, arguments)
-
-
-class _Other:
-    """A process that does one job at a time, for one thread."""
-
-    def __init__(self) -> None:
-        spawn = multiprocessing.get_context("spawn")
-        self._pipe, theirs = spawn.Pipe()
-        self._process = spawn.Process(target=_serve, args=(theirs,), daemon=True)
-        self._process.start()
-        theirs.close()
-
-    def do(self, work: Callable[..., T], arguments: tuple[Any, ...]) -> T:
-        """What `work` returns or raises there; BackendUnavailable where the process has ended."""
-        try:
-            self._pipe.send((work, arguments))
-            result, error = self._pipe.recv()
-        except (EOFError, OSError):
-            self._process.join(10)
-            raise BackendUnavailable(
-                f"a worker process has ended (exit code {self._process.exitcode}): was it killed, or is the memory "
-                "used up? What is done is kept: repeat the command, with fewer --workers where memory is short"
-            ) from None
-        if error is not None:
-            raise error
-        return result  # type: ignore[no-any-return]
-
-    def end(self) -> None:
-        """End the process, ready or not."""
-        self._pipe.close()
-        self._process.join(1)
-        self._process.terminate()
-        self._process.join()
-
-
-def _serve(jobs: Connection) -> None:
-    """Do jobs until the other end is closed, which the end of the process there does as well."""
-    # Ctrl-C in a terminal reaches every process: the first one sees to an orderly end.
-    for number in ENDING:
-        signal.signal(number, signal.SIG_DFL if number == signal.SIGTERM else signal.SIG_IGN)
-    with suppress(EOFError, OSError):
-        while True:
-            work, arguments = jobs.recv()
-            answer: tuple[Any, BaseException | None]
-            try:
-                answer = work(*arguments), None
-            except BaseException as error:
-                if not isinstance(error, FairAgentError):
-                    error.add_note(f"In a worker process:\n{traceback.format_exc()}")
-                answer = None, error
-            jobs.send(answer)
 
 
 @contextmanager
