@@ -64,6 +64,8 @@ class SearchServer:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            # A small answer is sent at once, not when the client has confirmed the head.
+            disable_nagle_algorithm = True
 
             def answer(self) -> None:
                 outer.answer(self)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import socket
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +15,7 @@ from fairagent import open_agent
 from fairagent.cli.checks import Check
 from fairagent.cli.server_checks import check_server
 from fairagent.collection import load_collection
-from fairagent.errors import BackendUnavailable, DataError, IndexMismatch, UsageError
+from fairagent.errors import BackendUnavailable, DataError, FairAgentError, IndexMismatch, UsageError
 from fairagent.llm.models import Models
 from fairagent.retrieve.fused import FusedRetriever
 from fairagent.retrieve.opensearch.address import Address, Credentials
@@ -110,8 +111,10 @@ def test_102_a_shard_that_fails_fails_the_search(shards: Any) -> None:
         for ask in (lambda: engine.search(LAW, 5), lambda: engine.score(LAW, ["a"]), lambda: engine.document("a")):
             with pytest.raises(BackendUnavailable, match=r"1 of 3 shards on .* would be incomplete"):
                 ask()
-        assert "allow_partial_search_results=false" in server.requests[-1][1]
-        assert "search_type=dfs_query_then_fetch" in server.requests[-1][1]
+        searches = [path for _, path, _ in server.requests if "_search" in path]
+        assert all("allow_partial_search_results=false" in path for path in searches)
+        # The list and the pool; texts have no scores.
+        assert ["search_type=dfs_query_then_fetch" in path for path in searches] == [True, True, False]
     with (
         SearchServer(count={"count": 3, "_shards": shards}) as server,
         pytest.raises(BackendUnavailable, match="1 of 3"),
@@ -393,3 +396,84 @@ def test_119_a_query_that_the_server_calls_wrong() -> None:
             OpenSearchRetriever(server.index()).search(Query("law", terms=(Term("court", 0.5),)), 5)
         assert len(server.bodies["search"]) == 1
         assert FIELDS["contents"]["type"] == "text"
+
+
+def healthy_terms(number: int, body: Any) -> Any:
+    vectors = {"contents": {"terms": {"law": {"term_freq": 2}, "court": {"term_freq": 1}}}}
+    return {"docs": [{"_id": doc["_id"], "found": True, "term_vectors": vectors} for doc in body["docs"]]}
+
+
+def healthy_search(number: int, body: Any) -> Any:
+    if "aggs" not in body:
+        return found("a", "b")
+    if "terms" in body["aggs"]:
+        filters = body["aggs"]["terms"]["filters"]["filters"]
+        return {**found(), "aggregations": {"terms": {"buckets": [{"doc_count": 1} for _ in filters]}}}
+    labels = {"buckets": [{"key": "female", "doc_count": 1}], "sum_other_doc_count": 0}
+    return {**found(), "aggregations": {"labels0": labels, "none0": {"doc_count": 1}}}
+
+
+def healthy_words(number: int, body: Any) -> Any:
+    tokens = [{"position": 0, "start_offset": 0, "end_offset": 3}]
+    return {"found": True, "term_vectors": {"contents": {"terms": {"law": {"term_freq": 1, "tokens": tokens}}}}}
+
+
+HEALTHY: dict[str, Any] = {
+    "search": healthy_search,
+    "mtermvectors": healthy_terms,
+    "termvectors": healthy_words,
+    "msearch": lambda number, body: {"responses": [found("a") for _ in body[::2]]},
+    "count": {"count": 2, "_shards": SHARDS},
+    "mapping": {"i": {"mappings": {"properties": FIELDS}}},
+    "settings": {"i": {"settings": {"index": {"max_result_window": "100"}}}},
+    "root": {"version": {"number": "8.15.3"}},
+}
+STRANGE: tuple[Any, ...] = (None, True, -1, 1e300, "", "x", [], {}, [[]], {"a": {}}, "\ud800", 2**62)
+
+
+def damaged(value: Any, draw: random.Random) -> Any:
+    """The value with one thing in it replaced, left out or put twice."""
+    if not isinstance(value, dict | list) or not value or draw.random() < 0.2:
+        return draw.choice(STRANGE)
+    if isinstance(value, list):
+        place = draw.randrange(len(value))
+        inner = draw.choice([[], [value[place]] * 2, [damaged(value[place], draw)]])
+        return [*value[:place], *inner, *value[place + 1 :]]
+    key = draw.choice(list(value))
+    rest = {name: one for name, one in value.items() if name != key}
+    return draw.choice([rest, {**rest, key: damaged(value[key], draw)}, {**rest, key: damaged(value[key], draw)}])
+
+
+def asked(server: SearchServer) -> Any:
+    """Everything that is ever asked of an index, but for loading."""
+    index = server.index(timeout=2.0, attempts=1)
+    _ = index.version
+    groups = ServerGroups(index, {"gender": "gender"}, {})
+    engine = OpenSearchRetriever(index, groups)
+    ranking = engine.search(LAW, 2)
+    rows = groups.memberships("gender", ranking.ids), groups.shares("gender")
+    postings = engine.postings(ranking.ids)
+    told = engine.words(postings.vocabulary), engine.analyze("law"), engine.document_frequency("law")
+    texts = [(one.title, one.text) for one in engine.documents(ranking.ids)]
+    counted = engine.group_counts(LAW)
+    scores = engine.score(LAW, ranking.ids).tolist()
+    return ranking.ids, scores, [row.tolist() for row in rows], told, texts, counted, len(engine)
+
+
+def test_112_damaged_answers_are_errors_of_ours_or_harmless() -> None:
+    with SearchServer(**HEALTHY) as server:
+        whole = asked(server)
+        assert whole[0] == ("a", "b")
+        draw, refused_answers = random.Random(7), 0
+        for name in list(HEALTHY) * 25:
+            healthy = HEALTHY[name]
+
+            def broken(number: int, body: Any, healthy: Any = healthy) -> Any:
+                return Answer(damaged(healthy(number, body) if callable(healthy) else healthy, draw))
+
+            server.script = {**HEALTHY, name: broken}
+            try:
+                asked(server)
+            except FairAgentError:
+                refused_answers += 1
+        assert refused_answers > 100

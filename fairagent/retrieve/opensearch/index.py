@@ -19,6 +19,8 @@ from fairagent.settings.section import Section
 
 WINDOW = 10_000
 """Hits of one request, unless the index allows another number (`index.max_result_window`)."""
+MOST_COUNTED = 1 << 50
+"""Documents; a server that counts more does not count."""
 BATCH = 200
 """Documents whose texts, or whose terms, are asked for in one request."""
 PLACES = 500_000
@@ -133,16 +135,17 @@ class ServerIndex:
     def settings(self) -> Mapping[str, Any]:
         """The settings of the index, or of the first of several."""
         with understood(self.server):
-            first = next(iter(self._about("_settings").values()))
-            settings: Mapping[str, Any] = first["settings"]["index"]
+            first, *_ = self._about("_settings").values()
+            settings = dict(first["settings"]["index"])
         return settings
 
     @cached_property
     def window(self) -> int:
         """The most hits of one request; that of an index whose settings may not be read is 10,000."""
         try:
-            return int(self.settings.get("max_result_window", WINDOW))
-        except (Forbidden, ValueError):
+            with understood(self.server):
+                return max(1, int(self.settings.get("max_result_window", WINDOW)))
+        except Forbidden:
             return WINDOW
 
     @cached_property
@@ -157,7 +160,10 @@ class ServerIndex:
         except NotThere as error:
             raise self._absent(error) from None
         with understood(self.server):
-            return int(complete(self.server, answer)["count"])
+            count = int(complete(self.server, answer)["count"])
+            if not 0 <= count <= MOST_COUNTED:
+                raise ValueError(f"{count} documents")
+        return count
 
     def check_fields(self, names: Sequence[str]) -> None:
         """Raise DataError naming fields that the index does not have."""
