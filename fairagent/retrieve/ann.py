@@ -85,9 +85,10 @@ class AnnManifest:
             )
         try:
             found = cls(**parse_json(file_text(folder / MANIFEST, LARGEST_MANIFEST)))
-            # What is printed and compared is what it should be.
-            str(found), math.isfinite(found.probes / found.cells + found.dimension / found.documents)
-        except (ValueError, TypeError, AttributeError, ZeroDivisionError, OverflowError):
+            # What is printed and searched with is what it should be.
+            if not (str(found) and 1 <= found.probes <= found.cells):
+                raise ValueError(f"{found.probes} of {found.cells} cells")
+        except (ValueError, TypeError, AttributeError):
             raise IndexMismatch(f"{folder / MANIFEST} cannot be read; {remedy(folder)}") from None
         return found
 
