@@ -4,14 +4,16 @@
 
 Prints the bytes on disk, the peak memory and the seconds of building, saving and mapping, the microseconds
 of a look-up, the rate of `GroupTable.from_rows`, and the same for plain dictionaries on 200,000 documents
-(memory and loading scaled up, look-ups at equal size). Each part runs in a process of its own, so that its
-peak memory is its own.
+(memory and loading scaled up, look-ups at equal size). Then what the first and the later commands pay for a
+collection's groups.tsv of 200,000 and of all rows: read as text, and mapped from where it is kept. Each part runs in a
+process of its own, so that its peak memory is its own.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import resource
 import subprocess
 import sys
@@ -22,7 +24,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fairagent.collection import GroupTable
+from fairagent.collection import GroupTable, load_collection
 from fairagent.collection.columns import Column
 
 LABELS = {
@@ -32,6 +34,17 @@ LABELS = {
     "source": tuple(f"region {number}" for number in range(20)),
 }
 SAMPLE = 200_000
+COLLECTION = """\
+name: made-up
+documents: {path: docs.jsonl}
+groups:
+  path: groups.tsv
+  dimensions:
+    gender: {}
+    occupation: {separator: "|"}
+    subject: {}
+    source: {separator: "|"}
+"""
 
 
 def page_ids(rng: np.random.Generator, count: int) -> np.ndarray:
@@ -139,6 +152,46 @@ def from_rows(count: int) -> dict[str, float]:
     return figures
 
 
+def write_text(count: int, folder: str) -> dict[str, float]:
+    """A collection with `count` rows of groups, and one document, which nobody reads."""
+    (Path(folder) / "collection.yaml").write_text(COLLECTION)
+    (Path(folder) / "docs.jsonl").write_text('{"id": "0", "text": "a"}\n')
+    with (Path(folder) / "groups.tsv").open("w") as file:
+        file.write("\t".join(["id", *LABELS]) + "\n")
+        for id, labels in made_up_rows(count):
+            cells = [labels[name] or "" for name in LABELS]
+            file.write("\t".join([id, *(cell if isinstance(cell, str) else "|".join(cell) for cell in cells)]) + "\n")
+    return {"MB of text": (Path(folder) / "groups.tsv").stat().st_size / 1e6}
+
+
+def load(folder: str) -> dict[str, float]:
+    """The collection as a command loads it, and look-ups in it."""
+    start = time.perf_counter()
+    groups = load_collection(Path(folder) / "collection.yaml", Path(folder) / "index").groups
+    figures = {"seconds to load": time.perf_counter() - start}
+    ids = shuffled_ids(SAMPLE)
+    for name in LABELS:
+        figures[f"look-up of 500 ids, {name}, us"] = look_up_time(groups.memberships, name, ids, 500)
+    return figures
+
+
+def text_against_mapped(rows: int) -> str:
+    """The figures of a collection whose groups are loaded four times, and the line that sums them up."""
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["XDG_CACHE_HOME"] = folder
+        part("write_text", rows, folder)
+        times = []
+        for _ in range(4):
+            # What has just been written is not remembered (see fairagent.remembered).
+            time.sleep(3)
+            times.append(part("load", folder)["seconds to load"])
+    first, *later = times
+    return (
+        f"  {rows:9,} rows: as text {first:.2f} s; kept, hashed once {later[0]:.3f} s, mapped {later[-1]:.3f} s: "
+        f"x {first / later[-1]:,.0f}"
+    )
+
+
 def shuffled_ids(count: int) -> list[str]:
     """Ids of the made-up rows in random order."""
     numbers = np.random.default_rng(3).permutation(min(count, SAMPLE))
@@ -210,6 +263,8 @@ def main() -> None:
             "build": lambda: build(int(rest[0]), rest[1]),
             "look_up": lambda: look_up(int(rest[0]), rest[1]),
             "from_rows": lambda: from_rows(int(rest[0])),
+            "write_text": lambda: write_text(int(rest[0]), rest[1]),
+            "load": lambda: load(rest[0]),
             "dictionaries": dictionaries,
         }
         figures = run[name]()
@@ -230,6 +285,8 @@ def main() -> None:
     for name in LABELS:
         key = f"look-up of 500 ids, {name}, us"
         print(f"  {name:10} {plain[key]:,.0f} us, table {table[key]:,.0f} us: x {plain[key] / table[key]:.1f}")
+    lines = [text_against_mapped(rows) for rows in dict.fromkeys((SAMPLE, options.documents))]
+    print("\nLoading a collection with so many rows of groups:", *lines, sep="\n")
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -34,16 +34,23 @@ TAIL = len(',"sha256":"0123456789abcdef"}')
 log = logger(__name__)
 
 
+def hash_file(path: Path) -> str:
+    """SHA-256 (hex) of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
 def record_files(folder: Path) -> None:
     """Write the record of all files in `folder`, in whatever depth."""
     files = {name: _digest(path) for name, path in _files(folder).items()}
     write_whole(folder / RECORD, json.dumps({"format": 1, "files": files}, indent=1) + "\n")
 
 
-def differences(folder: Path, whole: bool) -> list[Fault] | None:
+def differences(folder: Path, whole: bool, digest: Callable[[Path], str] = hash_file) -> list[Fault] | None:
     """How the files in `folder` differ from its record; None where it has none.
 
-    `whole`: by every byte, else by what can be compared in a moment (at most 4 MB of a file).
+    `whole`: by every byte, else by what can be compared in a moment (at most 4 MB of a file). `digest` tells the
+    SHA-256 of a whole file.
     """
     path = folder / RECORD
     try:
@@ -58,16 +65,24 @@ def differences(folder: Path, whole: bool) -> list[Fault] | None:
     faults = [Fault(folder / name, None, "is missing") for name in sorted(names - there.keys())]
     faults += [Fault(folder / name, None, "does not belong there") for name in sorted(there.keys() - names)]
     for name in sorted(names & there.keys()):
-        size, digest, sample = wanted[name]
+        size, expected, sample = wanted[name]
         try:
             found = there[name].stat().st_size
             if found != size:
                 faults.append(Fault(there[name], None, f"has {found:,} bytes, not {size}"))
-            elif (_sample(there[name]) != sample) if sample and not whole else (_hash(there[name]) != digest):
+            elif (_sample(there[name]) != sample) if sample and not whole else (digest(there[name]) != expected):
                 faults.append(Fault(there[name], None, "is not what was written"))
         except OSError as error:
             faults.append(Fault(there[name], None, f"cannot be read ({error.strerror or error})"))
     return faults
+
+
+def recorded(folder: Path, name: str) -> str:
+    """The SHA-256 that a folder's record has of one of its files; "" where it has none."""
+    try:
+        return str(parse_json(file_text(folder / RECORD, LARGEST))["files"][name]["sha256"])
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return ""
 
 
 def expect_whole(folder: Path, what: str, remedy: str) -> None:
@@ -131,12 +146,7 @@ def _files(folder: Path) -> dict[str, Path]:
 def _digest(path: Path) -> dict[str, Any]:
     size = path.stat().st_size
     sample = {"sample": _sample(path)} if size > WHOLE else {}
-    return {"bytes": size, "sha256": _hash(path), **sample}
-
-
-def _hash(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return {"bytes": size, "sha256": hash_file(path), **sample}
 
 
 def _sample(path: Path) -> str:

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fairagent.clean import in_line, printable
-from fairagent.types import Usage
+from fairagent.usage import Usage
 
 
 class FairAgentError(Exception):

@@ -108,7 +108,8 @@ def found_device(device: str) -> str:
     if not device:
         return "cuda" if torch.cuda.is_available() else "cpu"
     try:
-        torch.empty(0, device=device)
+        # Back from there: "meta" takes numbers, and gives none.
+        float(torch.zeros(1, device=device))
     except (RuntimeError, AssertionError) as error:
         raise UsageError(f"device {device!r} cannot be used here: {str(error).splitlines()[0]}") from None
     return device

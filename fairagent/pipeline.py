@@ -49,7 +49,11 @@ def open_site(
 ) -> Site:
     """What the pipeline of these settings is built from; see `open_agent`."""
     chosen = resolve(settings, overrides)
-    loaded = collection if isinstance(collection, Collection) else load_collection(collection_path(collection, chosen))
+    loaded = (
+        collection
+        if isinstance(collection, Collection)
+        else load_collection(collection_path(collection, chosen), index or chosen.index)
+    )
     site = Site(loaded, chosen, index_folder(loaded, chosen, index), Models.of(chosen), chosen.sampling.seed)
     return chosen.engine.furnished(site)  # type: ignore[no-any-return]
 

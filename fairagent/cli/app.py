@@ -1,5 +1,6 @@
 """The program `fairagent`: its commands, exit codes, and the handling of errors and Ctrl-C."""
 
+import errno
 import io
 import os
 import signal
@@ -71,6 +72,11 @@ class Commands(TyperGroup):
         except KeyboardInterrupt:
             _complain("interrupted")
             raise typer.Exit(BY_SIGNAL + signal.SIGINT) from None
+        except OSError as error:
+            # A write may meet a terminal that is gone a moment before its signal, SIGHUP, comes.
+            if error.errno != errno.EIO or not _silenced():
+                raise
+            raise typer.Exit(BY_SIGNAL + signal.SIGHUP) from None
 
 
 _WrongUsage: Any = typer.BadParameter.__bases__[0]
@@ -154,13 +160,20 @@ def main() -> None:
 
 
 def _end(number: int, frame: object) -> None:
+    _silenced()
+    raise Ended(number)
+
+
+def _silenced() -> bool:
+    """Whether a terminal is gone, and with it whoever could read: what is said from here on must not be an error."""
+    gone = False
     for stream in (1, 2):
         try:
             os.write(stream, b"")
         except OSError:
-            # The terminal is gone, and with it whoever could read: what is said from here on must not be an error.
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
-    raise Ended(number)
+            gone = True
+    return gone
 
 
 def _complain(message: str) -> None:

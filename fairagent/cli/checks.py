@@ -262,11 +262,14 @@ def check_prompts(folder: str) -> Check:
 
 
 def check_collection(settings: Settings) -> Iterator[Check]:
-    """The collection and its index, where they are named."""
+    """The collection and its index, where they are named, with what was measured of its ANN indexes."""
     from fairagent.collection import load_collection
-    from fairagent.pipeline import index_folder
+    from fairagent.llm.models import Models
+    from fairagent.pipeline import index_folder, settled
     from fairagent.retrieve.lucene import Manifest
     from fairagent.retrieve.lucene.index import REMEDY
+    from fairagent.retrieve.vectors import ann_reports
+    from fairagent.site import Site
 
     if not settings.collection:
         yield Check("collection", "note", "none is named", "--collection FILE; `fairagent demo` makes one to try")
@@ -274,7 +277,7 @@ def check_collection(settings: Settings) -> Iterator[Check]:
     folder = Path(settings.index)
     try:
         if settings.collection:
-            collection = load_collection(Path(settings.collection))
+            collection = load_collection(Path(settings.collection), settings.index)
             dimensions = ", ".join(collection.groups.dimensions) or "no groups"
             yield Check(name, "ok", f"{collection.name}: {len(collection.topics):,} topics; {dimensions}")
             folder = index_folder(collection, settings)
@@ -290,23 +293,23 @@ def check_collection(settings: Settings) -> Iterator[Check]:
                 manifest.check(collection, settings.analyzer, folder)
             expect_whole(folder, "the index", REMEDY)
             yield Check(name, "ok", f"{manifest.documents:,} documents of {manifest.collection} at {folder}")
+        if settings.collection:
+            name = "ANN index"
+            site = settled(Site(collection, settings, folder, Models.of(settings)))
+            yield from (Check(name, "ok", f"{place}: {found}") for place, found in ann_reports(site))
     except FairAgentError as error:
         yield _problem(name, error)
 
 
 def _own_indexes(parts: Sequence[Any], settings: Settings, collection: Any, folder: Path) -> Iterator[Check]:
     """The indexes that others made and the engine searches: on servers, and Anserini's."""
-    from fairagent.cli.server_checks import check_server
+    from fairagent.cli.server_checks import check_own_index
     from fairagent.llm.models import Models
     from fairagent.site import Site
 
     site = Site(collection, settings, folder, Models.of(settings))
     for part in parts:
-        if part.kind == "opensearch":
-            yield from check_server(part, site)
-        else:
-            part.check(site)
-            yield Check("index", "ok", part.told(site))
+        yield from check_own_index(part, site)
 
 
 def _problem(name: str, error: FairAgentError) -> Check:

@@ -23,6 +23,7 @@ from fairagent.settings import (
 )
 from fairagent.settings.parts import SLOTS, described
 from fairagent.settings.profiles import profiles, read_profile
+from fairagent.settings.section import meanings
 
 Place = tuple[str, ...]
 Layer = tuple[str, Mapping[str, Any]]
@@ -134,10 +135,10 @@ def yaml_lines(
 ) -> Iterator[str]:
     """The settings as a YAML file: comments say where a value comes from, or (`explained`) what it means."""
     margin = "  " * len(above)
-    for name, field in type(section).model_fields.items():
+    for name in type(section).model_fields:
         value, place = getattr(section, name), (*above, name)
         kind = isinstance(section, Part) and name == "kind"
-        meaning = section.__doc__ if kind else field.description or value.__doc__
+        meaning = section.__doc__ if kind else meanings(type(section)).get(name) or value.__doc__
         if explained:
             yield f"{margin}# {' '.join((meaning or name).split())}"
         if isinstance(value, Section):

@@ -17,6 +17,7 @@ from fairagent.cli.terminal import console, echo, error_console, progress_bar, t
 from fairagent.errors import UsageError
 
 if TYPE_CHECKING:
+    from fairagent.evaluate.engine.plan import Plan
     from fairagent.evaluate.engine.run import Run
     from fairagent.evaluate.engine.workers import Workers
     from fairagent.types import Usage
@@ -55,7 +56,14 @@ Template = Annotated[
 def evaluate(
     file: ExperimentFile,
     workers: Annotated[
-        int | None, typer.Option("--workers", metavar="N", min=1, help=f"Topics at a time. (default: {WORKERS})")
+        int | None,
+        typer.Option(
+            "--workers",
+            metavar="N",
+            min=1,
+            help=f"Topics at a time: in threads where a model is asked (default: {WORKERS}), else in processes "
+            "(default: the cores, at most as many)",
+        ),
     ] = None,
     dask: Annotated[
         str | None,
@@ -104,7 +112,7 @@ def evaluate(
         build_indexes(checked, told(bar, checked.collection))
     models = Models(checked.plan.cache, checked.plan.budget, checked.plan.prices)
     try:
-        with _workers(workers, dask) as opened, progress_bar() as bar:
+        with _workers(workers, dask, checked.plan) as opened, progress_bar() as bar:
             task = bar.add_task(f"evaluating {checked.plan.experiment.name}", total=None)
             finished = run_experiment(
                 checked,
@@ -216,11 +224,14 @@ def _record(run: Run) -> dict[str, Any]:
     }
 
 
-def _workers(workers: int | None, address: str | None) -> AbstractContextManager[Workers]:
-    from fairagent.evaluate.engine.workers import LOCAL, dask, threads
+def _workers(workers: int | None, address: str | None, plan: Plan) -> AbstractContextManager[Workers]:
+    from fairagent.evaluate.engine.workers import LOCAL, cores, crew, dask, threads
 
-    if address is None:
-        return threads(workers or WORKERS)
-    if workers is not None and address != LOCAL:
-        raise UsageError("--workers does not go with the address of a cluster: that has its workers already")
-    return dask(address, workers)
+    if address is not None:
+        if workers is not None and address != LOCAL:
+            raise UsageError("--workers does not go with the address of a cluster: that has its workers already")
+        return dask(address, workers)
+    if plan.experiment.searches and not any(system.asks for system in plan.systems.values()):
+        return crew(workers or min(WORKERS, cores()))
+    # They wait for a model, share its connections and budget, or its weights.
+    return threads(workers or WORKERS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -27,6 +28,12 @@ def index(
             help="Build what this engine searches; opensearch: load it into the settings' index on a server.",
         ),
     ] = None,
+    device: Annotated[
+        str, typer.Option("--device", metavar="NAME", help="Where embeddings are computed: cpu, cuda, cuda:1, mps.")
+    ] = "cpu",
+    workers: Annotated[
+        int, typer.Option("--workers", min=1, metavar="N", help="How many processes embed documents, on a CPU.")
+    ] = 1,
     settings: SettingsFile = None,
     assignments: Assignments = None,
     as_json: AsJson = False,
@@ -48,7 +55,7 @@ def index(
     if engine and engine not in (part.kind for part in (chosen.engine, *chosen.engine.inner)):
         kept = {"collection": collection, "index": index}
         chosen = settings_of(settings, [*(assignments or ()), f"engine={engine}"], **kept)
-    site = open_site(settings=chosen)
+    site = replace(open_site(settings=chosen), device=device, workers=workers)
     if _on_server(chosen, engine):
         _load(site, force, as_json)
         return
@@ -68,6 +75,7 @@ def index(
             "seconds": seconds,
             "notes": [*loaded.notes, *loaded.source.notes],
             **({"besides": list(indexed.besides)} if indexed.besides else {}),
+            **({"ann": [asdict(one) for one in indexed.ann]} if indexed.ann else {}),
         }
         echo(to_json(record))
         return
@@ -80,6 +88,8 @@ def index(
         out.print(f"Built {indexed.folder} in {seconds:.1f} s: {what}", soft_wrap=True)
     if indexed.besides:
         out.print(f"built besides: {', '.join(indexed.besides)}", soft_wrap=True)
+    for ann in indexed.ann:
+        out.print(f"ANN index of {ann.model}: {ann}", soft_wrap=True)
     for note in (*loaded.notes, *loaded.source.notes):
         out.print(f"note: {note}", soft_wrap=True)
 

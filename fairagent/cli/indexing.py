@@ -8,8 +8,10 @@ from fairagent.cli.terminal import progress_bar, told
 from fairagent.digests import expect_whole
 from fairagent.folders import is_there
 from fairagent.pipeline import parts_of, settled
+from fairagent.retrieve.ann import AnnManifest
 from fairagent.retrieve.lucene import Manifest, build_index
 from fairagent.retrieve.lucene.index import MANIFEST, REMEDY
+from fairagent.retrieve.vectors import ann_reports
 from fairagent.site import Site
 
 
@@ -17,7 +19,8 @@ from fairagent.site import Site
 class Indexed:
     """An index that fits its collection; `seconds` is None where it was there already, `size` is in bytes.
 
-    `besides` says what else was built since the settings' parts need it, such as embeddings.
+    `besides` says what else was built since the settings' parts need it, such as embeddings, `ann` what
+    was measured of the ANN indexes that will be searched.
     """
 
     folder: Path
@@ -25,6 +28,7 @@ class Indexed:
     seconds: float | None
     size: int
     besides: tuple[str, ...] = ()
+    ann: tuple[AnnManifest, ...] = ()
 
 
 def ensure_index(site: Site, force: bool = False) -> Indexed:
@@ -69,7 +73,8 @@ def ensure_indexes(site: Site, force: bool = False) -> Indexed:
 
         for part in parts:
             part.prepare(site, progress)
-    return replace(indexed, besides=tuple(besides))
+    found = tuple(manifest for _, manifest in ann_reports(site))
+    return replace(indexed, besides=tuple(besides), ann=found)
 
 
 def _size(folder: Path) -> int:

@@ -58,6 +58,7 @@ def search(
     """
     from fairagent.pipeline import build, open_site, served
     from fairagent.report.record import result_record, to_json
+    from fairagent.retrieve.java import for_one_search
 
     chosen = options.settings_of(
         settings,
@@ -70,6 +71,7 @@ def search(
         model=options.logged(log_prompts),
     )
     check_query(query, topic)
+    for_one_search()
     site = open_site(settings=chosen)
     with closing(site.models):
         result = served(build(site)).search(query_of(query, topic, site.collection))

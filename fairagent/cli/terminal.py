@@ -6,14 +6,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from fairagent.clean import printable
 from fairagent.report import console as consoles
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.progress import TaskID
+    from rich.progress import Progress, TaskID
 
     from fairagent.collection import Collection
 
@@ -35,10 +34,12 @@ def echo(text: str, end: str = "\n", err: bool = False) -> None:
 
 def progress_bar() -> Progress:
     """A bar with counts and times that disappears when it is done, and says nothing where no terminal is."""
+    from rich import progress
+
     terminal = error_console()
-    columns = TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn()
-    times = TimeElapsedColumn(), TimeRemainingColumn()
-    return Progress(*columns, *times, console=terminal, transient=True, disable=not terminal.is_terminal)
+    columns = progress.TextColumn("{task.description}", markup=False), progress.BarColumn()
+    times = progress.MofNCompleteColumn(), progress.TimeElapsedColumn(), progress.TimeRemainingColumn()
+    return progress.Progress(*columns, *times, console=terminal, transient=True, disable=not terminal.is_terminal)
 
 
 def told(bar: Progress, collection: Collection) -> Callable[[str, int], None]:

@@ -14,7 +14,6 @@ from fairagent.llm import Model, ModelReply, ModelRequest
 from fairagent.llm.request import Message
 from fairagent.loop.fair_qr import FairQR
 from fairagent.prompts import Prompts
-from fairagent.prompts.specimens import SPECIMENS
 from fairagent.refine.asking import AskingRefiner
 from fairagent.refine.grounded import GroundedConfig
 from fairagent.refine.llm import LlmConfig
@@ -214,6 +213,9 @@ class ExampleTrial:
 
     def show(self) -> FilledTemplate:
         """The messages with the examples."""
+        # Here and not above: it reads a file.
+        from fairagent.prompts.specimens import SPECIMENS
+
         given = dict(SPECIMENS[self.name])
         if "query" in given:
             given["query"] = query_shown(self.query.text)

@@ -7,7 +7,6 @@ import json
 from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +15,7 @@ from fairagent.collection.config import DocumentsFile
 from fairagent.collection.faults import Faults, shown
 from fairagent.collection.records import Record, checked_id, field_reader, lines, read_text, records, template_fields
 from fairagent.errors import DataError, UsageError
+from fairagent.remembered import file_digest
 from fairagent.types import Document
 
 
@@ -71,10 +71,9 @@ class Documents:
         digest = hashlib.sha256(json.dumps(fields, sort_keys=True).encode())
         for path in self.paths:
             try:
-                status = path.stat()
+                digest.update(bytes.fromhex(file_digest(path)))
             except FileNotFoundError:
                 raise DataError(f"{path}: the document file is gone") from None
-            digest.update(_file_digest(path, status.st_size, status.st_mtime_ns))
         return digest.hexdigest()
 
     def _records(self, path: Path, faults: Faults) -> Iterator[tuple[int, Record]]:
@@ -130,10 +129,3 @@ class Elsewhere:
     def fingerprint(self) -> str:
         """The same for all."""
         return ""
-
-
-@lru_cache(maxsize=1024)
-def _file_digest(path: Path, size: int, modified: int) -> bytes:
-    """The file's SHA-256; `size` and `modified` (ns) only tell one state of the file from another."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").digest()

@@ -6,26 +6,31 @@ from dataclasses import replace
 from pathlib import Path
 
 from fairagent.collection.collection import Collection
-from fairagent.collection.config import CollectionFile, TrackSection
+from fairagent.collection.config import CollectionFile, GroupsFile, TrackSection
 from fairagent.collection.documents import Documents, Elsewhere
 from fairagent.collection.faults import Faults, listed
 from fairagent.collection.groups import JoinedGroups
 from fairagent.collection.intersection import Intersection, check_intersections, small_groups
+from fairagent.collection.kept import Made, kept_table
 from fairagent.collection.labels import read_groups
 from fairagent.collection.population import checked_population, read_population
 from fairagent.collection.qrels import Qrels, read_qrels
 from fairagent.collection.table import GroupTable
 from fairagent.collection.topics import read_topics
-from fairagent.collection.trec_fair.load import load_track, load_track_from_ir_datasets
 from fairagent.errors import DataError
+from fairagent.remembered import file_digest
 from fairagent.settings import read_yaml, validate
 
+WORTH_KEEPING = 1 << 18
+"""Bytes of a groups file that take longer to read than a kept table to find."""
 
-def load_collection(path: Path | str) -> Collection:
+
+def load_collection(path: Path | str, index: Path | str = "") -> Collection:
     """Load the collection that the settings file `path` describes (fairagent.collection.config says how).
 
-    SettingsError for a wrong settings file; otherwise one DataError with all faults of all files. The
-    documents are not read, only looked for.
+    Large tables of groups are read once and kept beside its `index` (`<index>-groups-...`); where none is named, beside
+    indexes/NAME if that is there. SettingsError for a wrong settings file; otherwise one DataError with all faults of
+    all files. The documents are not read, only looked for.
     """
     path = Path(path)
     settings = validate(CollectionFile, read_yaml(path), str(path))
@@ -49,7 +54,7 @@ def load_collection(path: Path | str) -> Collection:
         qrels = read_qrels(root / settings.qrels.path, settings.qrels, topics, faults)
     elif topics:
         qrels.notes.append("there are no judgments: exposure can be measured, relevance cannot")
-    tables = _tables(root, settings, faults)
+    tables = _tables(root, settings, index, faults)
     # Which dimensions a saved table has is not known where it cannot be read.
     if not faults or all(block.dimensions for block in settings.groups):
         there = [name for block in settings.blocks for name in block.dimensions]
@@ -78,6 +83,9 @@ def load_collection(path: Path | str) -> Collection:
 
 def _track(name: str, track: TrackSection, root: Path) -> Collection:
     """The collection of the real track."""
+    # Here and not above: nobody else needs the track's formats.
+    from fairagent.collection.trec_fair.load import load_track, load_track_from_ir_datasets
+
     if track.folder is None:
         return load_track_from_ir_datasets(track.year, track.split, track.dimensions, track.query, name)
     keywords = root / track.keywords if track.keywords else None
@@ -97,8 +105,10 @@ def _matching(root: Path, name: str, settings: Path, faults: Faults) -> Iterator
         faults.add(plain, None, "no such file (documents)")
 
 
-def _tables(root: Path, settings: CollectionFile, faults: Faults) -> list[GroupTable]:
+def _tables(root: Path, settings: CollectionFile, index: Path | str, faults: Faults) -> list[GroupTable]:
     """One table a groups block; those with faults are left out."""
+    place = Path(index or Path("indexes") / settings.name)
+    keep = place.with_name(f"{place.name}-groups") if index or place.is_dir() else None
     tables: list[GroupTable] = []
     for block in settings.groups:
         path = root / block.path
@@ -109,7 +119,7 @@ def _tables(root: Path, settings: CollectionFile, faults: Faults) -> list[GroupT
             except DataError as error:
                 faults.add(path, None, str(error).removeprefix(f"{path}: "))
         elif block.dimensions:
-            table = read_groups(path, block, faults)
+            table = _read(path, block, keep, faults)
         else:
             faults.add(path, None, "the groups block names no dimensions, and this is no saved group table")
         if table:
@@ -118,6 +128,26 @@ def _tables(root: Path, settings: CollectionFile, faults: Faults) -> list[GroupT
                 faults.add(path, None, f"the dimension {listed(twice)} is in another groups block already")
             tables.append(table)
     return tables
+
+
+def _read(path: Path, block: GroupsFile, keep: Path | None, faults: Faults) -> GroupTable | None:
+    """The table of one groups file, kept where it is large; None where it has faults, which are added to `faults`."""
+    if keep is None or not path.is_file() or path.stat().st_size < WORTH_KEEPING:
+        return read_groups(path, block, faults)
+    about = {"name": path.name, "block": block.model_dump(mode="json", exclude={"path"})}
+
+    def made() -> Made:
+        table = read_groups(path, block, faults)
+        if table is None:
+            raise DataError(f"{path}: there are faults")
+        return table, ()
+
+    try:
+        table, _ = kept_table(keep, lambda: {"sha256": file_digest(path), **about}, made)
+    except DataError:
+        # All that is wrong is said together.
+        return None
+    return table
 
 
 def _intersected(

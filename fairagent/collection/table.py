@@ -172,8 +172,11 @@ class GroupTable:
         (folder / HEAD).write_text(text + "\n", encoding="utf-8")
 
     @classmethod
-    def load(cls, folder: Path | str) -> GroupTable:
-        """Map a saved table from disk; DataError where it is incomplete or damaged."""
+    def load(cls, folder: Path | str, compared: bool = False) -> GroupTable:
+        """Map a saved table from disk; DataError where it is incomplete or damaged.
+
+        `compared`: its bytes are known to be those that were saved, so that none is read before it is asked for.
+        """
         folder = Path(folder)
         try:
             head = parse_json(file_text(folder / HEAD, LARGEST_HEAD))
@@ -190,7 +193,7 @@ class GroupTable:
                     predicted=part.get("predicted", False),
                     **arrays,
                 )
-                columns[part["name"]] = _checked(column, len(ids))
+                columns[part["name"]] = column if compared else _checked(column, len(ids))
         except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
             raise DataError(f"{folder}: not a complete group table ({error}); save it again") from None
         return cls(ids, columns)

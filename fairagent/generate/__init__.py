@@ -4,6 +4,5 @@ from fairagent.generate.citations import CitationReader
 from fairagent.generate.context import arrange, fit
 from fairagent.generate.extractive import ExtractiveGenerator
 from fairagent.generate.generator import Generator, OnText
-from fairagent.generate.llm import LlmGenerator
 
-__all__ = ["CitationReader", "ExtractiveGenerator", "Generator", "LlmGenerator", "OnText", "arrange", "fit"]
+__all__ = ["CitationReader", "ExtractiveGenerator", "Generator", "OnText", "arrange", "fit"]

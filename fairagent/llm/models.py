@@ -6,17 +6,21 @@ import os
 import threading
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from fairagent.errors import SettingsError
 from fairagent.llm.budget import Budget
-from fairagent.llm.cache import ReplyCache
-from fairagent.llm.door import Door
-from fairagent.llm.in_process import InProcessModel
 from fairagent.llm.ledger import Ledger
-from fairagent.llm.openai import OpenAIModel, ServerState, check_named
-from fairagent.llm.weights import Weights
 from fairagent.settings import BudgetSettings, ModelSettings, Price, Settings
 from fairagent.types import Usage
+
+if TYPE_CHECKING:
+    # Loaded when a model is opened: most searches ask none.
+    from fairagent.llm.cache import ReplyCache
+    from fairagent.llm.door import Door
+    from fairagent.llm.in_process import InProcessModel
+    from fairagent.llm.openai import OpenAIModel, ServerState
+    from fairagent.llm.weights import Weights
 
 
 class Models:
@@ -56,6 +60,8 @@ class Models:
         Raises SettingsError without a name, or without a price where dollars are limited; BackendUnavailable without
         a key or the weights, or where the cache's folder cannot be used.
         """
+        from fairagent.llm.door import Door
+
         with self._lock:
             if settings not in self._opened:
                 price = self._prices.get(settings.name)
@@ -70,12 +76,18 @@ class Models:
             return self._opened[settings]
 
     def _served(self, settings: ModelSettings, price: Price | None) -> OpenAIModel:
+        from fairagent.llm.openai import OpenAIModel
+
         model = OpenAIModel.from_settings(settings, self._environ, self.budget, price)
         # One server is one server, whatever else the settings of those who call it.
         model.server = self._servers.setdefault((model.endpoint.base_url, settings.name), model.server)
         return model
 
     def _local(self, settings: ModelSettings, price: Price | None) -> InProcessModel:
+        from fairagent.llm.in_process import InProcessModel
+        from fairagent.llm.openai import check_named
+        from fairagent.llm.weights import Weights
+
         check_named(settings)
         assert settings.transformers
         # The same weights once, whatever else the settings of those who ask them.
@@ -100,5 +112,7 @@ class Models:
 
     def _replies(self) -> ReplyCache | None:
         if self._folder and self._cache is None:
+            from fairagent.llm.cache import ReplyCache
+
             self._cache = ReplyCache(self._folder)
         return self._cache

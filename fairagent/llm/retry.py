@@ -1,15 +1,19 @@
 """Retries, in this layer only: limited in number and time, with full jitter and the wait that a server asks for."""
 
+from __future__ import annotations
+
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeVar
-
-import tenacity
+from functools import cache
+from typing import TYPE_CHECKING, TypeVar
 
 from fairagent.clean import logger
 from fairagent.errors import TransientModelError
+
+if TYPE_CHECKING:
+    import tenacity
 
 LONGEST_WAIT = 30.0
 """Seconds. A server that asks for more is not waited for: the call is given up at once."""
@@ -18,8 +22,13 @@ log = logger(__name__)
 
 T = TypeVar("T")
 
+
 # AWS's "full jitter": a random wait below 0.5 s, 1 s, 2 s ..., so that threads that fail together return apart.
-_jitter = tenacity.wait_random_exponential(multiplier=0.5, max=LONGEST_WAIT)
+@cache
+def _jitter() -> Callable[[tenacity.RetryCallState], float]:
+    import tenacity
+
+    return tenacity.wait_random_exponential(multiplier=0.5, max=LONGEST_WAIT)
 
 
 class Allowance:
@@ -67,6 +76,9 @@ class Retry:
         Only TransientModelError is worth another try, and not if its `retry_after` is above `LONGEST_WAIT`.
         `allowance` bounds the retries of all callers together; those that a `retry_after` asks for are free.
         """
+        # Here and not above: who asks no model need not wait for it.
+        import tenacity
+
         end = self.clock() + self.deadline
 
         def over(state: tenacity.RetryCallState) -> bool:
@@ -93,7 +105,7 @@ def _worth_another(error: BaseException) -> bool:
 
 
 def _wait(state: tenacity.RetryCallState) -> float:
-    return max(_asked_for(state) or 0.0, _jitter(state))
+    return max(_asked_for(state) or 0.0, _jitter()(state))
 
 
 def _asked_for(state: tenacity.RetryCallState) -> float | None:

@@ -12,7 +12,6 @@ from fairagent.errors import Fault, PromptError, SettingsError
 from fairagent.llm.reply import Narrowed
 from fairagent.llm.request import Message, ModelRequest
 from fairagent.prompts.prompt import Prompt, read_prompt
-from fairagent.prompts.specimens import SPECIMENS
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 
@@ -124,6 +123,9 @@ class Prompts:
         replies = [shipped.head.reply, *filter(None, [REASONED.get(shipped.head.reply)])]
         if prompt.head.reply not in replies:
             faults.append(Fault(path, None, f"reply is {prompt.head.reply!r}, but has to be {' or '.join(replies)}"))
+        # Here and not above: it reads a file.
+        from fairagent.prompts.specimens import SPECIMENS
+
         if len(faults) == before and path.stem in SPECIMENS:
             _try_out(prompt, SPECIMENS[path.stem], faults)
         self._prompts[path.stem] = prompt

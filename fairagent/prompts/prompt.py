@@ -1,15 +1,18 @@
 """`Prompt`: one template, checked when read, and rendered."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-
-from jinja2 import Template
+from typing import TYPE_CHECKING
 
 from fairagent.errors import Fault, PromptError
 from fairagent.llm.request import Message
-from fairagent.prompts.sandbox import TemplateFault, compile_template, render_template
 from fairagent.prompts.source import Head, read_source
+
+if TYPE_CHECKING:
+    from jinja2 import Template
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -35,6 +38,9 @@ class Prompt:
 
         Raises PromptError, with the line where one is to blame.
         """
+        # Here and not above: who asks no model needs no templates.
+        from fairagent.prompts.sandbox import TemplateFault, render_template
+
         messages = []
         for role, template in self.sections:
             try:
@@ -47,6 +53,8 @@ class Prompt:
 
 def read_prompt(path: Path, faults: list[Fault]) -> Prompt | None:
     """The template in the file `path`; None, and all that is wrong with it added to `faults`, where it has faults."""
+    from fairagent.prompts.sandbox import TemplateFault, compile_template
+
     source = read_source(path, faults)
     if source is None:
         return None

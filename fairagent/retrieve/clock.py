@@ -1,14 +1,21 @@
-"""How long the current thread has waited for its search engine, so that the loop's own time can be told apart."""
+"""How long the current thread has waited for its search engine, and for what of it: the rest is the loop's own time.
+
+An account is what the time went to: `lucene` (Java's own search), `bridge` (what is made of a query for Java, and of
+hits for Python), `terms` (the forward index), `vectors`, `fusion` (of several lists), `server` (an engine elsewhere).
+"""
 
 import threading
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from time import perf_counter
 
 
 class _Clock(threading.local):
-    seconds = 0.0
-    running = False
+    def __init__(self) -> None:
+        self.seconds: defaultdict[str, float] = defaultdict(float)
+        self.account = ""
+        self.since = 0.0
 
 
 _clock = _Clock()
@@ -16,19 +23,27 @@ _clock = _Clock()
 
 def engine_seconds() -> float:
     """Seconds that this thread has spent in `engine_time` so far; callers take differences."""
-    return _clock.seconds
+    return sum(_clock.seconds.values())
+
+
+def engine_accounts() -> dict[str, float]:
+    """The same by account."""
+    return dict(_clock.seconds)
 
 
 @contextmanager
-def engine_time() -> Iterator[None]:
-    """Counts what it encloses as the engine's time; nested uses count once."""
-    if _clock.running:
-        yield
-        return
-    _clock.running = True
-    start = perf_counter()
+def engine_time(account: str = "engine") -> Iterator[None]:
+    """Counts what it encloses as the engine's time, on `account`; within another one it counts here and not there."""
+    outer = _clock.account
+    _change(account)
     try:
         yield
     finally:
-        _clock.running = False
-        _clock.seconds += perf_counter() - start
+        _change(outer)
+
+
+def _change(account: str) -> None:
+    now = perf_counter()
+    if _clock.account:
+        _clock.seconds[_clock.account] += now - _clock.since
+    _clock.account, _clock.since = account, now

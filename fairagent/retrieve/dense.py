@@ -1,4 +1,4 @@
-"""Vector search: exact inner products over the embeddings of a collection."""
+"""Vector search: inner products with the embeddings of a collection, of all of them or of those that an index names."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -11,21 +11,21 @@ from numpy.typing import NDArray
 from fairagent.digests import expect_whole
 from fairagent.errors import IndexMismatch
 from fairagent.intake.arrays import read_array
+from fairagent.retrieve.ann import AnnIndex
 from fairagent.retrieve.base import check_length
 from fairagent.retrieve.clock import engine_time
 from fairagent.retrieve.dense_index import VECTORS, DenseManifest
 from fairagent.retrieve.encoded import PROBE, PROBE_TEXT, opened, remedy
 from fairagent.retrieve.encoder import Embeddings, Encoder
+from fairagent.retrieve.halves import floats
 from fairagent.retrieve.lucene.index import Indexable
 from fairagent.retrieve.lucene.strings import IdTable, mapped, ranked
 from fairagent.types import FloatArray, Query, Ranking
 
 F = TypeVar("F", bound=np.floating[Any])
 
-BLOCK = 1 << 14
-"""Documents whose scores are computed at once."""
-IN_MEMORY = 1 << 30
-"""Bytes of embeddings (as 32-bit floats) up to which they are held in memory; more are read as they are needed."""
+BLOCK = 1 << 11
+"""Documents whose scores are computed at once; so many embeddings stay in a processor's cache."""
 
 
 @runtime_checkable
@@ -53,8 +53,12 @@ class DenseRetriever:
     `n` documents are found wherever the collection has them; a blank query finds nothing.
     """
 
-    def __init__(self, folder: Path, encoder: Encoder, collection: Indexable | None = None) -> None:
+    def __init__(
+        self, folder: Path, encoder: Encoder, collection: Indexable | None = None, ann: AnnIndex | None = None
+    ) -> None:
         """Open the index in `folder`; with `collection`, only if the index was built from it as it is now.
+
+        With `ann`, made from the same embeddings, searches look at the documents that it names.
 
         Raises BackendUnavailable where there is no index, IndexMismatch where it is damaged, or was built from
         something else or with another model (two models may share a name: what counts is the vector of a test text).
@@ -62,14 +66,13 @@ class DenseRetriever:
         self.manifest = DenseManifest.read(folder)
         self.manifest.check(collection, folder)
         expect_whole(folder, "the embeddings", remedy(folder))
-        self._folder = folder
+        self.folder = folder
+        self._ann = ann
         self._ids, self._vectors, probe = opened(
             DenseManifest, folder, lambda: (IdTable.load(folder), mapped(folder / VECTORS), read_array(folder / PROBE))
         )
         self.manifest.check_model(folder, encoder.name, probe, encoder.documents([PROBE_TEXT])[0])
         self._encoder = encoder
-        size = len(self._vectors) * self._vectors.shape[1] * 4
-        self._whole = self._vectors.astype(np.float32) if size <= IN_MEMORY else None
         # The query of a search is often scored against a pool afterwards.
         self._query_vector = lru_cache(maxsize=64)(lambda text: encoder.queries([text])[0])
 
@@ -82,21 +85,31 @@ class DenseRetriever:
         return self._ids
 
     def search(self, query: Query, n: int) -> Ranking:
-        """The `n` documents with the largest inner products, exactly."""
+        """The `n` documents with the largest inner products; through an index those that it finds, never fewer."""
         check_length(n)
         text = str(query)
         if not text.strip():
             return Ranking((), np.zeros(0))
         n = min(n, len(self))
-        with engine_time():
+        with engine_time("vectors"):
             vector = self._query_vector(text)
-            with np.errstate(invalid="ignore"):
-                rough = self._finite(self._products(vector))
-            # Products of 32-bit floats depend on where a row stands in its block: the close ones are computed anew.
-            margin = 1e-5 * float(np.abs(rough).max())
-            close = np.flatnonzero(rough >= np.partition(rough, -n)[-n] - margin)
+            close = self._ann.candidates(vector, n) if self._ann else None
+            if close is None or len(close) < n:
+                close = self.close(vector, n)
             scores = self._scores(close, vector)
         return ranked(self._ids.names(close), scores, n)
+
+    def close(self, vector: Embeddings, n: int) -> NDArray[np.intp]:
+        """Numbers of documents, rising, that hold the `n` with the largest products with a query's `vector` (d,)."""
+        with np.errstate(invalid="ignore"):
+            rough = self._finite(self._products(vector))
+        # Products of 32-bit floats depend on where a row stands in its block: the close ones are computed anew.
+        margin = 1e-5 * float(np.abs(rough).max())
+        return np.flatnonzero(rough >= np.partition(rough, -n)[-n] - margin)
+
+    def best(self, vector: Embeddings, numbers: NDArray[np.intp], n: int) -> NDArray[np.intp]:
+        """The `n` of these documents with the largest products with a query's `vector` (d,), ties by number."""
+        return numbers[np.argsort(-self._scores(numbers, vector), kind="stable")[:n]]
 
     def score(self, query: Query, ids: Sequence[str]) -> FloatArray:
         """The inner products of the given documents, (n,), equal to those of `search`; 0 for a blank query.
@@ -107,7 +120,7 @@ class DenseRetriever:
         text = str(query)
         if not len(ids) or not text.strip():
             return np.zeros(len(ids))
-        with engine_time():
+        with engine_time("vectors"):
             return self._scores(numbers, self._query_vector(text))
 
     def vectors(self, ids: Sequence[str]) -> Embeddings:
@@ -115,9 +128,14 @@ class DenseRetriever:
         return self._rows(self._ids.known(ids))
 
     @property
+    def stored(self) -> NDArray[np.float16]:
+        """All embeddings as they are stored, (n, d): a row a document, in the order of `ids`."""
+        return self._vectors
+
+    @property
     def matrix(self) -> Embeddings:
         """All embeddings, (n, d): a row a document, in the order of `ids`."""
-        return self._vectors.astype(np.float32) if self._whole is None else self._whole
+        return floats(self._vectors)
 
     def query_vector(self, query: Query) -> Embeddings:
         """The embedding of a query's text and keywords, (d,)."""
@@ -125,10 +143,7 @@ class DenseRetriever:
         return vector
 
     def _products(self, vector: Embeddings) -> Embeddings:
-        if self._whole is not None:
-            products: Embeddings = self._whole @ vector
-            return products
-        blocks = (self._vectors[start : start + BLOCK].astype(np.float32) for start in range(0, len(self), BLOCK))
+        blocks = (floats(self._vectors[start : start + BLOCK]) for start in range(0, len(self), BLOCK))
         return np.concatenate([block @ vector for block in blocks])
 
     def _scores(self, numbers: NDArray[np.intp], vector: Embeddings) -> FloatArray:
@@ -140,12 +155,10 @@ class DenseRetriever:
     def _finite(self, products: NDArray[F]) -> NDArray[F]:
         if not np.isfinite(products).all():
             raise IndexMismatch(
-                f"the embeddings at {self._folder} or the query's hold numbers that are not finite; if it is they, "
-                + remedy(self._folder)
+                f"the embeddings at {self.folder} or the query's hold numbers that are not finite; if it is they, "
+                + remedy(self.folder)
             )
         return products
 
     def _rows(self, numbers: NDArray[np.intp]) -> Embeddings:
-        if self._whole is not None:
-            return self._whole[numbers]
-        return np.asarray(self._vectors[numbers], dtype=np.float32)
+        return floats(self._vectors[numbers])

@@ -1,6 +1,7 @@
 """The embeddings of a collection: one array of 16-bit floats, a row a document."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import ClassVar
 
@@ -13,8 +14,12 @@ from fairagent.retrieve.rows import create_rows, write_rows
 
 MANIFEST = "fairagent-dense.json"
 VECTORS = "vectors.npy"
-CHUNK = 256
-"""Documents between two marks that a broken-off build can go on from."""
+CHUNK = 1024
+"""Documents between two marks that a broken-off build can go on from. Within them encoders batch by length."""
+
+
+Encode = Callable[[Iterable[Sequence[str]]], Iterable[Embeddings]]
+"""Makes embeddings of chunks of texts, chunk by chunk in their order."""
 
 
 class DenseManifest(EncodedManifest):
@@ -32,13 +37,15 @@ def build_dense_index(
     folder: Path,
     encoder: Encoder,
     progress: Callable[[int], None] = lambda done: None,
+    encode: Encode | None = None,
 ) -> DenseManifest:
     """Encode title and text of every document of `collection` into `folder`, which appears only when all are done.
 
-    See `EncodedBuild.run` for what happens when it is broken off and what it raises.
+    `encode` does what `encoder` does with documents, for chunks of them (`fairagent.retrieve.crew`). See
+    `EncodedBuild.run` for what happens when it is broken off and what it raises.
     """
     probe = encoder.documents([PROBE_TEXT])[0]
-    build = EncodedBuild(DenseManifest, _Rows(), encoder.name, encoder.documents, probe, CHUNK)
+    build = EncodedBuild(DenseManifest, _Rows(), encoder.name, encode or partial(map, encoder.documents), probe, CHUNK)
     return build.run(collection, folder, progress)
 
 

@@ -4,7 +4,7 @@ Encoding is slow (on a CPU some tens of documents a second), so a build that was
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
@@ -96,8 +96,17 @@ class EncodedManifest:
             )
 
 
+class Shaped(Protocol):
+    """An array, dense or sparse."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Its first length is the number of texts."""
+        ...
+
+
 M = TypeVar("M", bound=EncodedManifest)
-V = TypeVar("V", contravariant=True)
+V = TypeVar("V", bound=Shaped, contravariant=True)
 T = TypeVar("T")
 
 
@@ -119,12 +128,15 @@ class Store(Protocol[V]):
 
 @dataclass(frozen=True, slots=True)
 class EncodedBuild(Generic[M, V]):
-    """How an index is built: of which kind, by which model, `chunk` documents between two marks to go on from."""
+    """How an index is built: of which kind, by which model, `chunk` documents between two marks to go on from.
+
+    `encode` makes vectors of chunks of texts, chunk by chunk in their order.
+    """
 
     kind: type[M]
     store: Store[V]
     model: str
-    encode: Callable[[Sequence[str]], V]
+    encode: Callable[[Iterable[Sequence[str]]], Iterable[V]]
     probe: Embeddings
     chunk: int
 
@@ -171,9 +183,9 @@ class EncodedBuild(Generic[M, V]):
         done = read_done(partial)
         texts = map(full_text, collection.documents())
         rest = islice(texts, done, None)
-        while chunk := list(islice(rest, self.chunk)):
-            self.store.add(partial, done, self.encode(chunk))
-            done += len(chunk)
+        for vectors in self.encode(iter(lambda: list(islice(rest, self.chunk)), [])):
+            self.store.add(partial, done, vectors)
+            done += vectors.shape[0]
             mark_done(partial, done)
             progress(done)
 

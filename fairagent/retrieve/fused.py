@@ -20,6 +20,7 @@ from fairagent.retrieve.base import (
     checked,
     texts_for,
 )
+from fairagent.retrieve.clock import engine_time
 from fairagent.retrieve.dense import VectorEngine
 from fairagent.retrieve.encoder import Embeddings
 from fairagent.settings.parts import Engine, Part
@@ -118,6 +119,7 @@ class FusedRetriever:
             scores[rows, number] = self.weights[number] * scaled(ranking.scores, self.scale)
         return EngineScores(tuple(place), scores)
 
+    @engine_time("fusion")
     def search(self, query: Query, n: int) -> Ranking:
         """The best `n` documents by the sum of their parts."""
         check_length(n)
@@ -129,6 +131,7 @@ class FusedRetriever:
         order = np.lexsort((np.array(parts.ids, dtype=str), -total))[:n] if len(total) else np.zeros(0, dtype=np.intp)
         return Ranking(tuple(parts.ids[place] for place in order.tolist()), total[order])
 
+    @engine_time("fusion")
     def score(self, query: Query, ids: Sequence[str]) -> FloatArray:
         """The fused scores of the given documents, (n,); 0 for one that no list has."""
         parts = self.parts(query)

@@ -19,17 +19,17 @@ from fairagent.folders import is_there, workshop
 from fairagent.intake.json_text import parse_json
 from fairagent.intake.text import file_text
 from fairagent.loading import installed
+from fairagent.retrieve.ann import EXACT
 from fairagent.retrieve.dense import DenseRetriever
 from fairagent.retrieve.encoded import mark_done, read_done, remedy
 from fairagent.retrieve.lucene.index import LARGEST_MANIFEST
 from fairagent.retrieve.lucene.strings import IdTable, mapped
 from fairagent.retrieve.rows import create_rows, write_rows
-from fairagent.retrieve.vectors import DenseConfig, encoder, folder
+from fairagent.retrieve.vectors import dense_parts, encoder, folder
 from fairagent.settings.parts import Part, Progress
 from fairagent.site import Site
 
 NEIGHBORS = 10
-EXACT = 200_000
 BLOCK = 512
 """Documents whose neighbors are found at once, and lost at most where a build is broken off."""
 MANIFEST = "fairagent-graph.json"
@@ -168,8 +168,7 @@ def graph_of(site: Site) -> Graph | None:
 
 def encoders(part: Part) -> tuple[str, ...]:
     """The encoders whose embeddings an engine searches by."""
-    own = (part.encoder,) if isinstance(part, DenseConfig) else ()
-    return own + tuple(name for inner in part.inner for name in encoders(inner))
+    return tuple(one.encoder for one in dense_parts(part))
 
 
 def prepare_graphs(site: Site, progress: Progress) -> None:

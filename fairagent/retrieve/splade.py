@@ -69,7 +69,7 @@ class SpladeRetriever:
         """The `n` documents with the largest inner products above 0, exactly."""
         check_length(n)
         scores = np.zeros(len(self))
-        with engine_time():
+        with engine_time("vectors"):
             for entry, weight in self._query(str(query)):
                 documents, weights = self._weights.of(entry)
                 scores[documents] += weight * weights.astype(np.float64)
@@ -85,7 +85,7 @@ class SpladeRetriever:
         """
         numbers = self._ids.known(ids)
         scores = np.zeros(len(ids))
-        with engine_time():
+        with engine_time("vectors"):
             # In the order of `search`, so that every sum is rounded alike.
             for entry, weight in self._query(str(query)):
                 documents, weights = self._weights.of(entry)

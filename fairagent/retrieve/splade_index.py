@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -84,7 +85,8 @@ def build_splade_index(
 
     See `EncodedBuild.run` for what it raises, and when it is broken off. At the end memory holds all weights.
     """
-    build = EncodedBuild(SpladeManifest, _ChunkFiles(), encoder.name, encoder.documents, probe_vector(encoder), CHUNK)
+    encode = partial(map, encoder.documents)
+    build = EncodedBuild(SpladeManifest, _ChunkFiles(), encoder.name, encode, probe_vector(encoder), CHUNK)
     return build.run(collection, folder, progress)
 
 

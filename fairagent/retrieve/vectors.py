@@ -1,56 +1,78 @@
-"""Vector search as a part: the embeddings beside the Lucene index, made where they are missing."""
+"""Vector search as a part: the embeddings beside the Lucene index, and their ANN index, made where they are missing."""
 
+from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import Field
 
+from fairagent.collection.chunks import document_of
 from fairagent.digests import expect_whole
 from fairagent.files import file_name
 from fairagent.folders import is_there
+from fairagent.retrieve import ann as anns
+from fairagent.retrieve.ann import AnnIndex, AnnManifest, When
+from fairagent.retrieve.ann_build import build_ann
 from fairagent.retrieve.bm25 import beside_index, check_index, open_index, prepare_index
+from fairagent.retrieve.crew import crew
 from fairagent.retrieve.dense import DenseRetriever
 from fairagent.retrieve.dense_index import MANIFEST, DenseManifest, build_dense_index
 from fairagent.retrieve.encoded import remedy
 from fairagent.retrieve.encoder import BUNDLED, Encoder, open_encoder
+from fairagent.retrieve.one_text import OneTextEncoder
 from fairagent.retrieve.passages import DensePassages
 from fairagent.retrieve.with_texts import VectorRetrieverWithTexts
 from fairagent.settings.parts import Part, Progress
 from fairagent.site import Site
+from fairagent.types import FloatArray
+
+TOPICS = 50
+"""Topics of the collection, the first ones, that an ANN index is also measured with."""
 
 
 class DenseConfig(Part):
-    """Vector search (exact) with the embeddings of an encoder."""
+    """Vector search with the embeddings of an encoder."""
 
     kind: Literal["dense"] = "dense"
     encoder: str = Field(BUNDLED, min_length=1)
     """The embedding model: the packaged one, a folder, or a name in the Hugging Face cache. `contriever:NAME` takes the
     mean of its token vectors, `contriever-cosine:NAME` the same with length 1."""
+    ann: When = "auto"
+    """Whether an approximate index names the documents that are scored: auto above 200,000 documents, always, or never.
+    Scores are exact in any case, and without it so is the list."""
 
     def check(self, site: Site) -> None:
         """Raise BackendUnavailable where the model is missing, IndexMismatch for an index of something else."""
         check_vectors(site, self.encoder)
+        check_ann(site, self.encoder, self.ann)
         check_index(site)
 
     def prepare(self, site: Site, progress: Progress) -> None:
-        """Build the index and the embeddings where there are none."""
+        """Build the index, the embeddings and, where it is wanted, their ANN index, where there are none."""
         prepare_index(site, progress)
         prepare_vectors(site, self.encoder, progress)
+        prepare_ann(site, self.encoder, self.ann, progress)
 
     def build(self, site: Site) -> VectorRetrieverWithTexts:
         """The engine."""
-        return open_vectors(site, self.encoder)
+        return open_vectors(site, self.encoder, self.ann)
 
 
-def open_vectors(site: Site, model: str) -> VectorRetrieverWithTexts:
+def open_vectors(site: Site, model: str, ann: When = "never") -> VectorRetrieverWithTexts:
     """Vector search with the embeddings beside the site's index."""
 
     def opened() -> VectorRetrieverWithTexts:
-        dense = DenseRetriever(folder(site, model), encoder(site, model), site.collection)
+        place = folder(site, model)
+        index = AnnIndex.open(ann_folder(site, model), place) if _wanted(site, model, ann) else None
+        dense = DenseRetriever(place, encoder(site, model), site.collection, index)
         engine = DensePassages(dense) if site.collection.chunks else dense
         return VectorRetrieverWithTexts(engine, open_index(site))
 
-    engine: VectorRetrieverWithTexts = site.memo.get(("dense", site.index, model), opened)
+    engine: VectorRetrieverWithTexts = site.memo.get(("dense", site.index, model, ann), opened)
     return engine
 
 
@@ -63,14 +85,64 @@ def check_vectors(site: Site, model: str) -> None:
         expect_whole(embeddings, "the embeddings", remedy(embeddings))
 
 
+def check_ann(site: Site, model: str, ann: When) -> None:
+    """Raise IndexMismatch where an ANN index that will be searched is of other embeddings, or damaged."""
+    place, embeddings = ann_folder(site, model), folder(site, model)
+    if is_there(embeddings, MANIFEST) and _wanted(site, model, ann) and is_there(place, anns.MANIFEST):
+        anns.checked(place, embeddings)
+
+
 def prepare_vectors(site: Site, model: str, progress: Progress) -> None:
     """Make the embeddings of the collection where there are none."""
     embeddings = folder(site, model)
-    if not is_there(embeddings, MANIFEST):
-        name = site.collection.name
-        build_dense_index(
-            site.collection, embeddings, encoder(site, model), lambda done: progress(f"embedding {name}", done)
-        )
+    if is_there(embeddings, MANIFEST):
+        return
+    told = partial(progress, f"embedding {site.collection.name}")
+    with crew(model, site.workers, site.device) if site.workers > 1 else nullcontext() as encode:
+        build_dense_index(site.collection, embeddings, encoder(site, model), told, encode)
+
+
+def prepare_ann(site: Site, model: str, ann: When, progress: Progress) -> None:
+    """Make the ANN index of the embeddings where it is wanted and there is none."""
+    place = ann_folder(site, model)
+    if is_there(place, anns.MANIFEST) or not _wanted(site, model, ann):
+        return
+    dense = DenseRetriever(folder(site, model), encoder(site, model), site.collection)
+    asked = [topic.query for topic in site.collection.topics.values() if topic.query.strip()][:TOPICS]
+    topics = encoder(site, model).queries(asked) if asked else None
+    told = partial(progress, f"ANN index of {site.collection.name}")
+    build_ann(dense, place, partial(_memberships, site, dense), topics, told)
+
+
+def _memberships(site: Site, dense: DenseRetriever, numbers: NDArray[np.intp]) -> Mapping[str, FloatArray]:
+    """Of these documents (n,) the membership in each group, by the names of its dimension and its label."""
+    ids = [name.decode() for name in dense.ids.names(numbers).tolist()]
+    if site.collection.chunks:
+        ids = [document_of(id) for id in ids]
+    groups, found = site.collection.groups, {}
+    for dimension in groups.dimensions:
+        columns = groups.memberships(dimension, ids).T
+        labels = ("unknown", *groups.labels(dimension))
+        found.update({f"{dimension}: {label}": column for label, column in zip(labels, columns, strict=True)})
+    return found
+
+
+def _wanted(site: Site, model: str, ann: When) -> bool:
+    return anns.wanted(ann, DenseManifest.read(folder(site, model)).documents)
+
+
+def dense_parts(part: Part) -> tuple[DenseConfig, ...]:
+    """The parts of an engine that search by embeddings."""
+    own = (part,) if isinstance(part, DenseConfig) else ()
+    return own + tuple(found for inner in part.inner for found in dense_parts(inner))
+
+
+def ann_reports(site: Site) -> Iterator[tuple[Path, AnnManifest]]:
+    """The ANN indexes that the site's engine searches, and what was measured of them when they were built."""
+    for part in dense_parts(site.settings.engine):
+        place = ann_folder(site, part.encoder)
+        if is_there(place, anns.MANIFEST) and _wanted(site, part.encoder, part.ann):
+            yield place, anns.checked(place, folder(site, part.encoder))
 
 
 def folder(site: Site, model: str) -> Path:
@@ -78,7 +150,14 @@ def folder(site: Site, model: str) -> Path:
     return beside_index(site, file_name(model))
 
 
+def ann_folder(site: Site, model: str) -> Path:
+    """Where the ANN index of these embeddings is."""
+    return Path(f"{folder(site, model)}-ann")
+
+
 def encoder(site: Site, model: str) -> Encoder:
     """The text encoder `model`; BackendUnavailable where it is not on this machine."""
-    opened: Encoder = site.memo.get(("encoder", model), lambda: open_encoder(model))
+    # A search encodes its query alone.
+    make = OneTextEncoder if model == BUNDLED else partial(open_encoder, model)
+    opened: Encoder = site.memo.get(("encoder", model, site.device), partial(make, site.device))
     return opened

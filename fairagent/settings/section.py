@@ -3,14 +3,21 @@
 Whatever is wrong is reported at once, each fault with its place and, for an unknown key, the nearest valid one.
 """
 
+import ast
 import difflib
+import inspect
 import math
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, GetJsonSchemaHandler, ValidationError
 from pydantic.fields import FieldInfo
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
 
 from fairagent.clean import in_line
 from fairagent.errors import SettingsError
@@ -29,7 +36,50 @@ UNKNOWN_KEY = "unknown_key"
 class Section(BaseModel):
     """A part of a settings tree: unknown keys, nan and infinity are refused, values cannot change afterwards."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, use_attribute_docstrings=True)
+    # Built when it is first read: most sections are not, or only as a part of another one.
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, defer_build=True)
+
+    @classmethod
+    def __get_pydantic_json_schema__(cls, core_schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        """The schema, with what each key means."""
+        schema = handler(core_schema)
+        properties = handler.resolve_ref_schema(schema).get("properties", {})
+        for name, meaning in meanings(cls).items():
+            properties[cls.model_fields[name].alias or name]["description"] = meaning
+        return schema
+
+
+@cache
+def meanings(section: type[Section]) -> Mapping[str, str]:
+    """What the keys of a section mean: field -> the text below it in the source of the class that defines it.
+
+    pydantic would read the sources of all sections while they are imported, a tenth of the time of a command.
+    """
+    said: dict[str, str] = {}
+    for one in reversed(section.__mro__):
+        if issubclass(one, Section):
+            said |= _said_of(one)
+    return {name: said[name] for name in section.model_fields if said.get(name)}
+
+
+def _said_of(section: type[Section]) -> Mapping[str, str]:
+    """Field -> the text below it, "" where there is none."""
+    try:
+        (read,) = ast.parse(textwrap.dedent(inspect.getsource(section))).body
+    except (OSError, TypeError):
+        return {}  # it has no source: it was typed in somewhere
+    assert isinstance(read, ast.ClassDef)
+    return {
+        field.target.id: inspect.cleandoc(_text(below))
+        for field, below in pairwise([*read.body, ast.Pass()])
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)
+    }
+
+
+def _text(node: ast.stmt) -> str:
+    """The text that a line of source is; "" where it is anything else."""
+    said = node.value.value if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) else None
+    return said if isinstance(said, str) else ""
 
 
 S = TypeVar("S", bound=Section)

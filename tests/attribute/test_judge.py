@@ -7,7 +7,7 @@ import json
 import pytest
 from judges import documents_in, outside, says, verdicts
 
-from fairagent.attribute import JudgeAttributor
+from fairagent.attribute.judge import JudgeAttributor
 from fairagent.errors import FatalModelError, ModelError, ReplyRefused, TransientModelError
 from fairagent.llm import ModelReply, ModelRequest
 from fairagent.prompts import Prompts

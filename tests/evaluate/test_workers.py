@@ -2,16 +2,21 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 
-from fairagent.errors import BackendUnavailable, UsageError
+from fairagent.errors import BackendUnavailable, DataError, UsageError
+from fairagent.evaluate.engine import workers as engine_workers
 from fairagent.evaluate.engine.check import check_experiment
 from fairagent.evaluate.engine.experiment import build_indexes, run_experiment
-from fairagent.evaluate.engine.workers import ENDING, dask, interrupts_deferred, threads
+from fairagent.evaluate.engine.workers import ENDING, crew, dask, interrupts_deferred, threads
 
 from . import words
 
@@ -145,9 +150,132 @@ def test_a_second_ctrl_c_does_not_wait() -> None:
 
 
 @pytest.mark.parametrize("workers", [0, -1])
-def test_no_workers(workers: int) -> None:
-    with pytest.raises(UsageError, match="at least 1"), threads(workers):
+@pytest.mark.parametrize("made", [threads, crew])
+def test_no_workers(workers: int, made: Callable[[int], AbstractContextManager[object]]) -> None:
+    with pytest.raises(UsageError, match="at least 1"), made(workers):
         pass
+
+
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other processes of a crew start with its first jobs."""
+    monkeypatch.setattr(engine_workers, "PATIENCE", 0.0)
+
+
+def slow_pid(seconds: float) -> int:
+    time.sleep(seconds)
+    return os.getpid()
+
+
+@pytest.mark.usefixtures("at_once")
+def test_a_crew_is_this_process_and_others_that_stay() -> None:
+    pids: list[int] = []
+    with crew(3) as workers:
+        assert (workers.here, workers.width) == (True, 6)
+        while len(set(pids)) < 3 and len(pids) < 2000:
+            workers.for_each(((slow_pid, (0.05,)) for _ in range(12)), pids.append)
+    assert len(set(pids)) == 3
+    assert os.getpid() in pids
+    for pid in set(pids) - {os.getpid()}:
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+
+
+def test_a_short_run_starts_no_process() -> None:
+    pids: set[int] = set()
+    with crew(4) as workers:
+        workers.for_each(((slow_pid, (0.0,)) for _ in range(20)), pids.add)
+    assert pids == {os.getpid()}
+
+
+def elsewhere(here: int, how: str) -> str:
+    """In the process `here` wait a little, in another fail in one of several ways."""
+    if os.getpid() == here:
+        time.sleep(0.02)
+    elif how == "killed":
+        os.kill(os.getpid(), signal.SIGKILL)
+    elif how == "data":
+        raise DataError("line 7 is none")
+    else:
+        raise ZeroDivisionError("one of ours")
+    return "done"
+
+
+@pytest.mark.usefixtures("at_once")
+@pytest.mark.parametrize(
+    ("how", "error", "says"),
+    [
+        ("data", DataError, "line 7 is none"),
+        ("fault", ZeroDivisionError, "one of ours"),
+        ("killed", BackendUnavailable, r"a worker process has ended \(exit code -9\).*repeat the command"),
+    ],
+)
+def test_what_happens_in_another_process_of_a_crew_is_raised_here(how: str, error: type[Exception], says: str) -> None:
+    with crew(2) as workers, pytest.raises(error, match=says) as raised:
+        workers.for_each(((elsewhere, (os.getpid(), how)) for _ in range(3000)), lambda done: None)
+    # A fault of ours comes with the lines where it was.
+    assert any("raise ZeroDivisionError" in note for note in getattr(raised.value, "__notes__", ())) == (how == "fault")
+
+
+ORPHANS = """
+import os, sys, time
+from fairagent.evaluate.engine import workers
+
+def pid(seconds):
+    time.sleep(seconds)
+    return os.getpid()
+
+if __name__ == "__main__":
+    workers.PATIENCE = 0.0
+    def told(one):
+        if one != os.getpid():
+            print(one, flush=True)
+            time.sleep(60)
+    with workers.crew(2) as crew:
+        crew.for_each(((pid, (0.05,)) for _ in range(3000)), told)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_the_processes_of_a_crew_end_with_the_first(tmp_path: Path, number: signal.Signals) -> None:
+    script = tmp_path / "orphans.py"
+    script.write_text(ORPHANS, encoding="utf-8")
+    with subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True) as first:
+        assert first.stdout
+        other = int(first.stdout.readline())
+        first.send_signal(number)
+    for _ in range(600):
+        if not running(other):
+            break
+        time.sleep(0.05)
+    assert not running(other)
+
+
+def running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    state = Path(f"/proc/{pid}/stat")
+    return not state.exists() or state.read_text().rpartition(")")[2].split()[0] != "Z"
+
+
+def test_a_crew_gives_the_same_results(tmp_path: Path, at_once: None) -> None:
+    """Two processes with a Java of their own each, the collection and the index on the disk."""
+    text = f"""\
+name: by a crew
+collection: collection.yaml
+settings: {{index: '{tmp_path / "index"}', depth: 20}}
+systems: {{BM25: {{profile: engine}}, random: {{profile: engine, rerank: plackett-luce}}, agent: {{}}}}
+topics: 6
+"""
+    checked = check_experiment(words.write(tmp_path, text), environ={})
+    build_indexes(checked)
+    with crew(2) as workers:
+        run_experiment(checked, tmp_path / "crew", workers, environ={})
+    words.run_checked(checked, tmp_path / "threads")
+    for name in ("results.csv", "results.txt", "topics.csv", "runs/agent.txt"):
+        assert (tmp_path / "crew" / name).read_bytes() == (tmp_path / "threads" / name).read_bytes()
 
 
 def test_dask_gives_the_same_results(tmp_path: Path) -> None:

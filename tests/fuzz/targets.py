@@ -342,17 +342,20 @@ def learned_reranker(random: Random, folder: Path) -> None:
 
 @target(2)
 def manifests(random: Random, folder: Path) -> None:
+    from fairagent.retrieve import ann
     from fairagent.retrieve.dense_index import DenseManifest
     from fairagent.retrieve.lucene.index import MANIFEST, Manifest
 
     lucene = {"collection": "c", "fingerprint": "f", "documents": 3, "analyzer": "english", "pyserini": "1.6.0"}
     dense = {"collection": "c", "fingerprint": "f", "documents": 3, "model": "m", "dimension": 4, "format": 2}
-    files = {MANIFEST: {**lucene, "format": 1}, DenseManifest.FILE: dense}
+    cells = {**dense, "vectors": "0", "cells": 4, "probes": 2, "queries": 3, "recall": 0.99, "groups": {"a: x": 1.0}}
+    del cells["collection"]
+    files = {MANIFEST: {**lucene, "format": 1}, DenseManifest.FILE: dense, ann.MANIFEST: cells}
     write(random, folder, {name: json.dumps(value).encode() for name, value in files.items()}, most=2)
-    found = random.choice((Manifest, DenseManifest)).read(folder)
+    found = random.choice((Manifest, DenseManifest, ann.AnnManifest)).read(folder)
     if isinstance(found, Manifest):
         found.check(None, "english", folder)
-    else:
+    elif isinstance(found, DenseManifest):
         found.check(None, folder)
 
 

@@ -14,7 +14,7 @@ from fairagent.errors import (
     ReplyTruncated,
     TransientModelError,
 )
-from fairagent.generate import LlmGenerator
+from fairagent.generate.llm import LlmGenerator
 from fairagent.llm import ModelReply, ModelRequest
 from fairagent.prompts import Prompts
 from fairagent.testing import ScriptedModel

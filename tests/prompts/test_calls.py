@@ -10,14 +10,13 @@ from typing import Any
 import pytest
 from refine.test_llm import state
 
-from fairagent.attribute import JudgeAttributor
-from fairagent.attribute.judge import LONGEST_ANSWER
+from fairagent.attribute.judge import LONGEST_ANSWER, JudgeAttributor
 from fairagent.debias.stage import LONGEST_REWRITTEN
 from fairagent.debias.synthesis import Rewriter
 from fairagent.filter import FairFilter
 from fairagent.filter.pages import LONGEST_TEXT, LONGEST_TITLE
-from fairagent.generate import LlmGenerator
 from fairagent.generate.context import fit
+from fairagent.generate.llm import LlmGenerator
 from fairagent.llm import ModelRequest
 from fairagent.llm.ledger import ledger
 from fairagent.llm.request import estimate_tokens

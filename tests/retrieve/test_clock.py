@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from fairagent.retrieve import clock
-from fairagent.retrieve.clock import engine_seconds, engine_time
+from fairagent.retrieve.clock import engine_accounts, engine_seconds, engine_time
 
 
 @pytest.fixture
@@ -31,14 +31,16 @@ def test_what_is_enclosed_counts(ticks):
     assert engine_seconds() - before == 3
 
 
-def test_nested_uses_count_once(ticks):
-    before = engine_seconds()
-    with engine_time():
-        with engine_time(), engine_time():
+def test_within_another_account_time_counts_there_alone(ticks):
+    before, accounts = engine_seconds(), engine_accounts()
+    with engine_time("bridge"):
+        with engine_time("lucene"), engine_time("lucene"):
             ticks.extend([0.0] * 10)
-        assert engine_seconds() == before
-    # One reading at the start, one at the end, ten seconds between them.
-    assert engine_seconds() - before == 11
+        ticks.extend([0.0] * 5)
+    # Six readings, a second each, ten seconds inside and five outside of the inner account.
+    assert engine_seconds() - before == 5 + 10 + 5
+    spent = {name: seconds - accounts.get(name, 0) for name, seconds in engine_accounts().items()}
+    assert {name: seconds for name, seconds in spent.items() if seconds} == {"lucene": 1 + 11 + 1, "bridge": 1 + 6}
 
 
 def test_an_error_inside_counts_and_stops_the_clock(ticks):

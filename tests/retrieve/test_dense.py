@@ -96,8 +96,6 @@ def expected(query: str, n: int) -> list[tuple[str, float]]:
 @pytest.mark.parametrize("block", [1, 16, 1 << 16])
 def test_search_is_exact_with_ties_by_id(folder: Path, n: int, block: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dense, "BLOCK", block)
-    # In blocks: as where the embeddings do not fit into memory.
-    monkeypatch.setattr(dense, "IN_MEMORY", 0 if block < 1 << 16 else dense.IN_MEMORY)
     retriever = DenseRetriever(folder, Words(), MADE)
     found = retriever.search(Query("judge river law"), n)
     assert list(zip(found.ids, found.scores.tolist(), strict=True)) == expected("judge river law", n)
@@ -140,17 +138,6 @@ def test_a_query_vector_and_all_of_them(folder: Path) -> None:
     assert retriever.query_vector(query).tolist() == Words().queries(["judge river"])[0].tolist()
     names = [name.decode() for name in retriever.ids.names(np.arange(100)).tolist()]
     assert retriever.matrix.tolist() == retriever.vectors(names).tolist()
-
-
-def test_what_does_not_fit_into_memory_is_read_as_it_is_needed(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    query, whole = Query("judge river law"), DenseRetriever(folder, Words())
-    monkeypatch.setattr(dense, "IN_MEMORY", 0)
-    monkeypatch.setattr(dense, "BLOCK", 16)
-    mapped = DenseRetriever(folder, Words())
-    for n in (1, 33, 100):
-        found, expected = mapped.search(query, n), whole.search(query, n)
-        assert (found.ids, found.scores.tolist()) == (expected.ids, expected.scores.tolist())
-    assert mapped.matrix.tolist() == whole.matrix.tolist()
 
 
 def test_embeddings_of_the_old_format_are_refused(tmp_path: Path) -> None:

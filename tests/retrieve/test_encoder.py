@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from tiny_models import save_bert, save_masked
 
-from fairagent.errors import BackendUnavailable
+from fairagent.errors import BackendUnavailable, IndexMismatch, UsageError
 from fairagent.retrieve.encoder import MeanPooledEncoder, SentenceEncoder, open_encoder
 from fairagent.types import FloatArray
 
@@ -101,7 +102,6 @@ def test_a_model_that_is_not_there(how: str, tmp_path: Path) -> None:
 
 
 def test_two_spellings_do_not_share_an_index(model: Path, tmp_path: Path) -> None:
-    from fairagent.errors import IndexMismatch
     from fairagent.retrieve.dense import DenseRetriever
     from fairagent.retrieve.dense_index import build_dense_index
 
@@ -117,3 +117,30 @@ def test_a_masked_model_without_its_head_is_pooled_as_well(tmp_path: Path) -> No
     masked = save_masked(tmp_path / "masked")
     found = MeanPooledEncoder(str(masked)).documents(TEXTS[:1])[0]
     assert found == pytest.approx(by_hand(masked, TEXTS[0]), abs=1e-5)
+
+
+def test_texts_of_one_length_are_encoded_together_and_come_back_in_their_order(model: Path) -> None:
+    encoder = open_encoder(str(model))
+    shapes: list[tuple[int, int]] = []
+
+    def look(module: object, arguments: tuple[Any, ...]) -> None:
+        shapes.append(tuple(arguments[0].shape))
+
+    watched = encoder._model[0].auto_model.embeddings.word_embeddings.register_forward_pre_hook(look)
+    texts = [" ".join(["judge"] * (60 if n % 2 else 1 + n // 32)) for n in range(64)]
+    vectors = encoder.documents(texts)
+    watched.remove()
+    # In the order of the texts every batch would be padded to 62 tokens, twice as many as there are.
+    assert sorted(shapes) == [(32, 4), (32, 62)]
+    for vector, text in zip(vectors, texts, strict=True):
+        assert vector == pytest.approx(encoder.documents([text])[0], abs=1e-5)
+
+
+@pytest.mark.parametrize("device", ["cuda:93", "mps", "meta", "nonsense"])
+def test_a_device_that_is_not_there(model: Path, device: str) -> None:
+    import torch
+
+    if device == "mps" and torch.backends.mps.is_available():
+        pytest.skip("it is there")
+    with pytest.raises(UsageError, match=f"device '{device}' cannot be used here: "):
+        open_encoder(str(model), device)

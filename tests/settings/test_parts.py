@@ -22,6 +22,7 @@ from fairagent.retrieve.run_file import RunFileConfig
 from fairagent.retrieve.vectors import DenseConfig
 from fairagent.settings import Part, Settings, Without, load_settings
 from fairagent.settings.parts import BUILT_IN, SLOTS, kinds, part_class, read_part
+from fairagent.settings.section import meanings
 
 ALL = [(slot, kind) for slot in BUILT_IN for kind, home in BUILT_IN[slot].items() if home.startswith("fairagent.")]
 """What is shipped: other tests add kinds of their own to the table."""
@@ -49,8 +50,8 @@ def test_every_kind_has_a_home_and_says_what_it_is(slot: str, kind: str) -> None
     assert found.model_fields["kind"].default == kind
     assert found.__doc__
     assert found.__doc__ != Part.__doc__
-    for name, field in found.model_fields.items():
-        assert name == "kind" or field.description, f"{kind}.{name}"
+    for name in found.model_fields:
+        assert name == "kind" or meanings(found)[name], f"{kind}.{name}"
     assert f"{found.__module__}:{found.__name__}" == BUILT_IN[slot][kind]
 
 

@@ -25,6 +25,7 @@ from fairagent.settings import (
     merge,
     read_yaml,
 )
+from fairagent.settings.section import meanings
 
 pytestmark = pytest.mark.usefixtures("no_variables")
 
@@ -303,7 +304,7 @@ def test_every_setting_says_what_it_is() -> None:
         assert section.__doc__
         for name, field in section.model_fields.items():
             nested = isinstance(field.annotation, type) and issubclass(field.annotation, Section)
-            assert nested or field.description or name == "kind", f"{section.__name__}.{name}"
+            assert nested or meanings(section).get(name) or name == "kind", f"{section.__name__}.{name}"
 
 
 def test_what_was_set_is_a_layer() -> None:

@@ -1,31 +1,23 @@
-"""Group tables from the page alignments in the track's metadata, and their cache on disk.
+"""Group tables from the page alignments in the track's metadata.
 
 Nothing is normalized: alignments are used as the track makes them, so a page about a woman and a man has a gender row
 that sums to 2, and 2021's continents count 1 each.
 """
 
-import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from fairagent.clean import logger
 from fairagent.collection.faults import Faults, listed
+from fairagent.collection.kept import kept_table
 from fairagent.collection.records import Record, json_records
 from fairagent.collection.table import GroupTable
 from fairagent.collection.table_buffer import Labels
 from fairagent.collection.trec_fair.corpus import PageSet, page_id
 from fairagent.collection.trec_fair.metadata import RULES, RecordAligner, oddities
 from fairagent.errors import DataError, UsageError
-from fairagent.intake.json_text import parse_json
-from fairagent.intake.text import file_text
 from fairagent.measures.trec_fair import Rule, Year
+from fairagent.remembered import file_digest
 from fairagent.types import UNKNOWN
-
-log = logger(__name__)
-FORMAT = 1
-STAMP = "metadata.json"
-LARGEST_STAMP = 1 << 20
-"""Bytes."""
 
 
 def rules(year: Year, dimensions: Sequence[str]) -> tuple[Rule, ...]:
@@ -92,38 +84,15 @@ def groups_of(
 
 
 def cached_track_groups(path: Path, year: Year, dimensions: Sequence[str]) -> tuple[GroupTable, tuple[str, ...]]:
-    """The same as `read_track_groups`, kept in the folder `fairagent-groups` beside the file.
-
-    It is made anew when the file's size or time has changed.
-    """
+    """The same as `read_track_groups`, kept in the folder `fairagent-groups` beside the file."""
     rules(year, dimensions)
     if not path.is_file():
         return read_track_groups(path, year, dimensions)
-    status = path.stat()
-    stamp = {"file": path.name, "size": status.st_size, "modified": status.st_mtime_ns}
-    folder = path.parent / "fairagent-groups" / f"{year}-{'-'.join(dimensions)}"
-    return kept(folder, stamp, lambda: read_track_groups(path, year, dimensions))
-
-
-def kept(
-    folder: Path, stamp: Mapping[str, object], make: Callable[[], tuple[GroupTable, tuple[str, ...]]]
-) -> tuple[GroupTable, tuple[str, ...]]:
-    """The table and notes in `folder`, if they bear the same stamp; else those made now, and kept where that works."""
-    stamp = {"format": FORMAT, **stamp}
-    try:
-        head = parse_json(file_text(folder / STAMP, LARGEST_STAMP))
-        if head["stamp"] == stamp:
-            return GroupTable.load(folder), tuple(head["notes"])
-    except (OSError, ValueError, KeyError, TypeError, DataError):
-        log.debug("no usable groups at %s", folder)
-    table, notes = make()
-    try:
-        (folder / STAMP).unlink(missing_ok=True)
-        table.save(folder)
-        (folder / STAMP).write_text(json.dumps({"stamp": stamp, "notes": notes}) + "\n", encoding="utf-8")
-    except OSError as error:
-        log.warning("the groups are read anew each time, since %s cannot be written (%s)", folder, error)
-    return table, notes
+    return kept_table(
+        path.parent / "fairagent-groups" / f"{year}-{'-'.join(dimensions)}",
+        lambda: {"file": path.name, "sha256": file_digest(path)},
+        lambda: read_track_groups(path, year, dimensions),
+    )
 
 
 def _known(rule: Rule) -> list[str]:

@@ -14,10 +14,11 @@ from typing import Any
 
 from fairagent.collection.collection import Collection
 from fairagent.collection.faults import Faults
+from fairagent.collection.kept import kept_table
 from fairagent.collection.records import Record
 from fairagent.collection.trec_fair.corpus import ARTICLES, Corpus, PageSet, page_id, repeated_note
 from fairagent.collection.trec_fair.files import Split, find_track_files
-from fairagent.collection.trec_fair.groups import cached_track_groups, groups_of, kept, population, rules
+from fairagent.collection.trec_fair.groups import cached_track_groups, groups_of, population, rules
 from fairagent.collection.trec_fair.metadata import read_relevant_pages
 from fairagent.collection.trec_fair.topics import (
     QueryField,
@@ -104,9 +105,9 @@ def load_track_from_ir_datasets(
         if judgment.relevance > 0 and judgment.query_id in relevant:
             relevant[judgment.query_id].append(judgment.doc_id)
     folder = Path(ir_datasets.util.home_path()) / "trec-fair" / "fairagent-groups" / f"{year}-{'-'.join(chosen)}"
-    groups, notes = kept(
+    groups, notes = kept_table(
         folder,
-        {"id": f"trec-fair/{year}"},
+        lambda: {"id": f"trec-fair/{year}", "dimensions": list(chosen)},
         lambda: groups_of(_records(dataset, read_by), place, read_by, "id", Faults()),
     )
     name = name or id.replace("/", "-")

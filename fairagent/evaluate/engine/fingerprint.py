@@ -18,6 +18,7 @@ from fairagent.digests import checksum
 from fairagent.evaluate.engine.check import Checked
 from fairagent.evaluate.engine.kind import Record
 from fairagent.evaluate.engine.plan import Plan, SystemPlan
+from fairagent.remembered import file_digest
 from fairagent.settings import ModelSettings, Part, read_yaml, validate
 from fairagent.settings.parts import SLOTS
 
@@ -210,8 +211,7 @@ def file_hash(path: Path) -> str:
     digest = hashlib.sha256()
     for file in files:
         if file.is_file():
-            with file.open("rb") as content:
-                digest.update(hashlib.file_digest(content, "sha256").digest())
+            digest.update(bytes.fromhex(file_digest(file)))
     return digest.hexdigest()
 
 

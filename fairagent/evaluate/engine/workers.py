@@ -1,7 +1,12 @@
-"""Workers that run jobs: the threads of this process, or the workers of a Dask cluster."""
+"""Workers that run jobs: threads of this process, a crew of processes, or the workers of a Dask cluster.
+
+Jobs that wait for a language model need threads; those that compute need processes, since Python computes in one
+thread at a time and Java is asked by one at a time (`fairagent.retrieve.java`).
+"""
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -13,18 +18,19 @@ from itertools import islice
 from typing import TypeVar
 
 from fairagent.errors import BackendUnavailable, UsageError
+from fairagent.processes import ENDING, Crew
 
 T = TypeVar("T")
 
-ENDING = tuple(number for number in signal.Signals if number.name in ("SIGINT", "SIGTERM", "SIGHUP"))
-"""The signals that ask a program to end; Windows has no SIGHUP."""
 LOCAL = "local"
 """The address of a Dask cluster that is started on this machine for the run."""
+PATIENCE = 0.5
+"""Seconds that a run goes on before the other processes of a crew are started; they take seconds to get ready."""
 
 
 @dataclass(frozen=True, slots=True)
 class Workers:
-    """An executor, how many jobs it is given at a time, and whether it does them in this process."""
+    """An executor, how many jobs it is given at a time, and whether it does them, or some of them, in this process."""
 
     executor: Executor
     width: int
@@ -95,6 +101,27 @@ def threads(count: int) -> Iterator[Workers]:
     if count < 1:
         raise UsageError(f"--workers is the number of threads and must be at least 1, not {count}")
     executor = ThreadPoolExecutor(count, thread_name_prefix="topic")
+    try:
+        yield Workers(executor, 2 * count, here=True)
+    finally:
+        executor.shutdown(cancel_futures=True)
+
+
+def cores() -> int:
+    """The processor cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@contextmanager
+def crew(count: int) -> Iterator[Workers]:
+    """So many processes, of which this one is the first; UsageError for none.
+
+    The others start when the jobs have taken a moment, and stay until the end, each with what its first job opened. A
+    script that uses them needs the guard `if __name__ == "__main__":`, as everything does that starts processes.
+    """
+    if count < 1:
+        raise UsageError(f"--workers is the number of processes and must be at least 1, not {count}")
+    executor = Crew(count, patience=PATIENCE)
     try:
         yield Workers(executor, 2 * count, here=True)
     finally:

@@ -4,8 +4,7 @@ They are kept in the user's cache folder, or where the settings say, and hold fo
 """
 
 import hashlib
-import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +26,11 @@ COMMIT = "commit.txt"
 log = logger(__name__)
 
 
-def cache_folder(environ: Mapping[str, str] = os.environ) -> Path:
+def cache_folder() -> Path:
     """Where ids are kept unless settings name a folder: below the user's cache folder."""
-    root = environ.get("XDG_CACHE_HOME")
-    return (Path(root) if root else Path.home() / ".cache") / "fairagent" / "lucene"
+    from platformdirs import user_cache_path
+
+    return user_cache_path("fairagent") / "lucene"
 
 
 def commit_file(folder: Path) -> Path:

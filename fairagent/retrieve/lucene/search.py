@@ -1,9 +1,8 @@
 """BM25 over a Lucene index: ranked search, scores of a given pool in one call, stored texts, term statistics."""
 
-import json
 import math
 from collections.abc import Sequence
-from functools import cache, lru_cache
+from functools import lru_cache
 from operator import index
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from fairagent.retrieve.base import check_length
 from fairagent.retrieve.clock import engine_time
 from fairagent.retrieve.java import java_class, using_java
 from fairagent.retrieve.lucene.analysis import Analyzer
+from fairagent.retrieve.lucene.hits import numbers_and_scores
 from fairagent.retrieve.lucene.index import REMEDY, Indexable, Manifest
 from fairagent.retrieve.lucene.strings import IdTable, ranked
 from fairagent.retrieve.lucene.vectors import TermVectors
@@ -62,7 +62,8 @@ class LuceneRetriever:
             self._ids = IdTable.load(folder)
         except (OSError, ValueError) as error:
             raise _damaged(folder, error) from None
-        # The loop asks for the terms of the same deep list once an iteration.
+        # The loop asks for the terms of the same deep list once an iteration, and of many queries for the same words.
+        self._frequency = lru_cache(maxsize=50_000)(self._count)
         self._postings = lru_cache(maxsize=8)(lambda ids: self._vectors.postings(self.numbers(ids)))
 
     def __len__(self) -> int:
@@ -78,7 +79,7 @@ class LuceneRetriever:
         with using_java():
             self._reader.close()
 
-    @engine_time()
+    @engine_time("bridge")
     def search(self, query: Query, n: int) -> Ranking:
         """The best `n` documents with a score above 0; empty where no query term occurs in the index."""
         check_length(n)
@@ -96,7 +97,7 @@ class LuceneRetriever:
             numbers, scores = numbers[:whole_tie], scores[:whole_tie]
         return ranked(self._ids.names(numbers), scores, n)
 
-    @engine_time()
+    @engine_time("bridge")
     def score(self, query: Query, ids: Sequence[str]) -> FloatArray:
         """BM25 of each of the documents `ids` for `query`, in one Lucene call; 0 where no term matches.
 
@@ -122,7 +123,7 @@ class LuceneRetriever:
         """The documents' numbers in the index; raises DataError naming ids that are not there."""
         return self._ids.known(ids)
 
-    @engine_time()
+    @engine_time("bridge")
     def document(self, id: str) -> Document:
         """The stored document; raises DataError where the id is not in the index."""
         number = int(self.numbers([id])[0])
@@ -138,17 +139,14 @@ class LuceneRetriever:
 
     def document_frequency(self, word: str) -> int:
         """How many documents hold `word` (of several words, the rarest); 0 where none does or it is a stop word."""
-        with using_java():
-            term_class = java_class("org.apache.lucene.index.Term")
-            terms = [term_class("contents", text) for text in self.analyzer.terms(word)]
-            return min((self._reader.docFreq(term) for term in terms), default=0)
+        return min((self._frequency(term) for term in self.analyzer.terms(word)), default=0)
 
-    @engine_time()
+    @engine_time("terms")
     def postings(self, ids: Sequence[str]) -> Postings:
         """The terms of these documents; raises DataError naming ids that are not in the index."""
         return self._postings(tuple(ids))
 
-    @engine_time()
+    @engine_time("terms")
     def words(self, vocabulary: NDArray[np.intp]) -> list[str]:
         """A readable word for each term number of `postings`."""
         return self._vectors.words(vocabulary)
@@ -156,6 +154,12 @@ class LuceneRetriever:
     def analyze(self, text: str) -> list[str]:
         """The index terms of `text` in order."""
         return self.analyzer.terms(text)
+
+    def _count(self, term: str) -> int:
+        """How many documents hold an index term."""
+        with using_java():
+            found: int = self._reader.docFreq(java_class("org.apache.lucene.index.Term")("contents", term))
+        return found
 
     def _lucene_query(self, query: Query) -> Any:
         weights: dict[str, float] = {}
@@ -180,14 +184,11 @@ class LuceneRetriever:
         import jnius
 
         try:
-            found = self._searcher.search(lucene_query, n)
+            with engine_time("lucene"):
+                found = self._searcher.search(lucene_query, n)
         except jnius.JavaException as error:
             raise _damaged(self._folder, error) from None
-        # One string crosses from Java instead of an object a hit, which takes five times as long.
-        hits = json.loads(_json_writer().writeValueAsString(found))["scoreDocs"]
-        numbers = np.array([hit["doc"] for hit in hits], dtype=np.intp)
-        # Java prints as many digits of a 32-bit float as tell it from its neighbors.
-        return numbers, np.array([hit["score"] for hit in hits], dtype=np.float32).astype(np.float64)
+        return numbers_and_scores(found)
 
 
 def _open(folder: Path, k1: float, b: float) -> tuple[Any, Any]:
@@ -214,11 +215,6 @@ def _open(folder: Path, k1: float, b: float) -> tuple[Any, Any]:
 def _damaged(folder: Path, error: Exception) -> IndexMismatch:
     reason = str(error).partition("\n")[0]
     return IndexMismatch(f"the index at {folder} is damaged; {REMEDY} ({reason})")
-
-
-@cache
-def _json_writer() -> Any:
-    return java_class("com.fasterxml.jackson.databind.ObjectMapper")()
 
 
 @lru_cache(maxsize=50_000)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +20,7 @@ from fairagent.collection.trec_fair.files import find_track_files
 from fairagent.collection.trec_fair.groups import population, read_track_groups
 from fairagent.collection.trec_fair.load import load_track, load_track_from_ir_datasets
 from fairagent.collection.trec_fair.topics import RelevantPages, read_track_topics
+from fairagent.digests import RECORD
 from fairagent.errors import BackendUnavailable, DataError, SettingsError, UsageError
 from fairagent.measures.trec_fair import DIMENSIONS_2022
 from fairagent.types import UNKNOWN
@@ -217,13 +217,15 @@ def test_groups_are_read_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert len(reads) == 2
 
 
+@pytest.mark.parametrize("name", ["notes.json", "groups.json", RECORD])
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"stamp": 1}', "null"])
-def test_damaged_groups_are_read_anew(folder: Path, text: str) -> None:
+def test_damaged_groups_are_read_anew(folder: Path, name: str, text: str) -> None:
     load_track(folder)
-    (stamp,) = folder.rglob("metadata.json")
-    stamp.write_text(text)
+    (kept,) = folder.rglob(name)
+    before = kept.read_text()
+    kept.write_text(text)
     assert labels_of(load_track(folder), "gender", "70000001") == {"NB": 1.0}
-    assert json.loads(stamp.read_text())["stamp"]["size"] > 0
+    assert kept.read_text() == before
 
 
 def test_a_folder_that_cannot_be_written(folder: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -6,11 +6,11 @@ import shutil
 from pathlib import Path
 
 import numpy as np
+import platformdirs
 import pytest
 from anserini_indexes import joined, texts
 
 from fairagent.errors import IndexMismatch
-from fairagent.retrieve.anserini import kept as module
 from fairagent.retrieve.anserini.bm25 import AnseriniRetriever
 from fairagent.retrieve.anserini.kept import cache_folder, commit_file
 from fairagent.retrieve.java import java_class, start_java, using_java
@@ -68,9 +68,8 @@ def test_the_newest_commit_counts(tmp_path):
 
 
 def test_the_users_cache_folder(tmp_path, monkeypatch):
-    monkeypatch.setattr(module.Path, "home", lambda: tmp_path)
-    assert cache_folder({}) == tmp_path / ".cache" / "fairagent" / "lucene"
-    assert cache_folder({"XDG_CACHE_HOME": "/elsewhere"}) == Path("/elsewhere/fairagent/lucene")
+    monkeypatch.setattr(platformdirs, "user_cache_path", lambda name: tmp_path / name)
+    assert cache_folder() == tmp_path / "fairagent" / "lucene"
 
 
 def rewritten(folder: Path, ids: bool) -> Path:

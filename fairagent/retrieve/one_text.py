@@ -1,0 +1,124 @@
+"""The packaged encoder for one text at a time, in numpy: a query has its vector before torch would be loaded.
+
+torch, transformers and sentence-transformers take five seconds of a processor to be imported; the six small layers that
+a query goes through take milliseconds. Vectors are those of sentence-transformers but for the last digits of 32-bit
+floats. Many texts are left to it.
+
+Source: Devlin et al., BERT, NAACL 2019 (the layers); Wang et al., MiniLM, NeurIPS 2020 (the model).
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import math
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from fairagent.retrieve.encoder import BUNDLED, Embeddings, SentenceEncoder, bundled_folder, check_encoder
+from fairagent.threads import one_blas_thread
+
+LAYERS, HEADS = 6, 12
+TOKENS = 256
+"""The longest text, as the model's own settings say."""
+EPSILON = 1e-12
+"""Of the layer norms."""
+_erf = np.frompyfunc(math.erf, 1, 1)
+
+
+class OneTextEncoder:
+    """The packaged model: one text at a time in numpy, several by sentence-transformers on torch's `device`.
+
+    Threads may share it.
+
+    Raises BackendUnavailable where its package or sentence-transformers is missing.
+    """
+
+    name = BUNDLED
+
+    def __init__(self, device: str = "cpu") -> None:
+        if importlib.util.find_spec("sentence_transformers") is None:
+            check_encoder(BUNDLED)
+        self._folder, self._device = bundled_folder() / "model", device
+
+    def documents(self, texts: Sequence[str]) -> Embeddings:
+        """Vectors (n, d) of length 1."""
+        return self._one(texts[0]) if len(texts) == 1 else self._library.documents(texts)
+
+    def queries(self, texts: Sequence[str]) -> Embeddings:
+        """The same: the model does not tell them apart."""
+        return self._one(texts[0]) if len(texts) == 1 else self._library.queries(texts)
+
+    def tokens(self, text: str) -> Embeddings:
+        """The vector of each token of a text, (t, d), the special ones at both ends included."""
+        return self._library.tokens(text)
+
+    @cached_property
+    def _library(self) -> SentenceEncoder:
+        return SentenceEncoder(BUNDLED, self._device)
+
+    def _one(self, text: str) -> Embeddings:
+        with one_blas_thread():
+            mean = self._states(self._tokenizer.encode(text.strip()).ids).mean(axis=0, keepdims=True)
+        return np.asarray(mean / np.linalg.norm(mean), dtype=np.float32)
+
+    def _states(self, ids: Sequence[int]) -> Embeddings:
+        """The last layer's vector of each token, (t, d)."""
+        words = self._rows("embeddings.word_embeddings.weight", ids)
+        places = self._rows("embeddings.position_embeddings.weight", range(len(ids)))
+        x = self._norm(words + places + self._rows("embeddings.token_type_embeddings.weight", [0]), "embeddings")
+        for number in range(LAYERS):
+            layer = f"encoder.layer.{number}"
+            x = self._norm(x + self._attention(x, f"{layer}.attention"), f"{layer}.attention.output")
+            inner = self._linear(x, f"{layer}.intermediate.dense")
+            inner *= 0.5 + 0.5 * _erf(inner * math.sqrt(0.5)).astype(np.float32)  # GELU
+            x = self._norm(x + self._linear(inner, f"{layer}.output.dense"), f"{layer}.output")
+        return x
+
+    def _attention(self, x: Embeddings, name: str) -> Embeddings:
+        def heads(part: str) -> Embeddings:
+            return self._linear(x, f"{name}.self.{part}").reshape(len(x), HEADS, -1).swapaxes(0, 1)
+
+        query, key, value = heads("query"), heads("key"), heads("value")
+        scores = query @ key.swapaxes(1, 2) / np.float32(math.sqrt(query.shape[-1]))
+        shares = np.exp(scores - scores.max(axis=-1, keepdims=True))
+        shares /= shares.sum(axis=-1, keepdims=True)
+        return self._linear((shares @ value).swapaxes(0, 1).reshape(x.shape), f"{name}.output.dense")
+
+    def _linear(self, x: Embeddings, name: str) -> Embeddings:
+        product: Embeddings = x @ self._weights[f"{name}.weight"].T + self._weights[f"{name}.bias"]
+        return product
+
+    def _norm(self, x: Embeddings, name: str) -> Embeddings:
+        x = x - x.mean(axis=-1, keepdims=True)
+        x /= np.sqrt((x * x).mean(axis=-1, keepdims=True) + np.float32(EPSILON))
+        scaled: Embeddings = x * self._weights[f"{name}.LayerNorm.weight"] + self._weights[f"{name}.LayerNorm.bias"]
+        return scaled
+
+    def _rows(self, name: str, numbers: Sequence[int]) -> Embeddings:
+        # Of the table of words, which is half of the file, only the rows of these words are read.
+        table = self._file.get_slice(name)
+        return np.concatenate([table[number : number + 1] for number in numbers])
+
+    @cached_property
+    def _weights(self) -> dict[str, Embeddings]:
+        """All but the tables of embeddings."""
+        names = list(self._file.keys())
+        return {name: self._file.get_tensor(name) for name in names if not name.endswith("_embeddings.weight")}
+
+    @cached_property
+    def _file(self) -> Any:
+        from safetensors import safe_open
+
+        return safe_open(self._folder / "model.safetensors", framework="np")
+
+    @cached_property
+    def _tokenizer(self) -> Any:
+        from tokenizers import Tokenizer
+
+        tokenizer = Tokenizer.from_file(str(self._folder / "tokenizer.json"))
+        tokenizer.no_padding()
+        tokenizer.enable_truncation(TOKENS)
+        return tokenizer

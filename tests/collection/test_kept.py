@@ -1,0 +1,183 @@
+"""Large tables of groups are read once and kept beside the index, as long as what they are read from is the same."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fairagent.collection import GroupTable, kept, load_collection
+from fairagent.collection import load as loading
+from fairagent.collection.kept import LATEST, kept_table
+from fairagent.digests import RECORD
+from fairagent.errors import DataError
+
+ROWS = 10_000
+COLLECTION = """
+name: big
+documents: {path: docs.jsonl}
+groups: {path: groups.tsv, dimensions: {gender: {}, region: {separator: "|"}}}
+"""
+
+
+def rows(first: str = "female") -> str:
+    """Enough text that its table is kept; `first` is the gender of p0."""
+    genders, regions = ("female", "male", "nonbinary"), ("Asia", "Africa|Asia", "", "Europe")
+    lines = [f"page-{n:012}\t{first if n == 0 else genders[n % 3]}\t{regions[n % 4]}" for n in range(ROWS)]
+    return "\n".join(["id\tgender\tregion", *lines, ""])
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    (tmp_path / "collection.yaml").write_text(COLLECTION)
+    (tmp_path / "docs.jsonl").write_text('{"id": "a", "text": "b"}\n')
+    (tmp_path / "groups.tsv").write_text(rows())
+    assert (tmp_path / "groups.tsv").stat().st_size > loading.WORTH_KEEPING
+    return tmp_path / "collection.yaml"
+
+
+@pytest.fixture
+def reads(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """The group files that were read as text."""
+    read, found = loading.read_groups, list[Path]()
+
+    def reading(path: Path, *rest: object) -> GroupTable | None:
+        found.append(path)
+        return read(path, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(loading, "read_groups", reading)
+    return found
+
+
+def table(file: Path) -> GroupTable:
+    groups = load_collection(file, file.parent / "index").groups
+    assert isinstance(groups, GroupTable)
+    return groups
+
+
+def folders(file: Path) -> list[Path]:
+    return sorted(path for path in file.parent.glob("index*") if path.is_dir())
+
+
+def same(one: GroupTable, other: GroupTable) -> bool:
+    ids = [f"page-{n:012}" for n in (*range(ROWS), ROWS)]
+    return len(one) == len(other) and all(
+        one.labels(name) == other.labels(name)
+        and np.array_equal(one.memberships(name, ids), other.memberships(name, ids))
+        and np.array_equal(one.shares(name), other.shares(name))
+        for name in ("gender", "region")
+    )
+
+
+def test_a_table_is_read_once_and_says_the_same(file: Path, reads: list[Path]) -> None:
+    read = table(file)
+    assert len(reads) == 1
+    mapped = table(file)
+    assert len(reads) == 1
+    assert same(read, mapped)
+    row = mapped.memberships("region", ["page-000000000001"])
+    assert row.tolist() == [[0.0, 0.5, 0.5, 0.0]]
+    assert len(folders(file)) == 1
+
+
+def test_a_small_table_is_not_kept(file: Path, reads: list[Path]) -> None:
+    (file.parent / "groups.tsv").write_text("id\tgender\tregion\na\tfemale\tAsia\n")
+    table(file)
+    table(file)
+    assert len(reads) == 2
+    assert folders(file) == []
+
+
+def test_where_no_index_is_named_only_what_is_beside_the_usual_one_is_kept(
+    file: Path, reads: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    load_collection(file)
+    load_collection(file)
+    assert len(reads) == 2
+    assert not (tmp_path / "indexes").exists()
+    (tmp_path / "indexes" / "big").mkdir(parents=True)
+    load_collection(file)
+    load_collection(file)
+    assert len(reads) == 3
+
+
+@pytest.mark.parametrize("old_time", [False, True])
+def test_a_changed_file_is_read_again(file: Path, reads: list[Path], old_time: bool) -> None:
+    groups = file.parent / "groups.tsv"
+    first, time = table(file), groups.stat().st_mtime_ns
+    groups.write_text(rows("nobody"))
+    if old_time:
+        os.utime(groups, ns=(time, time))
+    assert first.labels("gender") == ("female", "male", "nonbinary")
+    assert table(file).labels("gender") == ("female", "male", "nobody", "nonbinary")
+    # The one from before is there still, for whoever has that file.
+    groups.write_text(rows())
+    assert same(table(file), first)
+    assert len(reads) == 2
+
+
+def test_other_settings_are_another_table(file: Path, reads: list[Path]) -> None:
+    table(file)
+    file.write_text(COLLECTION.replace("gender: {}", "gender: {map: {nonbinary: [other]}}"))
+    assert table(file).labels("gender") == ("female", "male", "other")
+    file.write_text(COLLECTION.replace("gender: {}", "sex: {column: gender}"))
+    assert table(file).dimensions == ("sex", "region")
+    assert len(reads) == 3
+
+
+def test_faults_are_reported_each_time_and_nothing_is_kept(file: Path) -> None:
+    (file.parent / "groups.tsv").write_text(rows() + "page-000000000001\tmale\t\n")
+    for _ in range(2):
+        with pytest.raises(DataError, match=r"groups\.tsv:10002: the document id 'page-0+1' is that of line 3"):
+            table(file)
+    assert folders(file) == []
+
+
+def test_a_file_that_changes_while_it_is_read_is_not_kept(
+    file: Path, reads: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = loading.read_groups
+
+    def changing(path: Path, *rest: object) -> GroupTable | None:
+        path.write_text(rows("nobody"))
+        return read(path, *rest)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(loading, "read_groups", changing)
+        table(file)
+    assert folders(file) == []
+    (file.parent / "groups.tsv").write_text(rows())
+    assert table(file).labels("gender") == ("female", "male", "nonbinary")
+
+
+def test_the_latest_tables_are_kept(file: Path, tmp_path: Path) -> None:
+    place = tmp_path / "some" / "place"
+    for number in range(LATEST + 3):
+        made = GroupTable.from_rows([("a", {"x": str(number)})], ["x"]), (f"note {number}",)
+        kept_table(place, partial(dict, number=number), partial(tuple, made))
+        for path in place.parent.rglob("groups.json"):
+            os.utime(path, ns=(path.stat().st_mtime_ns - 10**9,) * 2)
+    assert len(list(place.parent.iterdir())) == LATEST
+
+    def never() -> kept.Made:
+        raise AssertionError("it is kept")
+
+    found, notes = kept_table(place, lambda: {"number": LATEST + 2}, never)
+    assert (found.labels("x"), notes) == ((str(LATEST + 2),), (f"note {LATEST + 2}",))
+
+
+def test_what_is_half_gone_is_made_anew(file: Path, reads: list[Path]) -> None:
+    first = table(file)
+    (folder,) = folders(file)
+    for name in sorted(path.name for path in folder.iterdir()):
+        (folder / name).unlink()
+        assert same(table(file), first)
+        assert (folder / name).is_file()
+    shutil.rmtree(folder)
+    assert same(table(file), first)
+    assert (folder / RECORD).is_file()

@@ -1,0 +1,226 @@
+"""Cases 120 to 126: embeddings of another encoder; ANN indexes damaged, of others, too poor; processes that die."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from retrieve.test_ann import DOCUMENTS, ENCODER, QUERIES
+from retrieve.test_dense import MADE, Made, Words
+from typer.testing import CliRunner
+
+from fairagent import digests
+from fairagent.cli import app
+from fairagent.digests import record_files
+from fairagent.errors import BackendUnavailable, DataError, IndexMismatch
+from fairagent.retrieve import ann_build, dense_index
+from fairagent.retrieve.ann import INDEX, AnnIndex, AnnManifest
+from fairagent.retrieve.ann_build import build_ann
+from fairagent.retrieve.dense import DenseRetriever
+from fairagent.retrieve.dense_index import build_dense_index
+from fairagent.retrieve.encoder import Embeddings
+
+from .damage import harm, trials
+from .tiny import write
+
+pytest.importorskip("faiss")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Embeddings of 20,000 documents, and their ANN index."""
+    folder = tmp_path_factory.mktemp("made")
+    build_dense_index(DOCUMENTS, folder / "dense", ENCODER)
+    build_ann(DenseRetriever(folder / "dense", ENCODER), folder / "ann")
+    return folder
+
+
+@pytest.fixture
+def copy(made: Path, tmp_path: Path) -> Path:
+    shutil.copytree(made, tmp_path / "copy")
+    return tmp_path / "copy"
+
+
+def engine(folder: Path) -> DenseRetriever:
+    return DenseRetriever(folder / "dense", ENCODER, ann=AnnIndex.open(folder / "ann", folder / "dense"))
+
+
+# Case 120
+
+
+def test_120_vectors_of_another_encoder_are_refused_with_both_names(tmp_path: Path) -> None:
+    build_dense_index(MADE, tmp_path / "dense", Words(name="mine"))
+    with pytest.raises(IndexMismatch, match=r"made with 'mine', and 'theirs' makes others; use that model, or build"):
+        DenseRetriever(tmp_path / "dense", Words(name="theirs", salt="other"))
+
+
+# Case 121
+
+
+def test_121_a_damaged_ann_index_is_refused(made: Path, tmp_path: Path) -> None:
+    """Whatever happens to whichever of its files: no ranking changes silently."""
+    expected = [engine(made).search(query, 20).ids for query in QUERIES[:3]]
+    chance, refused = random.Random(121), 0
+    tried = trials(20)
+    for number in range(tried):
+        copy = tmp_path / f"{number}"
+        shutil.copytree(made, copy)
+        how = harm(copy / "ann", chance)
+        try:
+            assert [engine(copy).search(query, 20).ids for query in QUERIES[:3]] == expected, how
+        except (IndexMismatch, BackendUnavailable):
+            refused += 1
+        shutil.rmtree(copy)
+    assert refused >= 0.9 * tried
+
+
+def test_121_the_message_names_the_file_and_the_way_out(copy: Path) -> None:
+    path = copy / "ann" / INDEX
+    path.write_bytes(path.read_bytes()[:-1] + b"?")
+    way_out = f"remove {copy / 'ann'}, then `fairagent index` makes it again"
+    with pytest.raises(IndexMismatch, match=rf"{way_out}\n.*{INDEX}: is not what was written"):
+        engine(copy)
+
+
+@pytest.fixture
+def no_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files as large as if a moment's look missed the damage."""
+    monkeypatch.setattr(digests, "differences", lambda folder, whole: [])
+
+
+@pytest.mark.usefixtures("no_look")
+def test_121_what_cannot_be_is_found_when_it_is_used(copy: Path) -> None:
+    path, whole = copy / "ann" / INDEX, (copy / "ann" / INDEX).read_bytes()
+    # The last cell's last document.
+    path.write_bytes(whole[:-8] + (10**6).to_bytes(8, "little"))
+    found = AnnIndex.open(copy / "ann", copy / "dense")
+    with pytest.raises(IndexMismatch, match="names documents that are not there"):
+        found.looked_at(ENCODER.queries(["1"])[0], 20_000, found.manifest.cells)
+    cells = AnnManifest.read(copy / "ann").cells
+    # How many documents each cell has, as 64-bit numbers in one piece.
+    sizes = whole.index(b"full") + 4 + 8
+    assert sum(np.frombuffer(whole, np.int64, cells, sizes)) == len(DOCUMENTS.made)
+    path.write_bytes(whole[:sizes] + (10**12).to_bytes(8, "little") + whole[sizes + 8 :])
+    with pytest.raises(IndexMismatch, match=r"is damaged .*; remove"):
+        engine(copy)
+    for damaged in (b"", whole[:100], b"nonsense" * 1000):
+        path.write_bytes(damaged)
+        with pytest.raises(IndexMismatch, match=r"is damaged .*; remove"):
+            engine(copy)
+
+
+# Case 122
+
+
+def test_122_an_ann_index_of_other_embeddings_is_refused(copy: Path, tmp_path: Path) -> None:
+    other = Made(DOCUMENTS.made[:500], "fewer")
+    build_dense_index(other, tmp_path / "other", ENCODER)
+    with pytest.raises(IndexMismatch, match=r"fingerprint: index as made, embeddings fewer; documents: index 20000"):
+        AnnIndex.open(copy / "ann", tmp_path / "other")
+    # Made again, they may be other numbers of the same documents: by another machine, or another release of the model.
+    vectors = np.load(copy / "dense" / "vectors.npy")
+    vectors[5, 3] += 1
+    np.save(copy / "dense" / "vectors.npy", vectors)
+    record_files(copy / "dense")
+    with pytest.raises(IndexMismatch, match=r"was not made from the embeddings at .*vectors: index \w{64}, embeddings"):
+        engine(copy)
+
+
+# Case 123
+
+
+def test_123_an_ann_index_that_is_not_there_is_no_other_search(tmp_path: Path) -> None:
+    file = write(tmp_path / "files")
+    options = ["-c", str(file), "--index", str(tmp_path / "index"), "--set", "engine=dense"]
+    run = CliRunner().invoke
+    assert run(app, ["index", *options]).exit_code == 0
+    result = run(app, ["search", "law", *options, "--set", "engine.ann=always", "--set", "profile=engine"])
+    assert result.exit_code == 3
+    assert "no ANN index at" in result.stderr
+    assert "make it with `fairagent index`, or set `ann: never`" in " ".join(result.stderr.split())
+
+
+# Case 124
+
+
+def test_124_an_ann_index_that_finds_too_little_is_looked_at_further_or_refused(
+    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dense, report = DenseRetriever(made / "dense", ENCODER), AnnManifest.read(made / "ann")
+    assert report.recall >= ann_build.FLOOR == 0.98
+    monkeypatch.setattr(ann_build, "FLOOR", 0.6)
+    assert build_ann(dense, tmp_path / "poor").probes < report.probes
+    monkeypatch.setattr(ann_build, "FLOOR", 1.01)
+    with pytest.raises(DataError, match="set `ann: never` for exact search"):
+        build_ann(dense, tmp_path / "none")
+    assert not (tmp_path / "none").exists()
+
+
+# Case 125
+
+
+class Killed(BaseException):
+    pass
+
+
+@pytest.mark.parametrize("when", ["cells", "measured", "put"])
+def test_125_what_was_embedded_stays_where_its_ann_index_is_broken_off(
+    made: Path, copy: Path, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    shutil.rmtree(copy / "ann")
+    before = {path.name: path.read_bytes() for path in (copy / "dense").iterdir()}
+    dense = DenseRetriever(copy / "dense", ENCODER)
+
+    def killed(*arguments: object) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        place = {"cells": "_trained", "measured": "_measured", "put": "write_whole"}[when]
+        patch.setattr(ann_build, place, killed)
+        with pytest.raises(Killed):
+            build_ann(dense, copy / "ann")
+    assert not (copy / "ann").exists()
+    assert {path.name: path.read_bytes() for path in (copy / "dense").iterdir()} == before
+    build_ann(dense, copy / "ann")
+    assert (copy / "ann" / INDEX).read_bytes() == (made / "ann" / INDEX).read_bytes()
+    assert sorted(path.name for path in copy.iterdir()) == ["ann", "dense"]
+
+
+def test_125_a_process_that_embeds_and_dies_costs_what_it_had_under_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dense_index, "CHUNK", 10)
+
+    def dying(encoder: Words) -> Callable[[Iterable[Sequence[str]]], Iterable[Embeddings]]:
+        def embed(chunks: Iterable[Sequence[str]]) -> Iterable[Embeddings]:
+            for number, chunk in enumerate(chunks):
+                if number == 4:
+                    raise BackendUnavailable("a process that embeds has ended before its time")
+                yield encoder.documents(chunk)
+
+        return embed
+
+    done: list[int] = []
+    with pytest.raises(BackendUnavailable, match="before its time"):
+        build_dense_index(MADE, tmp_path / "dense", Words(), done.append, dying(Words()))
+    assert done == [10, 20, 30, 40]
+    encoder = Words()
+    build_dense_index(MADE, tmp_path / "dense", encoder)
+    assert len(encoder.encoded) == 60 + 1
+
+
+# Case 126
+
+
+@pytest.mark.parametrize("device", ["cuda:93", "nonsense"])
+def test_126_a_device_that_is_not_there_is_named_before_anything_is_embedded(tmp_path: Path, device: str) -> None:
+    file = write(tmp_path / "files")
+    options = ["-c", str(file), "--index", str(tmp_path / "index"), "--set", "engine=dense", "--device", device]
+    result = CliRunner().invoke(app, ["index", *options])
+    assert result.exit_code == 2
+    assert f"device '{device}' cannot be used here" in " ".join(result.stderr.split())
+    assert not list(tmp_path.glob("index-*"))

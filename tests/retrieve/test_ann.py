@@ -1,0 +1,287 @@
+"""The ANN index: scores of exact search, recall as measured, the same for every group, and never fewer documents."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from fairagent.errors import BackendUnavailable, DataError, IndexMismatch, UsageError
+from fairagent.retrieve import ann, ann_build
+from fairagent.retrieve.ann import MANIFEST, AnnIndex, AnnManifest
+from fairagent.retrieve.ann_build import build_ann, exact_lists
+from fairagent.retrieve.dense import DenseRetriever
+from fairagent.retrieve.dense_index import build_dense_index
+from fairagent.retrieve.encoder import Embeddings
+from fairagent.types import Document, FloatArray, Query
+
+from .test_dense import Made
+
+SIZE, COUNT, TOPICS = 32, 20_000, 60
+
+
+def clustered(count: int, seed: int) -> Embeddings:
+    """Vectors of length 1 about some topics, of which the first are common."""
+    chance = np.random.default_rng(seed)
+    centers = np.random.default_rng(7).standard_normal((TOPICS, SIZE))
+    weights = 1 / np.arange(1, TOPICS + 1)
+    vectors = centers[chance.choice(TOPICS, count, p=weights / weights.sum())]
+    vectors = vectors + 0.5 * chance.standard_normal((count, SIZE))
+    return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
+
+
+@dataclass
+class Numbered:
+    """An encoder whose vectors are made beforehand: a text is the number of one; queries are drawn otherwise."""
+
+    made: Embeddings
+    name: str = "numbered"
+
+    def documents(self, texts: list[str]) -> Embeddings:
+        return self.made[[int(text) if text.strip().isdigit() else 0 for text in texts]]
+
+    def queries(self, texts: list[str]) -> Embeddings:
+        return np.vstack([clustered(1, 1000 + int(text)) for text in texts])
+
+
+ENCODER = Numbered(clustered(COUNT, 3))
+DOCUMENTS = Made([Document(f"d{n * 37 % COUNT:05}", str(n)) for n in range(COUNT)])
+QUERIES = [Query(str(n)) for n in range(40)]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Embeddings, and an ANN index of them."""
+    pytest.importorskip("faiss")
+    folder = tmp_path_factory.mktemp("ann")
+    build_dense_index(DOCUMENTS, folder / "dense", ENCODER)
+    build_ann(DenseRetriever(folder / "dense", ENCODER), folder / "ann", of_groups, ENCODER.queries(list("123")))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def exact(folder: Path) -> DenseRetriever:
+    return DenseRetriever(folder / "dense", ENCODER, DOCUMENTS)
+
+
+@pytest.fixture(scope="module")
+def approximate(folder: Path) -> DenseRetriever:
+    return DenseRetriever(folder / "dense", ENCODER, DOCUMENTS, AnnIndex.open(folder / "ann", folder / "dense"))
+
+
+def of_groups(numbers: NDArray[np.intp]) -> Mapping[str, FloatArray]:
+    """Every tenth document is of a minority."""
+    rare = (numbers % 10 == 0).astype(np.float64)
+    return {"side: many": 1 - rare, "side: few": rare}
+
+
+def recall(exact: DenseRetriever, approximate: DenseRetriever, n: int, group: str = "") -> float:
+    """The share of exact search's first `n` documents, or of those of a group, that are found, over all queries."""
+    found, wanted = 0, 0
+    for query in QUERIES:
+        first = set(exact.search(query, n).ids)
+        if group:
+            first = {id for id in first if of_groups(exact.ids.known([id]))[group][0]}
+        found += len(first & set(approximate.search(query, n).ids))
+        wanted += len(first)
+    return found / wanted
+
+
+@pytest.mark.parametrize("n", [1, 10, 100, 500])
+def test_scores_are_those_of_exact_search(exact: DenseRetriever, approximate: DenseRetriever, n: int) -> None:
+    for query in QUERIES:
+        found, first = approximate.search(query, n), exact.search(query, n)
+        assert len(found) == n
+        assert approximate.score(query, found.ids).tolist() == found.scores.tolist()
+        both = dict(zip(first.ids, first.scores.tolist(), strict=True))
+        shared = [(id, score) for id, score in zip(found.ids, found.scores.tolist(), strict=True) if id in both]
+        assert [both[id] for id, _ in shared] == [score for _, score in shared]
+        # In the same order: the list is that of exact search without what was not found.
+        assert [id for id, _ in shared] == [id for id in first.ids if id in dict(shared)]
+
+
+def test_an_index_is_looked_at_in_part(approximate: DenseRetriever, folder: Path) -> None:
+    manifest = AnnManifest.read(folder / "ann")
+    assert manifest.probes < manifest.cells / 2
+    # Otherwise the other tests would compare exact search with itself.
+    looked = [len(AnnIndex.open(folder / "ann", folder / "dense").candidates(v, 10)) for v in clustered(5, 9)]
+    assert all(10 <= count < COUNT / 10 for count in looked)
+
+
+@pytest.mark.parametrize("n", [10, 100, 500, 1000])
+def test_most_of_what_exact_search_finds_is_found(exact: DenseRetriever, approximate: DenseRetriever, n: int) -> None:
+    assert recall(exact, approximate, n) >= 0.95
+
+
+@pytest.mark.parametrize("group", ["side: many", "side: few"])
+def test_no_group_is_found_less(exact: DenseRetriever, approximate: DenseRetriever, group: str) -> None:
+    """What is restricted to a group afterwards, or asks deeper for its sake, gets its share."""
+    for n in (100, 500):
+        assert recall(exact, approximate, n, group) >= recall(exact, approximate, n) - 0.02
+
+
+@pytest.mark.parametrize("n", [9000, COUNT, 10 * COUNT])
+def test_of_most_of_the_collection_the_list_is_exact(
+    exact: DenseRetriever, approximate: DenseRetriever, n: int
+) -> None:
+    for query in QUERIES[:3]:
+        found, first = approximate.search(query, n), exact.search(query, n)
+        assert (found.ids, found.scores.tolist()) == (first.ids, first.scores.tolist())
+        assert len(found) == min(n, COUNT)
+
+
+def test_where_the_cells_hold_too_few_the_list_is_exact(
+    exact: DenseRetriever, approximate: DenseRetriever, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(AnnIndex, "candidates", lambda self, vector, n: np.arange(n - 1))
+    for query in QUERIES[:3]:
+        assert approximate.search(query, 50).ids == exact.search(query, 50).ids
+
+
+def test_a_blank_query_and_vectors(exact: DenseRetriever, approximate: DenseRetriever) -> None:
+    assert approximate.search(Query(" "), 5).ids == ()
+    assert approximate.vectors(["d00037"]).tolist() == exact.vectors(["d00037"]).tolist()
+
+
+# --- the report ---------------------------------------------------------------------------------------------------
+
+
+def test_the_report_is_what_was_measured(folder: Path, exact: DenseRetriever, approximate: DenseRetriever) -> None:
+    """Recall by hand, for the stored embeddings that were drawn as queries."""
+    found = AnnManifest.read(folder / "ann")
+    assert (found.queries, found.documents, found.dimension) == (200, COUNT, SIZE)
+    rows = np.sort(np.random.default_rng(ann_build.SEED).choice(COUNT, 200, replace=False))
+    index = AnnIndex.open(folder / "ann", folder / "dense")
+    hits: list[bool] = []
+    for vector in ENCODER.made.astype(np.float16).astype(np.float32)[rows]:
+        first = exact.best(vector, exact.close(vector, 500), 500)
+        hits += np.isin(first, exact.best(vector, index.candidates(vector, 500), 500)).tolist()
+    assert found.recall == pytest.approx(np.mean(hits), abs=2e-4)
+    assert found.recall >= ann_build.FLOOR
+    assert found.topics is not None
+    assert found.topics >= ann_build.FLOOR
+    assert set(found.groups) == {"side: many", "side: few"}
+    assert min(found.groups.values()) >= ann_build.FLOOR
+    assert found.milliseconds > 0 < found.exact
+
+
+def test_the_report_as_text() -> None:
+    found = AnnManifest("f", "m", 1000, 4, "", 128, 6, 200, 0.9812, 0.97, {"a: x": 0.99, "a: y": 0.96}, 1.23, 45.6)
+    assert str(found) == (
+        "recall@500 0.981 of exact search (200 stored embeddings as queries); topics 0.970; of groups the least "
+        "a: y 0.960; 6 of 128 cells; 1.2 ms a search, exact 45.6 ms"
+    )
+    bare = replace(found, topics=None, groups={})
+    assert "topics" not in str(bare)
+    assert "group" not in str(bare)
+
+
+def test_exact_lists_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ann_build, "BLOCK", 2)
+    rows = np.array([[3, 0], [1, 0], [2, 0], [2, 0], [0, 9]], dtype=np.float16)
+    first, second = exact_lists(rows, np.array([[1, 0], [0, 1]], dtype=np.float32), 2)
+    # 2 and 3 tie for the second place: which of them is found makes no difference.
+    assert first.tolist() == [0]
+    assert second.tolist() == [4]
+    for depth, expected in ((3, [0, 2, 3]), (5, [0, 1, 2, 3, 4]), (500, [0, 1, 2, 3, 4])):
+        assert sorted(exact_lists(rows, np.array([[1, 0]], dtype=np.float32), depth)[0].tolist()) == expected
+
+
+@pytest.mark.parametrize("floor", [0.5, 0.9, 0.99])
+def test_the_fewest_cells_that_reach_the_floor(
+    folder: Path, exact: DenseRetriever, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, floor: float
+) -> None:
+    monkeypatch.setattr(ann_build, "FLOOR", floor)
+    made = build_ann(exact, tmp_path / "ann", of_groups)
+    assert min(made.recall, *made.groups.values()) >= floor
+    index, rows = AnnIndex.open(tmp_path / "ann", folder / "dense"), exact.stored.astype(np.float32)
+    drawn = rows[np.sort(np.random.default_rng(ann_build.SEED).choice(COUNT, 200, replace=False))]
+    expected = exact_lists(exact.stored, drawn, 500)
+    fewer = made.probes - max(1, made.probes // 5)
+    hits = [
+        np.isin(first, exact.best(vector, index.looked_at(vector, 500, max(1, fewer)), 500))
+        for first, vector in zip(expected, drawn, strict=True)
+    ]
+    assert made.probes == 1 or np.concatenate(hits).mean() < floor + 0.01
+
+
+def test_a_group_that_is_found_less_raises_the_effort(
+    exact: DenseRetriever, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A group whose documents stand far from the queries' cells: nothing else would look there."""
+    plain = build_ann(exact, tmp_path / "plain")
+    index = AnnIndex.open(tmp_path / "plain", exact.folder)
+    rows = exact.stored.astype(np.float32)
+    drawn = rows[np.sort(np.random.default_rng(ann_build.SEED).choice(COUNT, 200, replace=False))]
+    missed = np.zeros(COUNT)
+    for vector, first in zip(drawn, exact_lists(exact.stored, drawn, 500), strict=True):
+        missed[np.setdiff1d(first, exact.best(vector, index.looked_at(vector, 500, plain.probes), 500))] += 1
+    monkeypatch.setattr(ann_build, "COUNTED", 10)
+    held = build_ann(exact, tmp_path / "held", lambda numbers: {"missed": (missed[numbers] > 0).astype(np.float64)})
+    assert held.probes > plain.probes
+    assert held.groups["missed"] >= ann_build.FLOOR
+
+
+def test_an_index_that_cannot_reach_the_floor_is_refused(
+    exact: DenseRetriever, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ann_build, "FLOOR", 1.1)
+    with pytest.raises(DataError, match=r"looked at as a whole finds .* less than 1\.1; set `ann: never`"):
+        build_ann(exact, tmp_path / "ann")
+    assert not (tmp_path / "ann").exists()
+
+
+def test_it_comes_out_the_same_again(folder: Path, exact: DenseRetriever, tmp_path: Path) -> None:
+    again = build_ann(exact, tmp_path / "ann", of_groups, ENCODER.queries(list("123")))
+    assert (tmp_path / "ann" / ann.INDEX).read_bytes() == (folder / "ann" / ann.INDEX).read_bytes()
+    once = AnnManifest.read(folder / "ann")
+    assert replace(again, milliseconds=0, exact=0) == replace(once, milliseconds=0, exact=0)
+    assert asdict(again).keys() == json.loads((tmp_path / "ann" / MANIFEST).read_text()).keys()
+
+
+@pytest.mark.parametrize("count", [1, 2, 40])
+def test_few_documents(tmp_path: Path, count: int) -> None:
+    build_dense_index(Made(DOCUMENTS.made[:count]), tmp_path / "dense", ENCODER)
+    plain = DenseRetriever(tmp_path / "dense", ENCODER)
+    assert build_ann(plain, tmp_path / "ann").recall == 1
+    small = DenseRetriever(tmp_path / "dense", ENCODER, ann=AnnIndex.open(tmp_path / "ann", tmp_path / "dense"))
+    for n in (1, count, 500):
+        assert small.search(QUERIES[0], n).ids == plain.search(QUERIES[0], n).ids
+
+
+def test_without_faiss(exact: DenseRetriever, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(BackendUnavailable, match=r"an ANN index needs the package faiss-cpu; install"):
+        build_ann(exact, tmp_path / "ann")
+
+
+def test_other_folders_are_not_replaced(exact: DenseRetriever, tmp_path: Path) -> None:
+    (tmp_path / "letters").mkdir()
+    (tmp_path / "letters" / "dear.txt").write_text("...")
+    with pytest.raises(UsageError, match="was not made by fairagent"):
+        build_ann(exact, tmp_path / "letters")
+
+
+@pytest.mark.parametrize(
+    ("when", "documents", "expected"),
+    [("auto", 200_000, False), ("auto", 200_001, True), ("never", 10**7, False), ("always", 5, True)],
+)
+def test_when_it_is_searched(when: ann.When, documents: int, expected: bool) -> None:
+    assert ann.wanted(when, documents) is expected
+
+
+def test_an_index_of_other_numbers_than_there_are(folder: Path, tmp_path: Path) -> None:
+    index = AnnIndex.open(folder / "ann", folder / "dense")
+    with pytest.raises(IndexMismatch, match="names documents that are not there"):
+        AnnIndex.looked_at(_of_fewer(index), ENCODER.made[0], 500, 10)
+
+
+def _of_fewer(index: AnnIndex) -> AnnIndex:
+    index.manifest = replace(index.manifest, documents=5)
+    return index

@@ -1,0 +1,170 @@
+"""Digests of large files are remembered as long as a file's state is the same, and never trusted beyond that."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from fairagent import remembered
+from fairagent.remembered import LEAST, SETTLED, file_digest
+
+CONTENT = b"x" * LEAST
+
+
+def later() -> int:
+    """The time when a file that is written now has settled."""
+    return time.time_ns() + SETTLED + 10**9
+
+
+@pytest.fixture(autouse=True)
+def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(remembered, "folder", lambda: tmp_path / "notes")
+    forget(monkeypatch)
+    return tmp_path / "notes"
+
+
+def forget(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What this process knows, as in another one."""
+    monkeypatch.setattr(remembered, "_known", {})
+
+
+@pytest.fixture
+def large(tmp_path: Path) -> Path:
+    path = tmp_path / "large"
+    path.write_bytes(CONTENT)
+    return path
+
+
+@pytest.fixture
+def hashed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """A number for each time that a file is read as a whole."""
+    times: list[int] = []
+    read = hashlib.file_digest
+
+    def counted(*arguments: object) -> object:
+        times.append(1)
+        return read(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("fairagent.remembered.hashlib.file_digest", counted)
+    return times
+
+
+def test_a_file_is_read_once_by_all_processes(
+    large: Path, notes: Path, hashed: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = hashlib.sha256(CONTENT).hexdigest()
+    assert file_digest(large, later) == expected
+    assert file_digest(large, later) == expected
+    assert len(hashed) == 1
+    forget(monkeypatch)
+    assert file_digest(large, later) == expected
+    assert len(hashed) == 1
+    assert len(list(notes.iterdir())) == 1
+
+
+def test_nothing_is_noted_of_a_small_file(tmp_path: Path, notes: Path) -> None:
+    (tmp_path / "small").write_bytes(CONTENT[1:])
+    assert file_digest(tmp_path / "small", later) == hashlib.sha256(CONTENT[1:]).hexdigest()
+    assert not notes.exists()
+
+
+def test_a_file_of_just_now_is_read_each_time(large: Path, notes: Path, hashed: list[int]) -> None:
+    written = max(large.stat().st_mtime_ns, large.stat().st_ctime_ns)
+    for _ in range(2):
+        file_digest(large, lambda: written + SETTLED)
+    assert len(hashed) == 2
+    assert not notes.exists()
+    file_digest(large, lambda: written + SETTLED + 1)
+    file_digest(large, lambda: written + SETTLED + 1)
+    assert len(hashed) == 3
+
+
+def test_a_file_that_changes_while_it_is_read_is_not_remembered(
+    large: Path, notes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def changing() -> int:
+        large.write_bytes(CONTENT + b"y")
+        return later()
+
+    file_digest(large, changing)
+    assert not notes.exists()
+    assert file_digest(large, later) == hashlib.sha256(CONTENT + b"y").hexdigest()
+
+
+@pytest.mark.parametrize("how", ["content", "content, old time", "another file, old time"])
+def test_a_changed_file_of_equal_size_is_read_again(
+    large: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    before = large.stat()
+    file_digest(large, later)
+    forget(monkeypatch)
+    other = b"y" * LEAST
+    if how == "another file, old time":
+        (tmp_path / "new").write_bytes(other)
+        (tmp_path / "new").replace(large)
+    else:
+        large.write_bytes(other)
+    if "old time" in how:
+        os.utime(large, ns=(before.st_atime_ns, before.st_mtime_ns))
+        assert large.stat().st_mtime_ns == before.st_mtime_ns
+    assert file_digest(large, later) == hashlib.sha256(other).hexdigest()
+
+
+@pytest.mark.parametrize(
+    "note", [b"", b"{}", b"null", b"\xff", b'{"state":[1],"digest":"a","sha256":"0123456789abcdef"}']
+)
+def test_a_damaged_note_counts_for_nothing(
+    large: Path, notes: Path, monkeypatch: pytest.MonkeyPatch, note: bytes
+) -> None:
+    file_digest(large, later)
+    (path,) = notes.iterdir()
+    whole = path.read_bytes()
+    path.write_bytes(note)
+    forget(monkeypatch)
+    assert file_digest(large, later) == hashlib.sha256(CONTENT).hexdigest()
+    assert path.read_bytes() == whole
+
+
+def test_each_byte_of_a_note_counts(large: Path, notes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file_digest(large, later)
+    (path,) = notes.iterdir()
+    whole = path.read_bytes().rstrip()
+    for place in range(len(whole)):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        forget(monkeypatch)
+        assert file_digest(large, later) == hashlib.sha256(CONTENT).hexdigest()
+
+
+def test_the_note_of_another_file_counts_for_nothing(
+    large: Path, notes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file_digest(large, later)
+    (note,) = notes.iterdir()
+    copy = tmp_path / "copy"
+    os.link(large, copy)
+    file_digest(copy, later)
+    (other,) = set(notes.iterdir()) - {note}
+    other.write_bytes(note.read_bytes())
+    forget(monkeypatch)
+    assert remembered._noted(str(copy), remembered._state(os.open(copy, os.O_RDONLY))) == ""
+
+
+def test_without_a_place_for_notes_a_process_reads_a_file_once(large: Path, notes: Path, hashed: list[int]) -> None:
+    notes.write_text("a file is in the way")
+    assert file_digest(large, later) == file_digest(large, later) == hashlib.sha256(CONTENT).hexdigest()
+    assert len(hashed) == 1
+
+
+def test_no_file(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        file_digest(tmp_path / "nothing")
+
+
+def test_the_notes_are_in_the_users_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    assert remembered.folder().name == "digests"
+    assert "fairagent" in str(remembered.folder())
