@@ -14,7 +14,6 @@ from fairagent.retrieve.anserini.hnsw import HnswRetriever
 from fairagent.retrieve.anserini.impact import ImpactRetriever, QueryEncoder
 from fairagent.retrieve.anserini.kept import cache_folder, commit_file
 from fairagent.retrieve.encoder import BUNDLED
-from fairagent.retrieve.splade_encoder import SpladeEncoder
 from fairagent.retrieve.vectors import encoder
 from fairagent.settings.parts import Part, Progress
 from fairagent.site import Site
@@ -127,6 +126,9 @@ class LuceneImpactConfig(AnseriniPart):
     def _encoder(self, site: Site) -> QueryEncoder | None:
         if not self.encoder:
             return None
+        # Here and not above: it takes scipy, and who searches words needs none.
+        from fairagent.retrieve.splade_encoder import SpladeEncoder
+
         opened: QueryEncoder = site.memo.get(("splade encoder", self.encoder), lambda: SpladeEncoder(self.encoder))
         return opened
 

@@ -6,9 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Protocol
-
-from scipy.sparse import csr_array
+from typing import TYPE_CHECKING, Protocol
 
 from fairagent.errors import IndexMismatch
 from fairagent.retrieve.anserini import loops
@@ -20,6 +18,9 @@ from fairagent.retrieve.base import check_length
 from fairagent.retrieve.clock import engine_time
 from fairagent.retrieve.java import java_class, using_java
 from fairagent.types import Document, FloatArray, Query, Ranking
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 LOOKED_AT = 200
 """Terms of the index that are looked up in the encoder's vocabulary."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from operator import index
 from pathlib import Path
 from typing import Any
 
@@ -115,7 +116,7 @@ class AnseriniIndex:
 
     def best(self, searcher: Any, query: Any, n: int) -> Ranking:
         """The best `n` documents for a Lucene query, those that match; ties in the order of ids, at the cut as well."""
-        n = min(n, len(self))
+        n = min(index(n), len(self))
         # One more than wanted shows whether a tie goes across the cut; then the whole tie is fetched.
         asked = n + 1
         with using_java():
