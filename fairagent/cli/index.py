@@ -12,15 +12,20 @@ def index(
     collection: CollectionFile = None,
     index: IndexFolder = None,
     force: Annotated[bool, typer.Option("--force", help="Rebuild the index even if there is one.")] = False,
+    workers: Annotated[
+        int, typer.Option("--workers", metavar="N", min=0, help="Threads that index. (default: 0, one a core)")
+    ] = 0,
     settings: SettingsFile = None,
     assignments: Assignments = None,
     as_json: AsJson = False,
 ) -> None:
     """Index a collection for search, with whatever else the settings' parts need, such as embeddings.
 
+    The terms of documents, which feedback, topic words and text MMR read, are added once the settings ask for them.
+
     An index that was built from the collection as it is now is left alone; one that was built from something else is
     refused, unless --force says to replace it. A build of more than 50,000 documents that was interrupted goes on from
-    the last 50,000 it finished.
+    the last it finished.
     """
     from rich.filesize import decimal
 
@@ -30,7 +35,7 @@ def index(
 
     chosen = settings_of(settings, assignments, collection=collection, index=index)
     site = open_site(settings=chosen)
-    loaded, indexed = site.collection, ensure_indexes(site, force)
+    loaded, indexed = site.collection, ensure_indexes(site, force, workers)
     manifest, seconds = indexed.manifest, indexed.seconds
     if as_json:
         record = {

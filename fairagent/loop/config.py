@@ -18,7 +18,7 @@ from fairagent.loop.kinds import KindSource
 from fairagent.loop.policy import CHOOSE, ActionName, ModelPolicy, Rules, longest_choice
 from fairagent.loop.sources import EvidenceKind, Sources, templates_of, worst_case
 from fairagent.prompts.calls import Calls, Case
-from fairagent.retrieve.bm25 import prepare_index, words_of
+from fairagent.retrieve.bm25 import prepare_terms, words_of
 from fairagent.retrieve.graph import Graph, graph_of, prepare_graphs
 from fairagent.settings.parts import Part, Progress
 from fairagent.site import Site
@@ -151,7 +151,7 @@ class ControllerConfig(GuardedConfig):
     def prepare(self, site: Site, progress: Progress) -> None:
         """Build the index whose terms it reads, and the graph of the engine's embeddings."""
         if site.words is None:
-            prepare_index(site, progress)
+            prepare_terms(site, progress)
         prepare_graphs(site, progress)
 
     def build(self, site: Site) -> Controller:

@@ -7,7 +7,7 @@ import numpy as np
 from pydantic import Field
 
 from fairagent.refine.refiner import RefineState
-from fairagent.retrieve.bm25 import prepare_index, words_of
+from fairagent.retrieve.bm25 import prepare_terms, words_of
 from fairagent.retrieve.relevance_model import TermSource, relevance_model, share_out, top_words
 from fairagent.settings.parts import Part, Progress
 from fairagent.site import Site
@@ -102,7 +102,7 @@ class FeedbackConfig(Part):
     def prepare(self, site: Site, progress: Progress) -> None:
         """Build the index whose terms it reads, unless the engine is a guest with terms of its own."""
         if site.words is None:
-            prepare_index(site, progress)
+            prepare_terms(site, progress)
 
     def build(self, site: Site) -> FeedbackRefiner:
         """The refiner."""

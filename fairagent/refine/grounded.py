@@ -15,7 +15,7 @@ from fairagent.refine.asking import AskingConfig, AskingRefiner, template_variab
 from fairagent.refine.feedback import FeedbackRefiner
 from fairagent.refine.refiner import Refiner, RefineState
 from fairagent.retrieve.base import TextSource
-from fairagent.retrieve.bm25 import prepare_index, words_of
+from fairagent.retrieve.bm25 import prepare_terms, words_of
 from fairagent.settings import Settings
 from fairagent.settings.parts import Progress
 from fairagent.site import Site
@@ -87,7 +87,7 @@ class GroundedConfig(AskingConfig):
     def prepare(self, site: Site, progress: Progress) -> None:
         """Build the index whose terms it reads, unless the engine is a guest with terms of its own."""
         if site.words is None:
-            prepare_index(site, progress)
+            prepare_terms(site, progress)
 
     def build(self, site: Site) -> GroundedRefiner:
         """The refiner."""

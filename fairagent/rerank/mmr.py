@@ -12,7 +12,7 @@ from fairagent.errors import UsageError
 from fairagent.measures import min_max
 from fairagent.rerank.base import Pool
 from fairagent.rerank.similarity import ByEmbeddings, ByGroups, ByTerms, Similarity
-from fairagent.retrieve.bm25 import prepare_index, words_of
+from fairagent.retrieve.bm25 import prepare_index, prepare_terms, words_of
 from fairagent.retrieve.encoder import BUNDLED
 from fairagent.retrieve.placed import placed
 from fairagent.retrieve.vectors import check_vectors, open_vectors, prepare_vectors
@@ -91,9 +91,10 @@ class MMRConfig(Part):
 
     def prepare(self, site: Site, progress: Progress) -> None:
         """Make the index or the embeddings where they are asked for and missing."""
-        if self.by != "groups":
-            prepare_index(site, progress)
+        if self.by == "text":
+            prepare_terms(site, progress)
         if self.by == "embeddings":
+            prepare_index(site, progress)
             prepare_vectors(site, self.encoder, progress)
 
     def build(self, site: Site) -> MMRReranker:

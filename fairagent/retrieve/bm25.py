@@ -10,7 +10,7 @@ from fairagent.errors import SettingsError
 from fairagent.folders import is_there
 from fairagent.retrieve.base import Retriever
 from fairagent.retrieve.lucene import LuceneRetriever, Manifest, build_index
-from fairagent.retrieve.lucene.index import MANIFEST, REMEDY
+from fairagent.retrieve.lucene.index import MANIFEST, REMEDY, add_terms, has_terms
 from fairagent.retrieve.passages import LucenePassages
 from fairagent.retrieve.relevance_model import TermSource
 from fairagent.retrieve.with_texts import RetrieverWithTexts
@@ -33,8 +33,8 @@ class BM25Config(Part):
         check_index(site)
 
     def prepare(self, site: Site, progress: Progress) -> None:
-        """Build the index where there is none."""
-        prepare_index(site, progress)
+        """Build the index where there is none, with terms where queries are expanded by them."""
+        (prepare_terms if site.settings.expansion.documents else prepare_index)(site, progress)
 
     def build(self, site: Site) -> LuceneRetriever | LucenePassages:
         """The engine; of a collection in passages it ranks documents, by their best passage."""
@@ -67,21 +67,40 @@ def prepare_index(site: Site, progress: Progress) -> None:
     if not is_there(site.index, MANIFEST):
         name = site.collection.name
         build_index(
-            site.collection, site.index, site.settings.analyzer, lambda done: progress(f"indexing {name}", done)
+            site.collection,
+            site.index,
+            site.settings.analyzer,
+            lambda done: progress(f"indexing {name}", done),
+            terms=False,
         )
 
 
+def prepare_terms(site: Site, progress: Progress) -> None:
+    """As `prepare_index`, and give the index the terms of documents where it has none."""
+    prepare_index(site, progress)
+    if not has_terms(site.index):
+        name = site.collection.name
+        add_terms(site.collection, site.index, lambda done: progress(f"terms of {name}", done))
+
+
 def words_of(site: Site) -> TermSource:
-    """What tells the terms of documents, whichever engine finds them: the engine, if it can, or the index."""
+    """What tells the terms of documents, whichever engine finds them: the engine, if it can, or the index.
+
+    Raises BackendUnavailable where that is an index built without them.
+    """
     if site.words is not None:
         told: TermSource = site.words
         return told
-    return site.engine if isinstance(site.engine, TermSource) else open_index(site)
+    found: TermSource = site.engine if isinstance(site.engine, TermSource) else open_index(site)
+    if isinstance(found, LuceneRetriever | LucenePassages):
+        found.expect_terms()
+    return found
 
 
 def words_at_hand(site: Site) -> TermSource | None:
     """As `words_of`, but None where an index would have to be built first."""
     ready = site.words is not None or isinstance(site.engine, TermSource) or is_there(site.index, MANIFEST)
+    ready = ready and (site.words is not None or not is_there(site.index, MANIFEST) or has_terms(site.index))
     return words_of(site) if ready else None
 
 

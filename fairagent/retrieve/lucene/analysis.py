@@ -44,7 +44,11 @@ class Analyzer:
         found: list[str] = []
         for start in range(0, len(words), MANY):
             with using_java():
-                lines = java_class("java.util.regex.Pattern").compile("\n").splitAsStream("\n".join(words[start : start + MANY]))
+                lines = (
+                    java_class("java.util.regex.Pattern")
+                    .compile("\n")
+                    .splitAsStream("\n".join(words[start : start + MANY]))
+                )
                 analyzed = lines.map(self._analysis).toList().toString()
             found += ["" if ", " in terms else terms for terms in analyzed[2:-2].split("], [")]
         return found

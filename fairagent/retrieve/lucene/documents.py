@@ -74,7 +74,9 @@ def document_of(raw: str) -> Document:
 def adding(writer: Any, lines: Sequence[str]) -> Any:
     """A java.lang.Runnable that adds the documents of these lines to a Lucene index, in order."""
     documents = _split(BETWEEN_DOCUMENTS.join(lines)).map(_as_document())
-    add = typed(bound(method("org.apache.lucene.index.IndexWriter", "addDocument", "long", ITERABLE), writer), "void", OBJECT)
+    add = typed(
+        bound(method("org.apache.lucene.index.IndexWriter", "addDocument", "long", ITERABLE), writer), "void", OBJECT
+    )
     consumer = as_function(f"{FUNCTION}Consumer", add)
     every = method(STREAM, "forEachOrdered", "void", f"{FUNCTION}Consumer")
     return as_function("java.lang.Runnable", bound(every, documents, consumer))

@@ -36,7 +36,7 @@ from fairagent.retrieve.lucene.handles import (
 )
 from fairagent.retrieve.lucene.strings import Strings
 from fairagent.retrieve.lucene.vectors import COMMON, FEW
-from fairagent.retrieve.lucene.words import CommonWords
+from fairagent.retrieve.lucene.words import ENOUGH, CommonWords
 
 POSTINGS, TERMS, BYTES_REF = (
     "org.apache.lucene.index.PostingsEnum",
@@ -51,13 +51,17 @@ BLOCK = 1 << 17
 CHUNK = 1 << 22
 """Postings that are read at a time."""
 COUNT_BITS, TERM_BITS, MOST = 16, 28, 65_535
-"""A posting as one number, which sorts by document, then by term: 20 bits for the place of the document in its block."""
+"""A posting as one number, which sorts by document (20 bits are left for its place in its block), then by term."""
 SCRATCH = "postings"
 """The folder of the files that Java writes, some 8 bytes a posting, and of the blocks, as many again."""
 
 
 def write_forward(
-    folder: Path, collection: DocumentStream, analyzer: Analyzer, progress: Callable[[int], None] = lambda done: None
+    folder: Path,
+    collection: DocumentStream,
+    documents: int,
+    analyzer: Analyzer,
+    progress: Callable[[int], None] = lambda done: None,
 ) -> None:
     """Write the arrays of `TermVectors` into `folder`, which holds the committed Lucene index of all the documents."""
     scratch = folder / SCRATCH
@@ -67,10 +71,11 @@ def write_forward(
         outputs = _outputs(scratch)
         written = java_class("java.util.concurrent.CompletableFuture").runAsync(_writing(reader, *outputs))
     # Java writes while Python reads the documents.
-    words, documents = CommonWords(), 0
-    for documents, document in enumerate(collection.documents(), 1):
-        words.add(f"{document.title} {document.text}")
-        progress(documents)
+    words, apart = CommonWords(), -(-documents // ENOUGH)
+    for done, document in enumerate(collection.documents(), 1):
+        if not done % apart:
+            words.add(f"{document.title} {document.text}")
+        progress(done)
     wait(written)
     with using_java():
         for opened in (*outputs, reader):
@@ -115,7 +120,9 @@ def _writing(reader: Any, documents: Any, counts: Any, text: Any, sizes: Any, fr
     # -1, of which Java makes true, as long as the document's number is below the one that stands for the end.
     compared = bound(static("java.lang.Integer", "compare", "int", "int", "int"), number(NO_MORE), at=1)
     more = typed(piped(method(POSTINGS, "nextDoc", "int"), compared), "boolean", POSTINGS)
-    opened = bound(bound(method(TERMS, "postings", POSTINGS, POSTINGS, "int"), number(WITH_FREQUENCIES), at=2), None, at=1)
+    opened = bound(
+        bound(method(TERMS, "postings", POSTINGS, POSTINGS, "int"), number(WITH_FREQUENCIES), at=2), None, at=1
+    )
     three = fed(
         bound(method(OUTPUT, "writeBytes", "void", "[B", "int", "int"), text),
         field(BYTES_REF, "bytes", "[B"),
@@ -123,10 +130,14 @@ def _writing(reader: Any, documents: Any, counts: Any, text: Any, sizes: Any, fr
         field(BYTES_REF, "length", "int"),
     )
     spelled = both(
-        ordered(three, signature("void", BYTES_REF), 0, 0, 0), piped(field(BYTES_REF, "length", "int"), write_int(sizes))
+        ordered(three, signature("void", BYTES_REF), 0, 0, 0),
+        piped(field(BYTES_REF, "length", "int"), write_int(sizes)),
     )
     term = both(
-        both(piped(method(TERMS, "term", BYTES_REF), spelled), piped(method(TERMS, "docFreq", "int"), write_int(frequency))),
+        both(
+            piped(method(TERMS, "term", BYTES_REF), spelled),
+            piped(method(TERMS, "docFreq", "int"), write_int(frequency)),
+        ),
         piped(opened, repeated(more, posting)),
     )
     there = typed(static("java.util.Objects", "nonNull", "boolean", OBJECT), "boolean", BYTES_REF)
@@ -154,7 +165,7 @@ def _into_blocks(
             count = np.fromfile(counts, np.int32, stop - start)
             lengths += np.bincount(document, count, len(lengths)).astype(np.uint32)
             first, last = np.searchsorted(ends, (start, stop - 1), side="right").tolist()
-            inside = np.diff(np.clip(ends[first : last + 1], start, stop), prepend=start)
+            inside: NDArray[np.int64] = np.diff(np.append(start, np.clip(ends[first : last + 1], start, stop)))
             term = np.repeat(rank[first : last + 1], inside)
             rare += int(np.count_nonzero(term >= COMMON))
             key = (document % BLOCK).astype(np.uint64) << np.uint64(COUNT_BITS + TERM_BITS)
@@ -176,7 +187,11 @@ def _write_vectors(folder: Path, scratch: Path, documents: int, entries: int, ra
         array: NDArray[Any] = np.lib.format.open_memmap(folder / f"vectors.{name}.npy", "w+", dtype, (size,))
         return array
 
-    low, count, high = opened("low", np.uint16, entries), opened("counts", np.uint8, entries), opened("high", np.uint16, rare)
+    low, count, high = (
+        opened("low", np.uint16, entries),
+        opened("counts", np.uint8, entries),
+        opened("high", np.uint16, rare),
+    )
     starts, high_starts = opened("starts", np.int64, documents + 1), opened("high.starts", np.int64, documents + 1)
     many: list[NDArray[Any]] = []
     many_counts: list[NDArray[Any]] = []

@@ -120,7 +120,10 @@ def as_function(kind: str, handle: Any) -> Any:
 
 
 def wait(stage: Any) -> None:
-    """Wait for work in Java (a CompletionStage), open to Ctrl-C and to other threads' use of Java; raises the JavaException it ended in."""
+    """Wait for work in Java (a CompletionStage), open to Ctrl-C and to other threads' use of Java.
+
+    Raises the JavaException that it ended in.
+    """
     pause = 0.0005
     with using_java():
         future = stage.toCompletableFuture()

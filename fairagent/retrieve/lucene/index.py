@@ -130,7 +130,7 @@ def build_index(
             build.take_up(resume)
             documents = build.run(collection, commit_every, progress)
             if terms:
-                write_forward(shop.new, collection, chosen)
+                write_forward(shop.new, collection, documents, chosen)
             manifest = Manifest(collection.name, fingerprint, documents, analyzer, version("pyserini"))
             write_whole(shop.new / MANIFEST, json.dumps(asdict(manifest), indent=2) + "\n")
             build.finish()
@@ -157,7 +157,7 @@ def add_terms(collection: Indexable, folder: Path, progress: Callable[[int], Non
         try:
             shutil.rmtree(shop.new)
             shutil.copytree(folder, shop.new, copy_function=_same, ignore=shutil.ignore_patterns(RECORD))
-            write_forward(shop.new, collection, chosen, progress)
+            write_forward(shop.new, collection, manifest.documents, chosen, progress)
             shop.put()
         except BaseException:
             shop.clear()

@@ -63,14 +63,15 @@ class LuceneRetriever:
         except (OSError, ValueError) as error:
             raise _damaged(folder, error) from None
         # The loop asks for the terms of the same deep list once an iteration.
-        self._postings = lru_cache(maxsize=8)(lambda ids: self.vectors.postings(self.numbers(ids)))
+        self._postings = lru_cache(maxsize=8)(lambda ids: self.expect_terms().postings(self.numbers(ids)))
 
     def __len__(self) -> int:
         return len(self._ids)
 
-    @property
-    def vectors(self) -> TermVectors:
+    def expect_terms(self) -> TermVectors:
         """The terms of documents; raises BackendUnavailable where the index was built without them."""
+        if self._terms is None and TermVectors.there(self._folder):
+            self._terms = TermVectors(self._folder)
         if self._terms is None:
             raise BackendUnavailable(
                 f"the index at {self._folder} was built without the terms of documents, which these settings need; "
@@ -160,7 +161,7 @@ class LuceneRetriever:
     @engine_time()
     def words(self, vocabulary: NDArray[np.intp]) -> list[str]:
         """A readable word for each term number of `postings`."""
-        return self.vectors.words(vocabulary)
+        return self.expect_terms().words(vocabulary)
 
     def analyze(self, text: str) -> list[str]:
         """The index terms of `text` in order."""

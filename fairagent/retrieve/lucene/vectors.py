@@ -58,7 +58,9 @@ class TermVectors:
         counts = self._counts[at].astype(np.float64)
         many = np.flatnonzero(counts == FEW)
         place = np.searchsorted(self._many, at[many])
-        self._expect(bool((place < len(self._many)).all() and (self._many[place] == at[many]).all()), "vectors.many.npy")
+        self._expect(
+            bool((place < len(self._many)).all() and (self._many[place] == at[many]).all()), "vectors.many.npy"
+        )
         counts[many] = self._many_counts[place]
         return Postings(row, term, counts, lengths.astype(np.float64), vocabulary.astype(np.intp), share)
 

@@ -8,27 +8,19 @@ from itertools import repeat
 from fairagent.retrieve.lucene.analysis import Analyzer
 
 WORD = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)*")
-MOST = 2_000_000
-"""Distinct words that are counted at a time, some 250 MB."""
+ENOUGH = 20_000
+"""Documents whose words are counted; of more than that, as many, evenly spread."""
 
 
 class CommonWords:
-    """Counts the words of texts; of more than MOST distinct ones the rarest are forgotten as often as need be.
+    """Counts the words of texts."""
 
-    That is lossy counting (Manku & Motwani 2002): what is forgotten is rarer than about one in MOST of all words.
-    """
-
-    def __init__(self, most: int = MOST) -> None:
-        self._most = most
+    def __init__(self) -> None:
         self._seen = Counter[str]()
-        self._few = 0
 
     def add(self, text: str) -> None:
         """Count the words of a text, in lower case."""
         self._seen.update(WORD.findall(text.lower()))
-        while len(self._seen) > self._most:
-            self._few += 1
-            self._seen = Counter({word: count for word, count in self._seen.items() if count > self._few})
 
     def choose(self, terms: Sequence[str], analyzer: Analyzer) -> list[str]:
         """For each term its commonest word, of equally common ones the shortest, then the first in the alphabet.
@@ -41,4 +33,4 @@ class CommonWords:
             best.setdefault(term, word)
         bare = [term for term in terms if term not in best]
         best.update((term, term) for term, own in zip(bare, analyzer.each(bare), strict=True) if term == own)
-        return list(map(best.get, terms, repeat("")))  # type: ignore[arg-type]
+        return list(map(best.get, terms, repeat("")))

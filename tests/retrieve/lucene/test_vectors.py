@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from fairagent.errors import DataError
-from fairagent.retrieve.lucene import LuceneRetriever, build_index
+from fairagent.retrieve.lucene import LuceneRetriever, build_index, forward
 from fairagent.retrieve.lucene.analysis import Analyzer
 from fairagent.retrieve.lucene.words import CommonWords
 from fairagent.types import Document
@@ -92,14 +92,14 @@ def test_of_the_words_of_a_term_the_commonest_is_chosen_then_the_shortest_then_t
     assert chosen == ["argued", "judged", "woman", "women's"]
 
 
-def test_rare_words_are_forgotten_where_there_are_too_many():
-    words = CommonWords(most=10)
-    words.add("tides tides tides waves waves waves")
-    words.add(" ".join(f"x{number}" for number in range(9)))
-    words.add("tide")
-    # Beyond 10 words those seen once are forgotten; a word that comes after that is not.
-    assert words.choose(["tide", "wave", "x3"], Analyzer("english")) == ["tides", "waves", "x3"]
-    assert set(words._seen) == {"tides", "waves", "tide"}
+def test_of_many_documents_the_words_of_some_are_counted(tmp_path, monkeypatch):
+    monkeypatch.setattr(forward, "ENOUGH", 3)
+    texts = ("tides", "tide", "tide", "waves", "tides", "wave", "running", "runs", "ran")
+    build_index(Made(tuple(Document(f"d{n}", text) for n, text in enumerate(texts))), tmp_path / "index")
+    retriever = LuceneRetriever(tmp_path / "index")
+    # Every third one: "tide", "wave", "ran"; "run" stands for itself.
+    words = retriever.words(retriever.postings([f"d{n}" for n in range(9)]).vocabulary)
+    assert sorted(words) == ["ran", "run", "tide", "wave"]
 
 
 def test_counts_and_positions_beyond_small_numbers(tmp_path):
