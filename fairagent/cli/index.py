@@ -24,7 +24,7 @@ def index(
     The terms of documents, which feedback, topic words and text MMR read, are added once the settings ask for them.
 
     An index that was built from the collection as it is now is left alone; one that was built from something else is
-    refused, unless --force says to replace it. A build of more than 50,000 documents that was interrupted goes on from
+    refused, unless --force says to replace it. A build that was interrupted goes on from
     the last it finished.
     """
     from rich.filesize import decimal
