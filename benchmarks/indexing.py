@@ -120,7 +120,9 @@ def compare(documents: int, workers: list[int], rounds: int) -> None:
         found: dict[tuple[str, int], tuple[float, float, float]] = {}
         for _ in range(rounds):
             for cell, command in cells.items():
-                found[cell] = min(measured(command, index), found.get(cell, (float("inf"), 0.0, 0.0)))
+                taken = measured(command, index)
+                found[cell] = min(taken, found.get(cell, taken))
+                print(*cell, *(f"{number:.1f}" for number in taken), file=sys.stderr)
     print(f"{documents:,} documents of {LENGTH} words, {os.cpu_count()} cores, best of {rounds}")
     print(f"{'workers':>7} {'':32}{'s':>7}{'CPU s':>8}{'documents/s':>13}{'MB':>7}{'ratio':>7}{'CPU ratio':>11}")
     for (name, count), (seconds, cpu, size) in found.items():

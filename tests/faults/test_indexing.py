@@ -1,4 +1,4 @@
-"""Cases 140 to 143 of docs/reliability.md: threads of Java that fail, terms that are missing, and others who look in."""
+"""Cases 140 to 143 of docs/reliability.md: threads of Java that fail, terms that are missing, pyserini looking in."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_141_an_index_without_terms_searches_and_says_how_to_add_them(tmp_path: 
     retriever = LuceneRetriever(folder, MADE)
     ranking = retriever.search(Query("lawyer court"), 10)
     assert ranking.ids[0] == "law1"
-    with pytest.raises(BackendUnavailable, match="without the terms of documents.*`fairagent index` with the same"):
+    with pytest.raises(BackendUnavailable, match=r"without the terms of documents.*`fairagent index` with the same"):
         retriever.postings(ranking.ids)
     lucene = {path.name: path.stat().st_ino for path in (folder / "lucene").iterdir()}
     indexing.add_terms(MADE, folder)

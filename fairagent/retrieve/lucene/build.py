@@ -31,8 +31,11 @@ from fairagent.types import Document
 
 STATE = "fairagent"
 """The key of a build's state in Lucene's commit data."""
-SHARD = 1 << 24
-"""Characters of a shard: with what Java makes of them, about 80 MB of its memory. A longer document is a shard."""
+SHARD = 1 << 25
+"""Characters of a shard, counting what is analyzed and what is stored: with what Java makes of them, some 100 MB of its
+memory, twice that where they are not Latin. A longer document is a shard."""
+NEIGHBORS = 8
+"""Segments of one size that are merged into one: fewer make searching faster and indexing slower."""
 DAMAGE = ("CorruptIndexException", "IndexFormatTooOld", "IndexFormatTooNew", "NoSuchFileException", "EOFException")
 """Java's exceptions for an index that cannot be gone on with."""
 DISK = ("java.io.IOException", "java.io.FileNotFoundException", "java.nio.file.")
@@ -61,7 +64,7 @@ class LuceneBuild:
         """Take the folder, Java's analyzer, what the index is built from, and how many shards are made at a time."""
         self.folder, self._origin, self._analyzer = folder, origin, analyzer
         self._writer = open_writer(folder)
-        self._room = 2 * workers
+        self._room = workers + 2
         with using_java():
             threads = java_class("java.util.concurrent.Executors")
             self._makers, self._joiner = threads.newFixedThreadPool(workers), threads.newFixedThreadPool(1)
@@ -215,6 +218,7 @@ def _writer(directory: Any, analyzer: Any = None) -> Any:
         config.setMergeScheduler(scheduler)
         merges = java_class("org.apache.lucene.index.LogDocMergePolicy")()
         merges.setNoCFSRatio(0.0)
+        merges.setMergeFactor(NEIGHBORS)
     config.setMergePolicy(merges)
     return java_class("org.apache.lucene.index.IndexWriter")(directory, config)
 

@@ -30,7 +30,7 @@ MANIFEST = "fairagent.json"
 REMEDY = "build it again with `fairagent index --force`"
 COMMIT_EVERY = 50_000
 """The most documents between two commits (long ones are committed more often): some seconds of work to lose."""
-MOST_WORKERS = 12
+MOST_WORKERS = 8
 """Shards that 2 GB of Java's memory hold at a time."""
 
 
