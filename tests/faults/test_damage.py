@@ -113,7 +113,7 @@ def test_66_a_damaged_index_is_refused(indexes: Path, tmp_path: Path) -> None:
     told(tried, "indexes")
 
 
-@pytest.mark.parametrize("name", ["index/vectors.low.npy", "index/lucene/segments_1", "index/fairagent.json"])
+@pytest.mark.parametrize("name", ["index/vectors.low.npy", "index/lucene/segments_2", "index/fairagent.json"])
 def test_66_the_message_names_the_file_and_the_way_out(indexes: Path, tmp_path: Path, name: str) -> None:
     shutil.copytree(indexes / "index", tmp_path / "index")
     path = tmp_path / name
