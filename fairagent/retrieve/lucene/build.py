@@ -31,9 +31,11 @@ from fairagent.types import Document
 
 STATE = "fairagent"
 """The key of a build's state in Lucene's commit data."""
-SHARD = 1 << 25
-"""Characters of a shard, counting what is analyzed and what is stored: with what Java makes of them, some 100 MB of its
-memory, twice that where they are not Latin. A longer document is a shard."""
+SHARD = 1 << 26
+"""Characters of a shard, counting what is analyzed and what is stored; a longer document is a shard. Smaller shards
+repeat more terms, which takes time, and keep more of them apart, which makes searching slower."""
+SHARD_MEMORY = 400_000_000
+"""Bytes of Java's memory for each shard that is made at a time, at two bytes a character, with those that wait."""
 NEIGHBORS = 8
 """Segments of one size that are merged into one: fewer make searching faster and indexing slower."""
 DAMAGE = ("CorruptIndexException", "IndexFormatTooOld", "IndexFormatTooNew", "NoSuchFileException", "EOFException")

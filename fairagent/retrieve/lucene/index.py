@@ -17,8 +17,9 @@ from fairagent.files import write_whole
 from fairagent.folders import is_there, workshop
 from fairagent.intake.json_text import parse_json
 from fairagent.intake.text import file_text
+from fairagent.retrieve.java import java_class, using_java
 from fairagent.retrieve.lucene.analysis import Analyzer
-from fairagent.retrieve.lucene.build import LuceneBuild, explained
+from fairagent.retrieve.lucene.build import SHARD_MEMORY, LuceneBuild, explained
 from fairagent.retrieve.lucene.forward import write_forward
 from fairagent.retrieve.lucene.vectors import TermVectors
 from fairagent.types import Document
@@ -30,8 +31,6 @@ MANIFEST = "fairagent.json"
 REMEDY = "build it again with `fairagent index --force`"
 COMMIT_EVERY = 50_000
 """The most documents between two commits (long ones are committed more often): some seconds of work to lose."""
-MOST_WORKERS = 8
-"""Shards that 2 GB of Java's memory hold at a time."""
 
 
 class Indexable(Protocol):
@@ -103,8 +102,8 @@ def build_index(
     """Index every document of `collection` into `folder`, which appears only when the index is complete.
 
     `progress` is called with the number of documents done. `workers` threads of Java index shards at the same time
-    (0: one a core, at most MOST_WORKERS); the index does not depend on how many. `terms` says whether it gets the
-    forward index, which feedback, topic words and text MMR read; `add_terms` adds it later. An index that was at
+    (0: one a core, as far as Java's memory goes); the index does not depend on how many. `terms` says whether it gets
+    the forward index, which feedback, topic words and text MMR read; `add_terms` adds it later. An index that was at
     `folder` is replaced at the very end. Raises DataError with every fault of the document files (nothing is left
     behind then), UsageError where something else is at `folder` or in the way at `<folder>.partial`,
     BackendUnavailable where another process or thread is building it, where the disk is full or may not be written
@@ -125,7 +124,7 @@ def build_index(
     origin = {"fingerprint": fingerprint, "analyzer": analyzer, "pyserini": version("pyserini"), "format": FORMAT}
     # Java resolves relative paths against the folder in which it was started.
     with workshop(folder.absolute(), (MANIFEST, RECORD)) as shop, explained(shop.path):
-        build = LuceneBuild(shop.new, chosen.java, origin, workers or min(_cores(), MOST_WORKERS))
+        build = LuceneBuild(shop.new, chosen.java, origin, workers or _workers())
         try:
             build.take_up(resume)
             documents = build.run(collection, commit_every, progress)
@@ -177,5 +176,9 @@ def _same(source: str, target: str) -> None:
         shutil.copy2(source, target)
 
 
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+def _workers() -> int:
+    """One a core, as many as Java's memory holds the shards of."""
+    with using_java():
+        memory: int = java_class("java.lang.Runtime").getRuntime().maxMemory()
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(cores, memory // SHARD_MEMORY))
