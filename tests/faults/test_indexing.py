@@ -130,7 +130,7 @@ PYSERINI = """
 
 
 def test_143_pyserini_opens_the_index_and_finds_the_same(tmp_path: Path) -> None:
-    """pyserini's own searcher, in a process of its own; it asks for a key of OpenAI's before it does anything."""
+    """As docs/collections.md shows it, in a process of its own; pyserini asks for a key of OpenAI's when imported."""
     build_index(MADE, tmp_path / "index", terms=False)
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(PYSERINI), str(tmp_path / "index" / "lucene")],
