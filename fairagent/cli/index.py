@@ -32,17 +32,25 @@ def index(
         str, typer.Option("--device", metavar="NAME", help="Where embeddings are computed: cpu, cuda, cuda:1, mps.")
     ] = "cpu",
     workers: Annotated[
-        int, typer.Option("--workers", min=1, metavar="N", help="How many processes embed documents, on a CPU.")
-    ] = 1,
+        int,
+        typer.Option(
+            "--workers",
+            metavar="N",
+            min=0,
+            help="Threads that index, and processes that embed on a CPU. (default: 0, a thread a core and one process)",
+        ),
+    ] = 0,
     settings: SettingsFile = None,
     assignments: Assignments = None,
     as_json: AsJson = False,
 ) -> None:
     """Index a collection for search, with whatever else the settings' parts need, such as embeddings.
 
+    The terms of documents, which feedback, topic words and text MMR read, are added once the settings ask for them.
+
     An index that was built from the collection as it is now is left alone; one that was built from something else is
-    refused, unless --force says to replace it. A build of more than 50,000 documents that was interrupted goes on from
-    the last 50,000 it finished. An index on a server is written to with --engine opensearch alone.
+    refused, unless --force says to replace it. A build that was interrupted goes on from the last it finished. An
+    index on a server is written to with --engine opensearch alone.
     """
     from rich.filesize import decimal
 
@@ -55,14 +63,14 @@ def index(
     if engine and engine not in (part.kind for part in (chosen.engine, *chosen.engine.inner)):
         kept = {"collection": collection, "index": index}
         chosen = settings_of(settings, [*(assignments or ()), f"engine={engine}"], **kept)
-    site = replace(open_site(settings=chosen), device=device, workers=workers)
+    site = replace(open_site(settings=chosen), device=device, workers=max(1, workers))
     if _on_server(chosen, engine):
         _load(site, force, as_json)
         return
     if own_index(chosen.engine):
         _prepare(site, as_json)
         return
-    loaded, indexed = site.collection, ensure_indexes(site, force)
+    loaded, indexed = site.collection, ensure_indexes(site, force, workers)
     manifest, seconds = indexed.manifest, indexed.seconds
     if as_json:
         record = {

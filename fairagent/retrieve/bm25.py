@@ -12,7 +12,7 @@ from fairagent.folders import is_there
 from fairagent.retrieve.anserini.opened import AnseriniEngine
 from fairagent.retrieve.base import Retriever
 from fairagent.retrieve.lucene import LuceneRetriever, Manifest, build_index
-from fairagent.retrieve.lucene.index import MANIFEST, REMEDY
+from fairagent.retrieve.lucene.index import MANIFEST, REMEDY, add_terms, has_terms
 from fairagent.retrieve.passages import LucenePassages
 from fairagent.retrieve.relevance_model import TermSource
 from fairagent.retrieve.with_texts import RetrieverWithTexts
@@ -35,8 +35,8 @@ class BM25Config(Part):
         check_index(site)
 
     def prepare(self, site: Site, progress: Progress) -> None:
-        """Build the index where there is none."""
-        prepare_index(site, progress)
+        """Build the index where there is none, with terms where queries are expanded by them."""
+        (prepare_terms if site.settings.expansion.documents else prepare_index)(site, progress)
 
     def build(self, site: Site) -> LuceneRetriever | LucenePassages:
         """The engine; of a collection in passages it ranks documents, by their best passage."""
@@ -69,26 +69,46 @@ def prepare_index(site: Site, progress: Progress) -> None:
     if not is_there(site.index, MANIFEST):
         name = site.collection.name
         build_index(
-            site.collection, site.index, site.settings.analyzer, lambda done: progress(f"indexing {name}", done)
+            site.collection,
+            site.index,
+            site.settings.analyzer,
+            lambda done: progress(f"indexing {name}", done),
+            terms=False,
         )
+
+
+def prepare_terms(site: Site, progress: Progress) -> None:
+    """As `prepare_index`, and give the index the terms of documents where it has none."""
+    prepare_index(site, progress)
+    if not has_terms(site.index):
+        name = site.collection.name
+        add_terms(site.collection, site.index, lambda done: progress(f"terms of {name}", done))
 
 
 def prepare_words(site: Site, progress: Progress) -> None:
     """Build the index whose terms a part reads, unless a guest or the engine tells them."""
     if site.words is None and not site.settings.engine.tells_words:
-        prepare_index(site, progress)
+        prepare_terms(site, progress)
 
 
 def words_of(site: Site) -> TermSource:
-    """What tells the terms of documents: a guest, the engine or one of those that it fuses, or else the index."""
+    """What tells the terms of documents: a guest, the engine or one of those that it fuses, or else the index.
+
+    Raises BackendUnavailable where that is an index built without them.
+    """
     told = _told(site)
-    return open_index(site) if told is None else told
+    found = open_index(site) if told is None else told
+    if isinstance(found, LuceneRetriever | LucenePassages):
+        found.expect_terms()
+    return found
 
 
 def words_at_hand(site: Site) -> TermSource | None:
     """As `words_of`, but None where an index would have to be built first."""
     told = _told(site)
-    return open_index(site) if told is None and is_there(site.index, MANIFEST) else told
+    if isinstance(told, LuceneRetriever | LucenePassages) or (told is None and is_there(site.index, MANIFEST)):
+        return words_of(site) if has_terms(site.index) else None
+    return told
 
 
 def _told(site: Site) -> TermSource | None:

@@ -14,7 +14,7 @@ from fairagent.retrieve.anserini import loops
 from fairagent.retrieve.anserini.opened import AnseriniIndex
 from fairagent.retrieve.base import full_text
 from fairagent.retrieve.java import using_java
-from fairagent.retrieve.lucene.vectors import WORD
+from fairagent.retrieve.lucene.words import WORD
 from fairagent.retrieve.relevance_model import Postings
 from fairagent.types import Document
 

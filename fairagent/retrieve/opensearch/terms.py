@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairagent.errors import DataError
-from fairagent.retrieve.lucene.vectors import WORD
+from fairagent.retrieve.lucene.words import WORD
 from fairagent.retrieve.opensearch.answers import Found, text_of, understood, value
 from fairagent.retrieve.opensearch.index import ServerIndex
 from fairagent.retrieve.opensearch.remembered import Remembered
