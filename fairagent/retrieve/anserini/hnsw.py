@@ -18,6 +18,7 @@ from fairagent.retrieve.anserini.opened import VECTORS, AnseriniEngine, Anserini
 from fairagent.retrieve.base import TextSource, check_length, full_text
 from fairagent.retrieve.clock import engine_time
 from fairagent.retrieve.encoder import Embeddings, Encoder
+from fairagent.retrieve.hits import numbers_and_scores
 from fairagent.retrieve.java import java_class, using_java
 from fairagent.retrieve.lucene.strings import ranked
 from fairagent.types import Document, FloatArray, Query, Ranking
@@ -75,7 +76,7 @@ class HnswRetriever(AnseriniEngine):
         wanted = min(max(n, self._ef), len(self))
         with using_java(), self.index.sound():
             found = java_class("org.apache.lucene.search.KnnFloatVectorQuery")(loops.VECTOR, vector.tolist(), wanted)
-            numbers, _ = loops.hits(self._searcher.search(found, wanted))
+            numbers, _ = numbers_and_scores(self._searcher.search(found, wanted))
         return ranked(self.index.ids.names(numbers), self._products(numbers, vector), n)
 
     @engine_time()

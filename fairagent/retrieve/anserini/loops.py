@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairagent.errors import DataError
-from fairagent.retrieve.anserini import handles
-from fairagent.retrieve.anserini.handles import Frame, constructor, field, method, static
+from fairagent.retrieve.anserini import frames
+from fairagent.retrieve.anserini.frames import Frame
+from fairagent.retrieve.handles import constructor, field, method, static, typed
 from fairagent.retrieve.java import java_class
-from fairagent.types import FloatArray
 
 CONTENTS = "contents"
 """The field that Anserini searches."""
@@ -49,10 +49,10 @@ def write_ids(leaf: Any, by_column: bool, block: Path, lengths: Path) -> None:
     """
     out, sizes = _file(block), _file(lengths)
     if by_column:
-        handles.run(_ids_loop(), leaf.maxDoc(), leaf.getBinaryDocValues(ID), out, sizes)
+        frames.run(_ids_loop(), leaf.maxDoc(), leaf.getBinaryDocValues(ID), out, sizes)
     else:
         wanted = java_class("java.util.Collections").singleton(ID)
-        handles.run(_stored_ids_loop(), leaf.maxDoc(), leaf.storedFields(), wanted, out, sizes)
+        frames.run(_stored_ids_loop(), leaf.maxDoc(), leaf.storedFields(), wanted, out, sizes)
     out.close()
     sizes.close()
 
@@ -64,7 +64,7 @@ def term_vectors(reader: Any, numbers: Sequence[int]) -> tuple[list[str], NDArra
     """
     names, counts = _memory(), _memory()
     out, counts_out = _stream(names), _stream(counts)
-    handles.run(_vectors_loop(), len(numbers), _ints(numbers), reader.termVectors(), out, counts_out)
+    frames.run(_vectors_loop(), len(numbers), _ints(numbers), reader.termVectors(), out, counts_out)
     terms = _taken(names).decode().split("\n")[:-1]
     found = np.frombuffer(_taken(counts), ">i8").astype(np.int64)
     if np.count_nonzero(found) != len(terms):
@@ -87,27 +87,19 @@ def document_frequencies(reader: Any, terms: Sequence[str]) -> NDArray[np.int64]
     """How many documents hold each of the terms."""
     counts = _memory()
     joined = java_class(STRING)("\n".join(terms))
-    handles.run(_frequencies_loop(), len(terms), joined.lines().iterator(), reader, _stream(counts))
+    frames.run(_frequencies_loop(), len(terms), joined.lines().iterator(), reader, _stream(counts))
     return np.frombuffer(_taken(counts), ">i4").astype(np.int64)
-
-
-def hits(found: Any) -> tuple[NDArray[np.intp], FloatArray]:
-    """Numbers and scores of a TopDocs."""
-    taken = _memory()
-    handles.run(_hits_loop(), found, _stream(taken))
-    rows = np.frombuffer(_taken(taken), [("number", ">i4"), ("score", ">f4")])
-    return rows["number"].astype(np.intp), rows["score"].astype(np.float64)
 
 
 def scored(searcher: Any, query: Any, numbers: Sequence[int]) -> Any:
     """The documents with these distinct numbers and their scores for a query, as a TopDocs; 0 where nothing matches."""
-    return handles.run(_scored_loop(), len(numbers), _ints(numbers), searcher, query)
+    return frames.run(_scored_loop(), len(numbers), _ints(numbers), searcher, query)
 
 
 def embeddings(values: Any, places: Sequence[int], dimension: int) -> NDArray[np.float32]:
     """The vectors at these rising places of a segment's FloatVectorValues, (n, d)."""
     room = java_class(BUFFER).allocate(4 * dimension * len(places))
-    handles.run(_embeddings_loop(), len(places), _ints(places), values, room.asFloatBuffer())
+    frames.run(_embeddings_loop(), len(places), _ints(places), values, room.asFloatBuffer())
     return np.frombuffer(_bytes(room.array()), ">f4").astype(np.float32).reshape(len(places), dimension)
 
 
@@ -120,7 +112,7 @@ def _ids_loop() -> Any:
         frame.call(method(INDEX + "BinaryDocValues", "nextDoc", "int"), "values"),
         frame.call(_write_id(), value, "out", "sizes"),
     )
-    return handles.repeat(Frame(**kinds).variable("count"), body)
+    return frames.repeat(Frame(**kinds).variable("count"), body)
 
 
 @cache
@@ -131,8 +123,8 @@ def _stored_ids_loop() -> Any:
     read = method(INDEX + "StoredFields", "document", document, "int", "java.util.Set")
     found = frame.call(read, "stored", "turn", "wanted")
     text = frame.call(method(document, "get", STRING, STRING), found, frame.constant(STRING, ID))
-    value = frame.call(handles.as_type(constructor(BYTES, "java.lang.CharSequence"), BYTES, STRING), text)
-    return handles.repeat(Frame(**kinds).variable("count"), frame.call(_write_id(), value, "out", "sizes"))
+    value = frame.call(typed(constructor(BYTES, "java.lang.CharSequence"), BYTES, STRING), text)
+    return frames.repeat(Frame(**kinds).variable("count"), frame.call(_write_id(), value, "out", "sizes"))
 
 
 @cache
@@ -159,13 +151,13 @@ def _vectors_loop() -> Any:
         each.call(method(enum, "next", BYTES), "terms"),
     )
     start = Frame(terms=enum, names=OUT, counts=OUT)
-    there = each.call(handles.as_type(_there(), "boolean", BYTES), "term")
-    walk = handles.as_type(
-        handles.repeat_while(start.call(method(enum, "next", BYTES), "terms"), there, body), "void", enum, OUT, OUT
+    there = each.call(typed(_there(), "boolean", BYTES), "term")
+    walk = typed(
+        frames.repeat_while(start.call(method(enum, "next", BYTES), "terms"), there, body), "void", enum, OUT, OUT
     )
     found = Frame(terms=INDEX + "Terms", names=OUT, counts=OUT)
     read = found.call(walk, found.call(method(INDEX + "Terms", "iterator", enum), "terms"), "names", "counts")
-    stored = handles.only_if(found.call(handles.as_type(_there(), "boolean", INDEX + "Terms"), "terms"), read)
+    stored = frames.only_if(found.call(typed(_there(), "boolean", INDEX + "Terms"), "terms"), read)
 
     kinds = {"count": "int", "numbers": BUFFER, "vectors": INDEX + "TermVectors", "names": OUT, "counts": OUT}
     outer = Frame(turn="int", **kinds)
@@ -175,42 +167,20 @@ def _vectors_loop() -> Any:
         stored, outer.call(get, "vectors", number, outer.constant(STRING, CONTENTS)), "names", "counts"
     )
     end = outer.call(method(OUT, "writeLong", "void", "long"), "counts", outer.constant("long", 0))
-    return handles.repeat(Frame(**kinds).variable("count"), outer.sequence(document, end))
+    return frames.repeat(Frame(**kinds).variable("count"), outer.sequence(document, end))
 
 
 @cache
 def _frequencies_loop() -> Any:
     kinds = {"count": "int", "terms": "java.util.Iterator", "reader": INDEX + "IndexReader", "out": OUT}
     frame = Frame(turn="int", **kinds)
-    text = handles.as_type(method("java.util.Iterator", "next", OBJECT), STRING, "java.util.Iterator")
+    text = typed(method("java.util.Iterator", "next", OBJECT), STRING, "java.util.Iterator")
     term = frame.call(
         constructor(INDEX + "Term", STRING, STRING), frame.constant(STRING, CONTENTS), frame.call(text, "terms")
     )
     frequency = frame.call(method(INDEX + "IndexReader", "docFreq", "int", INDEX + "Term"), "reader", term)
     body = frame.call(method(OUT, "writeInt", "void", "int"), "out", frequency)
-    return handles.repeat(Frame(**kinds).variable("count"), body)
-
-
-@cache
-def _hits_loop() -> Any:
-    array = f"[L{SEARCH}ScoreDoc;"
-    kinds = {"found": SEARCH + "TopDocs", "out": OUT}
-    frame = Frame(turn="int", **kinds)
-    documents = frame.call(field(SEARCH + "TopDocs", "scoreDocs", array), "found")
-    hit = frame.call(handles.element(array), documents, "turn")
-    body = frame.sequence(
-        frame.call(
-            method(OUT, "writeInt", "void", "int"), "out", frame.call(field(SEARCH + "ScoreDoc", "doc", "int"), hit)
-        ),
-        frame.call(
-            method(OUT, "writeFloat", "void", "float"),
-            "out",
-            frame.call(field(SEARCH + "ScoreDoc", "score", "float"), hit),
-        ),
-    )
-    outer = Frame(**kinds)
-    count = outer.call(handles.array_length(array), outer.call(field(SEARCH + "TopDocs", "scoreDocs", array), "found"))
-    return handles.repeat(count, body)
+    return frames.repeat(Frame(**kinds).variable("count"), body)
 
 
 @cache
@@ -221,15 +191,15 @@ def _scored_loop() -> Any:
     frame = Frame(array=array, turn="int", **kinds)
     number = frame.call(method(BUFFER, "getInt", "int"), "numbers")
     made = frame.call(constructor(one, "int", "float"), number, frame.constant("float", 0.0))
-    fill = frame.sequence(frame.call(handles.set_element(array), "array", "turn", made), frame.variable("array"))
+    fill = frame.sequence(frame.call(frames.set_element(array), "array", "turn", made), frame.variable("array"))
     counted = Frame(**kinds)
-    pool = handles.repeat(counted.variable("count"), fill, counted.call(handles.new_array(array), "count"))
+    pool = frames.repeat(counted.variable("count"), fill, counted.call(frames.new_array(array), "count"))
     # What a first pass scored 0 gets the query's score: QueryRescorer asks each document of the pool, and no other.
     rescore = static(SEARCH + "QueryRescorer", "rescore", top, searcher, top, query, "double", "int")
     outer = Frame(**kinds, searcher=searcher, query=query)
     total = outer.call(
         constructor(SEARCH + "TotalHits", "long", SEARCH + "TotalHits$Relation"),
-        outer.call(handles.as_type(handles.identity("int"), "long", "int"), "count"),
+        outer.call(typed(frames.identity("int"), "long", "int"), "count"),
         outer.constant(SEARCH + "TotalHits$Relation", java_class(SEARCH + "TotalHits$Relation").EQUAL_TO),
     )
     first = outer.call(constructor(top, SEARCH + "TotalHits", array), total, outer.call(pool, "count", "numbers"))
@@ -244,11 +214,11 @@ def _embeddings_loop() -> Any:
     place = frame.call(method(BUFFER, "getInt", "int"), "places")
     to_place = frame.call(method(values, "advance", "int", "int"), "values", place)
     vector = frame.call(method(values, "vectorValue", "[F"), "values")
-    put = handles.as_type(
+    put = typed(
         method("java.nio.FloatBuffer", "put", "java.nio.FloatBuffer", "[F"), "void", "java.nio.FloatBuffer", "[F"
     )
     body = frame.sequence(to_place, frame.call(put, "room", vector))
-    return handles.repeat(Frame(**kinds).variable("count"), body)
+    return frames.repeat(Frame(**kinds).variable("count"), body)
 
 
 @cache

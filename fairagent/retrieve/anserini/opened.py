@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from fairagent.errors import DataError, IndexMismatch
 from fairagent.retrieve.anserini import loops
 from fairagent.retrieve.anserini.kept import commit_file, kept_ids
+from fairagent.retrieve.hits import numbers_and_scores
 from fairagent.retrieve.java import java_class, start_java, using_java
 from fairagent.retrieve.lucene.search import MAX_TERMS
 from fairagent.retrieve.lucene.strings import IdTable, ranked
@@ -139,7 +140,7 @@ class AnseriniIndex:
         numbers = self.ids.known(ids)
         distinct = np.unique(numbers)
         with using_java(), self.sound():
-            found, scores = loops.hits(loops.scored(searcher, query, distinct.tolist()))
+            found, scores = numbers_and_scores(loops.scored(searcher, query, distinct.tolist()))
         order = np.argsort(found)
         return scores[order][np.searchsorted(found[order], numbers)]
 
@@ -149,7 +150,7 @@ class AnseriniIndex:
 
     def _top(self, searcher: Any, query: Any, n: int) -> tuple[NDArray[np.intp], FloatArray]:
         with self.sound():
-            return loops.hits(searcher.search(query, n))
+            return numbers_and_scores(searcher.search(query, n))
 
     def _check(self, kind: str) -> None:
         with using_java():

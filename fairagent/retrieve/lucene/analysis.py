@@ -5,8 +5,8 @@ from functools import cache, lru_cache
 from typing import Any
 
 from fairagent.errors import BackendUnavailable, DataError, SettingsError
+from fairagent.retrieve.handles import STRING, as_function, bound, static
 from fairagent.retrieve.java import java_class, start_java, using_java
-from fairagent.retrieve.lucene.handles import STRING, as_function, bound, static
 
 ANALYZERS = ("english", "english-krovetz", "english-nostem", "whitespace")
 """Besides these, every language code that Anserini knows is valid: ar bn da de es fa fi fr hi hu id it ja ko nl no pl

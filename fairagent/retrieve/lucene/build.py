@@ -23,9 +23,9 @@ from fairagent.collection.table_buffer import fixed_width
 from fairagent.errors import BackendUnavailable, DataError
 from fairagent.files import cannot_write
 from fairagent.intake.json_text import parse_json
+from fairagent.retrieve.handles import as_function, bound, collected, method, typed, wait
 from fairagent.retrieve.java import java_class, using_java
 from fairagent.retrieve.lucene.documents import adding, line_of
-from fairagent.retrieve.lucene.handles import as_function, bound, collected, method, typed, wait
 from fairagent.retrieve.lucene.strings import IdTable, encode_id
 from fairagent.types import Document
 

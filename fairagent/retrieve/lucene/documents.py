@@ -12,8 +12,7 @@ from typing import Any
 
 from fairagent.errors import DataError
 from fairagent.intake.json_text import parse_json
-from fairagent.retrieve.java import java_class
-from fairagent.retrieve.lucene.handles import (
+from fairagent.retrieve.handles import (
     OBJECT,
     STRING,
     STRINGS,
@@ -31,6 +30,7 @@ from fairagent.retrieve.lucene.handles import (
     static,
     typed,
 )
+from fairagent.retrieve.java import java_class
 from fairagent.types import Document
 
 BETWEEN_DOCUMENTS, BETWEEN_FIELDS = "\0", "\x1f"

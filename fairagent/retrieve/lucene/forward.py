@@ -14,10 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from fairagent.retrieve.java import java_class, using_java
-from fairagent.retrieve.lucene.analysis import Analyzer
-from fairagent.retrieve.lucene.build import DocumentStream, directory_of
-from fairagent.retrieve.lucene.handles import (
+from fairagent.retrieve.handles import (
     OBJECT,
     as_function,
     both,
@@ -34,6 +31,9 @@ from fairagent.retrieve.lucene.handles import (
     typed,
     wait,
 )
+from fairagent.retrieve.java import java_class, using_java
+from fairagent.retrieve.lucene.analysis import Analyzer
+from fairagent.retrieve.lucene.build import DocumentStream, directory_of
 from fairagent.retrieve.lucene.strings import Strings
 from fairagent.retrieve.lucene.vectors import COMMON, FEW
 from fairagent.retrieve.lucene.words import ENOUGH, CommonWords

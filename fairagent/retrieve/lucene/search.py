@@ -14,10 +14,10 @@ from fairagent.digests import expect_whole
 from fairagent.errors import BackendUnavailable, DataError, IndexMismatch, UsageError
 from fairagent.retrieve.base import check_length
 from fairagent.retrieve.clock import engine_time
+from fairagent.retrieve.hits import numbers_and_scores
 from fairagent.retrieve.java import java_class, using_java
 from fairagent.retrieve.lucene.analysis import Analyzer
 from fairagent.retrieve.lucene.documents import document_of
-from fairagent.retrieve.lucene.hits import numbers_and_scores
 from fairagent.retrieve.lucene.index import REMEDY, Indexable, Manifest
 from fairagent.retrieve.lucene.strings import IdTable, ranked
 from fairagent.retrieve.lucene.vectors import TermVectors

@@ -6,16 +6,26 @@ other, in a loop. What is made here runs on Java's threads, without Python's loc
 """
 
 import time
+from functools import cache
 from typing import Any
 
 from fairagent.retrieve.java import java_class, using_java
 
 LONGEST_WAIT = 0.02
 """Seconds between two looks at work that goes on in Java."""
-PRIMITIVES = {"int": "Integer", "long": "Long", "boolean": "Boolean", "void": "Void"}
-STRING, STRINGS, OBJECT = "java.lang.String", "[Ljava.lang.String;", "java.lang.Object"
+PRIMITIVES = {
+    "int": "Integer",
+    "long": "Long",
+    "float": "Float",
+    "double": "Double",
+    "boolean": "Boolean",
+    "void": "Void",
+}
+STRING, STRINGS = "java.lang.String", "[Ljava.lang.String;"
+OBJECT, OBJECTS = "java.lang.Object", "[Ljava.lang.Object;"
 
 
+@cache
 def class_of(name: str) -> Any:
     """The java.lang.Class of that name, or of a primitive type."""
     if name in PRIMITIVES:
