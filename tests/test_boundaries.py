@@ -19,8 +19,8 @@ MAY_PARSE = {
     "intake/json_text.py": {"json.JSONDecoder"},
     "intake/yaml_text.py": {"yaml.load", "yaml.compose", "yaml.parse"},
     "intake/arrays.py": {"np.memmap", "np.fromfile"},
-    # What Lucene's own Java tells this process of a search, and the array that an index build is just writing.
-    "retrieve/lucene/growing.py": {"np.memmap"},
+    # What Java has written of the very index that is being built.
+    "retrieve/lucene/forward.py": {"np.fromfile"},
     # A test's server reads what this library has sent.
     "testing/server.py": {"json.loads"},
 }

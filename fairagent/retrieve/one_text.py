@@ -17,7 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from fairagent.retrieve.encoder import BUNDLED, Embeddings, SentenceEncoder, bundled_folder, check_encoder
+from fairagent.loading import found_device
+from fairagent.retrieve import encoder
+from fairagent.retrieve.encoder import BUNDLED, Embeddings, Encoder, SentenceEncoder, bundled_folder, check_encoder
 from fairagent.threads import one_blas_thread
 
 LAYERS, HEADS = 6, 12
@@ -28,12 +30,17 @@ EPSILON = 1e-12
 _erf = np.frompyfunc(math.erf, 1, 1)
 
 
+def open_encoder(name: str, device: str = "cpu") -> Encoder:
+    """The encoder that a settings file names, ready for a search, which encodes its query alone."""
+    return OneTextEncoder(device) if name == BUNDLED else encoder.open_encoder(name, device)
+
+
 class OneTextEncoder:
     """The packaged model: one text at a time in numpy, several by sentence-transformers on torch's `device`.
 
     Threads may share it.
 
-    Raises BackendUnavailable where its package or sentence-transformers is missing.
+    Raises BackendUnavailable where its package or sentence-transformers is missing, UsageError where the device is.
     """
 
     name = BUNDLED
@@ -42,6 +49,8 @@ class OneTextEncoder:
         if importlib.util.find_spec("sentence_transformers") is None:
             check_encoder(BUNDLED)
         self._folder, self._device = bundled_folder() / "model", device
+        if device != "cpu":
+            found_device(device)
 
     def documents(self, texts: Sequence[str]) -> Embeddings:
         """Vectors (n, d) of length 1."""

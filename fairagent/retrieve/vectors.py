@@ -22,8 +22,8 @@ from fairagent.retrieve.crew import crew
 from fairagent.retrieve.dense import DenseRetriever
 from fairagent.retrieve.dense_index import MANIFEST, DenseManifest, build_dense_index
 from fairagent.retrieve.encoded import remedy
-from fairagent.retrieve.encoder import BUNDLED, Encoder, open_encoder
-from fairagent.retrieve.one_text import OneTextEncoder
+from fairagent.retrieve.encoder import BUNDLED, Encoder
+from fairagent.retrieve.one_text import open_encoder
 from fairagent.retrieve.passages import DensePassages
 from fairagent.retrieve.with_texts import VectorRetrieverWithTexts
 from fairagent.settings.parts import Part, Progress
@@ -157,7 +157,5 @@ def ann_folder(site: Site, model: str) -> Path:
 
 def encoder(site: Site, model: str) -> Encoder:
     """The text encoder `model`; BackendUnavailable where it is not on this machine."""
-    # A search encodes its query alone.
-    make = OneTextEncoder if model == BUNDLED else partial(open_encoder, model)
-    opened: Encoder = site.memo.get(("encoder", model, site.device), partial(make, site.device))
+    opened: Encoder = site.memo.get(("encoder", model, site.device), lambda: open_encoder(model, site.device))
     return opened

@@ -233,7 +233,7 @@ def test_75_evaluate_killed_at_random_moments_comes_to_the_same(tmp_path: Path) 
     """Whatever it was writing: journal, tables, run.json. What is paid for then: test_36 in test_run_life.py."""
     slow = words.EXPERIMENT.replace("engine: words}", "engine: {kind: words, delay: 0.01}}")
     file = words.write(tmp_path / "files", slow.replace("{kind: words, order:", "{kind: words, delay: 0.01, order:"))
-    command = ("evaluate", str(file), "--limit-topics", "10", "--workers", "2", "--run")
+    command = ("evaluate", str(file), "--limit-topics", "10", "--workers", "1", "--run")
     folder = tmp_path / "run"
     chance, tried = random.Random(78), Counter[str]()
     with Killing() as program:

@@ -11,7 +11,7 @@ import yaml
 from faults import life
 
 from fairagent.evaluate.engine.check import check_experiment
-from fairagent.evaluate.engine.experiment import run_experiment
+from fairagent.evaluate.engine.experiment import build_indexes, run_experiment
 from fairagent.evaluate.engine.kind import Checking
 from fairagent.evaluate.engine.problems import Problems
 from fairagent.evaluate.engine.reading import read_experiment
@@ -66,7 +66,9 @@ def test_each_system_asks_with_its_own_template(file: Path, tmp_path: Path, monk
     with LoopbackServer(answer) as server:
         monkeypatch.setenv("OPENAI_BASE_URL", server.url)
         with threads(1) as workers:
-            run = run_experiment(check_experiment(file), tmp_path / "run", workers)
+            checked = check_experiment(file)
+            build_indexes(checked)
+            run = run_experiment(checked, tmp_path / "run", workers)
     schemas = [request["response_format"]["json_schema"]["name"] for request in server.requests]
     assert set(schemas) == {"Keywords", "ReasonedKeywords"}
     used: dict[str, set[str]] = {name: set() for name in run.systems}

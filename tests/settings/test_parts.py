@@ -161,7 +161,7 @@ def test_only_rerankers_make_chains() -> None:
             {"engine": {"kind": "rm3", "engine": {"kind": "bm25", "k": 1}}},
             "engine.engine.k: unknown key of engine 'bm25'; did you mean 'k1'?",
         ),
-        ({"engine": {"b": 1}}, "engine.b: unknown key of engine 'auto'; bm25 has it"),
+        ({"engine": {"b": 1}}, "engine.b: unknown key of engine 'auto'; bm25, lucene have it"),
         ({"engine": {"zzz": 1}}, "engine.zzz: unknown key of engine 'auto'; it has none"),
         ({"loop": "fairqr"}, "loop: no loop of kind 'fairqr'; did you mean 'fair-qr'?"),
         ({"loop": {"rerank_depth": 20}}, "loop.rerank_depth: unknown key of loop 'controller'; fair-qr has it"),
