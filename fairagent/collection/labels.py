@@ -5,7 +5,8 @@ from pathlib import Path
 
 from fairagent.collection.config import DimensionColumn, GroupsFile, TypeColumn
 from fairagent.collection.faults import Faults, listed, shown
-from fairagent.collection.records import Record, checked_id, field_reader, records
+from fairagent.collection.forms import records
+from fairagent.collection.records import Record, checked_id, field_reader
 from fairagent.collection.table import GroupTable
 from fairagent.collection.table_buffer import Labels, TableBuffer
 from fairagent.types import UNKNOWN
@@ -64,7 +65,7 @@ def read_groups(path: Path, block: GroupsFile, faults: Faults) -> GroupTable | N
     buffer = reader.buffer()
     read_id = field_reader(block.id)
     before = faults.count
-    for number, record in records(path, block.format, faults, block.columns):
+    for number, record in records(path, block, faults):
         try:
             labels, types = reader.read(record), reader.read_types(record)
             buffer.add(checked_id(read_id(record), "document"), labels, number, types)

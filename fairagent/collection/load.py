@@ -9,6 +9,7 @@ from fairagent.collection.collection import Collection
 from fairagent.collection.config import CollectionFile, GroupsFile, TrackSection
 from fairagent.collection.documents import Documents, Elsewhere
 from fairagent.collection.faults import Faults, listed
+from fairagent.collection.forms import is_dataset, splits_of
 from fairagent.collection.groups import JoinedGroups
 from fairagent.collection.intersection import Intersection, check_intersections, small_groups
 from fairagent.collection.kept import Made, kept_table
@@ -95,8 +96,11 @@ def _track(name: str, track: TrackSection, root: Path) -> Collection:
 def _matching(root: Path, name: str, settings: Path, faults: Faults) -> Iterator[Path]:
     """The files that `name` stands for: itself, or in order those that match it as a pattern."""
     plain = root / name
-    if plain.is_file():
+    if plain.is_file() or is_dataset(plain):
         yield plain
+    elif splits := splits_of(plain):
+        message = f"documents.path: {plain} is a dataset in several splits; name one of them: {listed(splits)}"
+        faults.add(settings, None, message)
     elif plain.is_dir():
         faults.add(settings, None, f"documents.path: {plain} is a folder; name the files, e.g. {name}/*.jsonl.gz")
     elif found := sorted(glob.glob(str(plain), recursive=True)):
@@ -113,7 +117,7 @@ def _tables(root: Path, settings: CollectionFile, index: Path | str, faults: Fau
     for block in settings.groups:
         path = root / block.path
         table = None
-        if path.is_dir():
+        if path.is_dir() and not is_dataset(path):
             try:
                 table = GroupTable.load(path)
             except DataError as error:
