@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         SettingsError,
         UsageError,
     )
-    from fairagent.pipeline import open_agent
+    from fairagent.pipeline import open_agent, open_in_memory
     from fairagent.retrieve.lucene import LuceneRetriever, build_index
     from fairagent.sampled import Sampled
     from fairagent.settings import Settings, load_settings
@@ -33,7 +33,7 @@ _HOMES = {
     "collection": "Collection GroupTable Target load_collection make_target",
     "collection.demo": "write_demo",
     "errors": "BackendUnavailable BudgetExceeded DataError FairAgentError ModelError SettingsError UsageError",
-    "pipeline": "open_agent",
+    "pipeline": "open_agent open_in_memory",
     "retrieve.lucene": "LuceneRetriever build_index",
     "sampled": "Sampled",
     "settings": "Settings load_settings",
@@ -71,6 +71,7 @@ __all__ = [
     "load_settings",
     "make_target",
     "open_agent",
+    "open_in_memory",
     "write_demo",
 ]
 

@@ -64,7 +64,7 @@ def load_collection(path: Path | str, index: Path | str = "") -> Collection:
     faults.check(what)
 
     notes = [*qrels.notes]
-    parts = [_aligned(table, population, notes) for table in [*tables, *([qrels.groups] if qrels.groups else [])]]
+    parts = [aligned(table, population, notes) for table in [*tables, *([qrels.groups] if qrels.groups else [])]]
     groups = parts[0] if len(parts) == 1 else JoinedGroups(parts)
     # Without documents the groups may come with the engine.
     if settings.documents and (idle := sorted(population.keys() - {*groups.dimensions, *wanted})):
@@ -182,7 +182,7 @@ def _intersected(
     return replace(collection, topics=topics, groups=groups, population=population, notes=tuple(notes))
 
 
-def _aligned(table: GroupTable, population: Mapping[str, Mapping[str, float]], notes: list[str]) -> GroupTable:
+def aligned(table: GroupTable, population: Mapping[str, Mapping[str, float]], notes: list[str]) -> GroupTable:
     """The table with the groups that only the population has, so that shares and memberships line up."""
     for dimension in table.dimensions:
         present, world = table.labels(dimension), population.get(dimension, {})
