@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from fairagent.adapters.hits import FairHits, fair_rerank
     from fairagent.agent import FairAgent
     from fairagent.collection import Collection, GroupTable, Target, load_collection, make_target
     from fairagent.collection.demo import write_demo
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from fairagent.types import Answer, AnswerResult, Document, Hit, Query, Ranking, SearchResult, Term, Topic, Trace
 
 _HOMES = {
+    "adapters.hits": "FairHits fair_rerank",
     "agent": "FairAgent",
     "collection": "Collection GroupTable Target load_collection make_target",
     "collection.demo": "write_demo",
@@ -51,6 +53,7 @@ __all__ = [
     "Document",
     "FairAgent",
     "FairAgentError",
+    "FairHits",
     "GroupTable",
     "Hit",
     "LuceneRetriever",
@@ -67,6 +70,7 @@ __all__ = [
     "Trace",
     "UsageError",
     "build_index",
+    "fair_rerank",
     "load_collection",
     "load_settings",
     "make_target",

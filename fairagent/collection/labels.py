@@ -37,7 +37,7 @@ class LabelReader:
         if self.missing:
             self.missing -= {name for name in self.missing if self.columns[name] in record}
             self.fields = self.fields or tuple(record)
-        return {name: _labels(record.get(self.columns[name]), column) for name, column in self.dimensions.items()}
+        return {name: labels_of(record.get(self.columns[name]), column) for name, column in self.dimensions.items()}
 
     def read_types(self, record: Record) -> list[str]:
         """The dimensions of whose type the record's document is; ValueError where a value is no text or list."""
@@ -77,7 +77,8 @@ def read_groups(path: Path, block: GroupsFile, faults: Faults) -> GroupTable | N
     return GroupTable(*buffer.finish()) if faults.count == before else None
 
 
-def _labels(value: object, column: DimensionColumn) -> Labels:
+def labels_of(value: object, column: DimensionColumn) -> Labels:
+    """The labels in one cell; ValueError where it holds no text, whole number, list or mapping."""
     if value is None or value == "":
         return None
     if isinstance(value, Mapping):
