@@ -51,10 +51,12 @@ def init(
         echo("Nothing was written.")
         return
     _write(output, proposed)
-    alone = "" if look.groups else " --set profile=engine"
+    how = "target=uniform" if look.groups else "profile=engine"
     echo(f"Wrote {output}. What comes next:\n")
     echo(f"  fairagent index -c {output} --set engine=bm25")
-    echo(f'  fairagent search "your words" -c {output}{alone}')
+    echo(f'  fairagent search "your words" -c {output} --set {how}')
+    if look.groups:
+        echo("\nThe target `uniform` is the same share for every group; docs/collections.md has the others.")
 
 
 def _print(look: Look) -> None:

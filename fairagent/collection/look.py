@@ -100,7 +100,7 @@ class ColumnLook:
                     for label in dict.fromkeys(part.strip() for part in value.split(sign)):
                         split[label] += count if label else 0
                 split = +split
-                if len(split) < len(values):
+                if len(split) <= len(values):
                     return split, sign
         return values, None
 
