@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import random
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from fairagent import (
     open_agent,
 )
 from fairagent.collection.look import look_at
+from fairagent.errors import FairAgentError
 
 pytestmark = pytest.mark.usefixtures("no_variables")
 
@@ -102,6 +104,36 @@ def test_166_a_table_file_that_is_damaged_is_said_with_its_row(tmp_path: Path) -
         path.write_bytes(whole[:size])
         with pytest.raises(DataError, match=r"rows\.parquet:1: cannot be read as a Parquet file from here on"):
             Collection.from_records(path, id="id")
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet", "dataset"])
+def test_166_damage_at_random_is_an_error_of_ours_or_none(tmp_path: Path, form: str) -> None:
+    """Arrow believes the offsets that a file names: a wrong one ended the process."""
+    import pyarrow
+    from datasets import Dataset, disable_progress_bars
+    from pyarrow.parquet import write_table
+
+    disable_progress_bars()
+    source = file = tmp_path / f"rows.{form}"
+    if form == "csv":
+        csv(tmp_path, "id,text,gender\n" + "".join(f'{row["id"]},"{row["text"]}, x",f\n' for row in ROWS))
+    elif form == "parquet":
+        write_table(pyarrow.Table.from_pylist(ROWS), file)
+    else:
+        Dataset.from_list(ROWS).save_to_disk(str(source))
+        (file,) = source.glob("*.arrow")
+    whole, rng, found = file.read_bytes(), random.Random(166), 0
+    for _ in range(60):
+        damaged = bytearray(whole)
+        for _ in range(rng.choice((1, 3, 10))):
+            damaged[rng.randrange(len(damaged))] = rng.randrange(256)
+        file.write_bytes(damaged)
+        for read in (lambda: Collection.from_records(source), lambda: look_at(source)):
+            try:
+                read()
+            except FairAgentError:
+                found += 1
+    assert found > 20
 
 
 def test_167_hits_in_no_order_or_of_no_kind_are_refused() -> None:
