@@ -73,7 +73,7 @@ def _column_records(path: Path, form: str, faults: Faults) -> Iterator[tuple[int
             yield number, record
     except FileNotFoundError:
         faults.add(path, None, "no such file")
-    except (OSError, ValueError, KeyError, TypeError, pyarrow.ArrowException) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, pyarrow.ArrowException) as error:
         what = "a Parquet file" if form == "parquet" else "a dataset of Hugging Face"
         faults.add(path, number + 1, f"cannot be read as {what} from here on ({shown(str(error), 120)})")
 

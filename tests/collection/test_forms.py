@@ -185,6 +185,13 @@ def test_a_damaged_dataset_is_a_fault(damage: str, tmp_path: Path) -> None:
     assert "1: cannot be read as a dataset of Hugging Face from here on" in found
 
 
+def test_a_dataset_whose_description_has_another_shape_is_a_fault(tmp_path: Path) -> None:
+    path = write_dataset(tmp_path)
+    (path / "dataset_info.json").write_text('{"features": {"id": {"x": "string"}}}', encoding="utf-8")
+    (found,) = faults_of(path, format="dataset")
+    assert "cannot be read as a dataset of Hugging Face" in found
+
+
 def test_a_dataset_in_splits_names_them(tmp_path: Path) -> None:
     from datasets import Dataset, DatasetDict, disable_progress_bars
 
