@@ -12,7 +12,6 @@ With `--folder` the collections stay there for the next time.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import subprocess
 import sys
@@ -22,65 +21,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
+from made_up import Made, write_made_up
 
 from fairagent import build_index, load_collection, write_demo
 from fairagent.retrieve.dense_index import build_dense_index
-from fairagent.retrieve.encoded import PROBE_TEXT
-from fairagent.retrieve.encoder import BUNDLED, Embeddings, open_encoder
+from fairagent.retrieve.encoder import BUNDLED
 
-COLLECTION = """\
-name: made-up
-documents: {path: docs.jsonl, title: title}
-topics: {path: topics.jsonl}
-groups: {path: groups.tsv, dimensions: {gender: {}, region: {separator: "|"}}}
-population: {gender: {female: 0.5, male: 0.5}}
-"""
-VOCABULARY = 50_000
 PROGRAM = (sys.executable, "-c", "from fairagent.cli import main; main()")
 QUICK = {"_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"}
 """Java's quick compiler alone."""
 
 
-class Made:
-    """An encoder with the packaged one's name and vector of the test text; every other vector is drawn."""
-
-    name = BUNDLED
-
-    def __init__(self) -> None:
-        (self._probe,) = open_encoder(BUNDLED).documents([PROBE_TEXT])
-        self._rng = np.random.default_rng(3)
-
-    def documents(self, texts: Sequence[str]) -> Embeddings:
-        """Vectors (n, d) of length 1."""
-        if list(texts) == [PROBE_TEXT]:
-            return self._probe[np.newaxis]
-        drawn = self._rng.standard_normal((len(texts), self._probe.size), np.float32)
-        return drawn / np.linalg.norm(drawn, axis=1, keepdims=True)
-
-    def queries(self, texts: Sequence[str]) -> Embeddings:
-        """The same; nobody asks."""
-        return self.documents(texts)
-
-
 def make(folder: Path, documents: int, words: int) -> None:
-    """A collection of texts with the words of Zipf's law, and its indexes."""
-    folder.mkdir(parents=True)
-    rng = np.random.default_rng(1)
-    with (folder / "docs.jsonl").open("w") as texts, (folder / "groups.tsv").open("w") as groups:
-        groups.write("id\tgender\tregion\n")
-        for start in range(0, documents, 10_000):
-            size = min(10_000, documents - start)
-            ranks = (rng.zipf(1.2, (size, words)) % VOCABULARY).tolist()
-            genders = rng.choice(["female", "male", "nonbinary", ""], size, p=[0.2, 0.5, 0.02, 0.28]).tolist()
-            regions = rng.choice(["Africa", "Asia", "Europe", "Africa|Asia", ""], size).tolist()
-            for number in range(size):
-                text = " ".join(f"w{rank}" for rank in ranks[number])
-                record = {"id": f"d{start + number}", "title": f"Page {start + number}", "text": text}
-                texts.write(json.dumps(record) + "\n")
-                groups.write(f"d{start + number}\t{genders[number]}\t{regions[number]}\n")
-    (folder / "topics.jsonl").write_text('{"id": "1", "query": "w5 w17 w300"}\n')
-    (folder / "collection.yaml").write_text(COLLECTION)
-    collection = load_collection(folder / "collection.yaml")
+    """A made-up collection and its indexes."""
+    collection = load_collection(write_made_up(folder, documents, words))
     build_index(collection, folder / "index")
     build_dense_index(collection, folder / f"index-{BUNDLED}", Made())
 

@@ -81,7 +81,7 @@ def compare(collection: Collection, folder: Path, hits: int) -> None:
     count = build_index(collection, folder / "warm-up").documents
     anserini_index(collection, folder)
     print(f"{count:,} documents of {collection.name}; ours, Anserini's, ratio")
-    ours = best_time(lambda: build_index(collection, folder / "index"), 2)
+    ours = best_time(lambda: build_index(collection, folder / "index", workers=1), 2)
     theirs = best_time(lambda: anserini_index(collection, folder), 2)
     row("index, 1 thread", count / ours, count / theirs, "docs/s", theirs / ours)
 

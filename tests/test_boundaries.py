@@ -20,7 +20,6 @@ MAY_PARSE = {
     "intake/yaml_text.py": {"yaml.load", "yaml.compose", "yaml.parse"},
     "intake/arrays.py": {"np.memmap", "np.fromfile"},
     # What Lucene's own Java tells this process of a search, and the array that an index build is just writing.
-    "retrieve/lucene/search.py": {"json.loads"},
     "retrieve/lucene/growing.py": {"np.memmap"},
     # A test's server reads what this library has sent.
     "testing/server.py": {"json.loads"},

@@ -281,8 +281,10 @@ def check_collection(settings: Settings) -> Iterator[Check]:
             dimensions = ", ".join(collection.groups.dimensions) or "no groups"
             yield Check(name, "ok", f"{collection.name}: {len(collection.topics):,} topics; {dimensions}")
             folder = index_folder(collection, settings)
-            if parts := [part for part in (settings.engine, *settings.engine.inner) if part.kind == "opensearch"]:
-                yield from _server_checks(parts, settings, collection, folder)
+            engines = (settings.engine, *settings.engine.inner)
+            if parts := [part for part in engines if part.kind == "opensearch" or part.kind.startswith("lucene")]:
+                name = "index"
+                yield from _own_indexes(parts, settings, collection, folder)
                 return
         if settings.collection or settings.index:
             name = "index"
@@ -299,15 +301,15 @@ def check_collection(settings: Settings) -> Iterator[Check]:
         yield _problem(name, error)
 
 
-def _server_checks(parts: Sequence[Any], settings: Settings, collection: Any, folder: Path) -> Iterator[Check]:
-    """The indexes on servers that the engine searches, each once."""
-    from fairagent.cli.server_checks import check_server
+def _own_indexes(parts: Sequence[Any], settings: Settings, collection: Any, folder: Path) -> Iterator[Check]:
+    """The indexes that others made and the engine searches: on servers, and Anserini's."""
+    from fairagent.cli.server_checks import check_own_index
     from fairagent.llm.models import Models
     from fairagent.site import Site
 
     site = Site(collection, settings, folder, Models.of(settings))
     for part in parts:
-        yield from check_server(part, site)
+        yield from check_own_index(part, site)
 
 
 def _problem(name: str, error: FairAgentError) -> Check:

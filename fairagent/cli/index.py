@@ -32,33 +32,45 @@ def index(
         str, typer.Option("--device", metavar="NAME", help="Where embeddings are computed: cpu, cuda, cuda:1, mps.")
     ] = "cpu",
     workers: Annotated[
-        int, typer.Option("--workers", min=1, metavar="N", help="How many processes embed documents, on a CPU.")
-    ] = 1,
+        int,
+        typer.Option(
+            "--workers",
+            metavar="N",
+            min=0,
+            help="Threads that index, and processes that embed on a CPU. (default: 0, a thread a core and one process)",
+        ),
+    ] = 0,
     settings: SettingsFile = None,
     assignments: Assignments = None,
     as_json: AsJson = False,
 ) -> None:
     """Index a collection for search, with whatever else the settings' parts need, such as embeddings.
 
+    The terms of documents, which feedback, topic words and text MMR read, are added once the settings ask for them.
+
     An index that was built from the collection as it is now is left alone; one that was built from something else is
-    refused, unless --force says to replace it. A build of more than 50,000 documents that was interrupted goes on from
-    the last 50,000 it finished. An index on a server is written to with --engine opensearch alone.
+    refused, unless --force says to replace it. A build that was interrupted goes on from the last it finished. An
+    index on a server is written to with --engine opensearch alone.
     """
     from rich.filesize import decimal
 
     from fairagent.cli.indexing import ensure_indexes
     from fairagent.pipeline import open_site
     from fairagent.report.record import to_json
+    from fairagent.retrieve.anserini.config import own_index
 
     chosen = settings_of(settings, assignments, collection=collection, index=index)
     if engine and engine not in (part.kind for part in (chosen.engine, *chosen.engine.inner)):
         kept = {"collection": collection, "index": index}
         chosen = settings_of(settings, [*(assignments or ()), f"engine={engine}"], **kept)
-    site = replace(open_site(settings=chosen), device=device, workers=workers)
+    site = replace(open_site(settings=chosen), device=device, workers=max(1, workers))
     if _on_server(chosen, engine):
         _load(site, force, as_json)
         return
-    loaded, indexed = site.collection, ensure_indexes(site, force)
+    if own_index(chosen.engine):
+        _prepare(site, as_json)
+        return
+    loaded, indexed = site.collection, ensure_indexes(site, force, workers)
     manifest, seconds = indexed.manifest, indexed.seconds
     if as_json:
         record = {
@@ -131,3 +143,21 @@ def _load(site: Site, force: bool, as_json: bool) -> None:
     )
     for note in notes:
         out.print(f"note: {note}", soft_wrap=True)
+
+
+def _prepare(site: Site, as_json: bool) -> None:
+    """Build what an engine with an index of somebody else's needs beside it, and what other parts do."""
+    from fairagent.cli.terminal import progress_bar, told
+    from fairagent.pipeline import prepare
+    from fairagent.report.record import to_json
+    from fairagent.retrieve.anserini.config import own_index
+
+    with progress_bar() as bar:
+        prepare(site, told(bar, site.collection))
+    part = own_index(site.settings.engine)
+    assert part is not None  # or there is nothing to prepare
+    found = part.told(site)
+    if as_json:
+        echo(to_json({"index": str(part.folder), "collection": site.collection.name, "found": found, "built": False}))
+        return
+    console().print(f"{site.collection.name} is searched where it is: {found}", soft_wrap=True)

@@ -31,8 +31,8 @@ class Indexed:
     ann: tuple[AnnManifest, ...] = ()
 
 
-def ensure_index(site: Site, force: bool = False) -> Indexed:
-    """The Lucene index of the site, built if there is none or `force` says so.
+def ensure_index(site: Site, force: bool = False, workers: int = 0) -> Indexed:
+    """The Lucene index of the site, built by `workers` threads if there is none or `force` says so; without terms.
 
     Raises IndexMismatch where there is another index (unless forced), and what `build_index` raises.
     """
@@ -48,19 +48,25 @@ def ensure_index(site: Site, force: bool = False) -> Indexed:
         what = f"indexing {collection.name}"
         progress(what, 0)
         manifest = build_index(
-            collection, folder, site.settings.analyzer, lambda done: progress(what, done), resume=not force
+            collection,
+            folder,
+            site.settings.analyzer,
+            lambda done: progress(what, done),
+            resume=not force,
+            workers=workers,
+            terms=False,
         )
     return Indexed(folder, manifest, perf_counter() - started, _size(folder))
 
 
-def ensure_indexes(site: Site, force: bool = False) -> Indexed:
+def ensure_indexes(site: Site, force: bool = False, workers: int = 0) -> Indexed:
     """As `ensure_index`, and then whatever else the parts of the site's settings need.
 
     Raises what they find wrong: IndexMismatch where e.g. embeddings were made from something else, BackendUnavailable
     where a model is missing.
     """
     site = settled(site, preparing=True)
-    indexed, parts = ensure_index(site, force), parts_of(site.settings)
+    indexed, parts = ensure_index(site, force, workers), parts_of(site.settings)
     for part in parts:
         part.check(site)
     besides: dict[str, None] = {}
@@ -74,7 +80,7 @@ def ensure_indexes(site: Site, force: bool = False) -> Indexed:
         for part in parts:
             part.prepare(site, progress)
     found = tuple(manifest for _, manifest in ann_reports(site))
-    return replace(indexed, besides=tuple(besides), ann=found)
+    return replace(indexed, besides=tuple(besides), ann=found, size=_size(indexed.folder))
 
 
 def _size(folder: Path) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from fairagent.cli.checks import Check
 from fairagent.collection.table import GroupTable
@@ -17,6 +18,15 @@ from fairagent.site import Site
 
 CHECKED_IDS = 200_000
 """Ids of a group table that are looked for in the index."""
+
+
+def check_own_index(part: Any, site: Site) -> Iterator[Check]:
+    """An index that others made and the engine `part` searches: on a server, or one of Anserini's."""
+    if part.kind == "opensearch":
+        yield from check_server(part, site)
+    else:
+        part.check(site)
+        yield Check("index", "ok", part.told(site))
 
 
 def check_server(part: OpenSearchConfig, site: Site) -> Iterator[Check]:

@@ -212,7 +212,8 @@ class CollectionFile(Section):
     root: str | None = None
     """The folder that all paths are relative to; not set: the settings file's own."""
     documents: DocumentsFile | None = None
-    """The texts; not set: there is nothing to index, and an engine searches an index of its own (`opensearch`)."""
+    """The texts; not set: there is nothing to index, and an engine searches an index of its own (`opensearch`,
+    `lucene`)."""
     chunks: Chunks | None = None
     """Search passages of the documents, not whole ones; `{}` for 512 tokens with an overlap of 128."""
     track: TrackSection | None = None

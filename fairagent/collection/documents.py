@@ -119,7 +119,7 @@ class Elsewhere:
     def __iter__(self) -> Iterator[Document]:
         raise UsageError(
             f"collection {self.name!r} names no `documents`, so there is nothing to read or to index; add them to its "
-            "settings file, or search an index that there is already (engine: opensearch)"
+            "settings file, or search an index that there is already (engine: opensearch, lucene)"
         )
 
     def count(self) -> int:

@@ -87,6 +87,11 @@ class JoinedGroups:
         self._predicted = tuple(name for part in parts for name in part.predicted)
 
     @property
+    def parts(self) -> tuple[Groups, ...]:
+        """The groups that are joined."""
+        return tuple(dict.fromkeys(self._parts.values()))
+
+    @property
     def dimensions(self) -> tuple[str, ...]:
         """The names of the dimensions."""
         return tuple(self._parts)

@@ -93,6 +93,11 @@ class GroupTable:
         return cls(*buffer.finish())
 
     @property
+    def ids(self) -> AnyArray:
+        """The ids of all its documents, sorted, as UTF-8 bytes."""
+        return self._ids
+
+    @property
     def dimensions(self) -> tuple[str, ...]:
         """The names of the dimensions."""
         return tuple(self._columns)

@@ -1,7 +1,7 @@
 """Vector search: inner products with the embeddings of a collection, of all of them or of those that an index names."""
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
@@ -26,6 +26,9 @@ F = TypeVar("F", bound=np.floating[Any])
 
 BLOCK = 1 << 11
 """Documents whose scores are computed at once; so many embeddings stay in a processor's cache."""
+IN_MEMORY = 1 << 27
+"""Bytes of embeddings (as 32-bit floats) up to which they are held in memory from the first search on; of more, which
+cost more to convert than to multiply, blocks are converted by torch each time."""
 
 
 @runtime_checkable
@@ -135,7 +138,12 @@ class DenseRetriever:
     @property
     def matrix(self) -> Embeddings:
         """All embeddings, (n, d): a row a document, in the order of `ids`."""
-        return floats(self._vectors)
+        return floats(self._vectors) if self._whole is None else self._whole
+
+    @cached_property
+    def _whole(self) -> Embeddings | None:
+        """All embeddings where they are few."""
+        return self._vectors.astype(np.float32) if 4 * self._vectors.size <= IN_MEMORY else None
 
     def query_vector(self, query: Query) -> Embeddings:
         """The embedding of a query's text and keywords, (d,)."""
@@ -143,6 +151,9 @@ class DenseRetriever:
         return vector
 
     def _products(self, vector: Embeddings) -> Embeddings:
+        if self._whole is not None:
+            products: Embeddings = self._whole @ vector
+            return products
         blocks = (floats(self._vectors[start : start + BLOCK]) for start in range(0, len(self), BLOCK))
         return np.concatenate([block @ vector for block in blocks])
 
@@ -161,4 +172,4 @@ class DenseRetriever:
         return products
 
     def _rows(self, numbers: NDArray[np.intp]) -> Embeddings:
-        return floats(self._vectors[numbers])
+        return self._vectors[numbers].astype(np.float32)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairagent.retrieve.base import TextSource
-from fairagent.retrieve.lucene.vectors import WORD
+from fairagent.retrieve.lucene.words import WORD
 from fairagent.retrieve.relevance_model import Postings
 from fairagent.types import FloatArray, Query
 

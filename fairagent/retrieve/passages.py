@@ -125,6 +125,10 @@ class LucenePassages(PassageRetriever):
         """
         return self._postings(tuple(ids))
 
+    def expect_terms(self) -> None:
+        """Raise BackendUnavailable where the index was built without the terms of its passages."""
+        self._engine.expect_terms()
+
     def words(self, vocabulary: NDArray[np.intp]) -> list[str]:
         """A readable word for each term number of `postings`."""
         return self._engine.words(vocabulary)

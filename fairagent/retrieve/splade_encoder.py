@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -47,6 +48,12 @@ class SpladeEncoder:
         self.name = name
         self._model = _load(name, device)
         self._lock = threading.Lock()
+
+    @cached_property
+    def vocabulary(self) -> list[str]:
+        """The vocabulary entries, in the order of the weights."""
+        entries = self._model.tokenizer.get_vocab()
+        return sorted(entries, key=entries.__getitem__)
 
     def documents(self, texts: Sequence[str]) -> csr_array:
         """Weights of documents, (n, size of the vocabulary)."""

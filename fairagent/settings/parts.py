@@ -61,6 +61,9 @@ BUILT_IN: dict[str, dict[str, str]] = {
         "adversarial": "fairagent.retrieve.judged:AdversarialConfig",
         "okapi": "fairagent.retrieve.okapi:OkapiConfig",
         "opensearch": "fairagent.retrieve.opensearch.config:OpenSearchConfig",
+        "lucene": "fairagent.retrieve.anserini.config:LuceneConfig",
+        "lucene-impact": "fairagent.retrieve.anserini.config:LuceneImpactConfig",
+        "lucene-hnsw": "fairagent.retrieve.anserini.config:LuceneHnswConfig",
         "none": "fairagent.retrieve.nothing:NothingConfig",
     },
     "target": {

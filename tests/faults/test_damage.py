@@ -113,7 +113,7 @@ def test_66_a_damaged_index_is_refused(indexes: Path, tmp_path: Path) -> None:
     told(tried, "indexes")
 
 
-@pytest.mark.parametrize("name", ["index/vectors.terms.npy", "index/lucene/segments_1", "index/fairagent.json"])
+@pytest.mark.parametrize("name", ["index/vectors.low.npy", "index/lucene/segments_2", "index/fairagent.json"])
 def test_66_the_message_names_the_file_and_the_way_out(indexes: Path, tmp_path: Path, name: str) -> None:
     shutil.copytree(indexes / "index", tmp_path / "index")
     path = tmp_path / name
@@ -142,11 +142,12 @@ def no_look(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("index/vectors.starts.npy", 5, 2**40),
         ("index/vectors.starts.npy", 5, -7),
-        ("index/vectors.terms.npy", 5, 2**31),
+        ("index/vectors.low.npy", 5, 2**16 - 1),
+        ("index/vectors.high.starts.npy", 5, 2**40),
+        ("index/vectors.high.starts.npy", 5, -7),
+        ("index/vectors.many.npy", ALL, 7),
         ("index/vectors.df.npy", 0, 0),
         ("index/vectors.df.npy", 0, 10_000),
-        ("index/vectors.lengths.npy", 3, np.nan),
-        ("index/vectors.lengths.npy", 3, -1),
         ("index/ids.order.npy", 3, 4_000_000),
         ("index/ids.order.npy", 3, 0),
         ("index-dense/vectors.npy", 3, np.nan),

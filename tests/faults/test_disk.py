@@ -65,7 +65,7 @@ FULL = """
 def test_72_a_full_disk_is_explained_and_the_old_index_is_kept(tmp_path: Path, size: int) -> None:
     """No file may grow beyond a size, which Python and Java meet in different places."""
     file = words.write(tmp_path).with_name("collection.yaml")
-    lines = [json.dumps({"id": f"m{n}", "title": f"many {n}", "text": f"word{n} " * 9}) for n in range(400)]
+    lines = [json.dumps({"id": f"m{n}", "title": f"many {n}", "text": f"word{n} " * 9}) for n in range(2_000)]
     build_index(OLD, tmp_path / "index")
     before = ranking(tmp_path / "index")
     (tmp_path / "docs.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -238,6 +238,11 @@ def test_108_a_server_of_an_unknown_version(tiny: tuple[Path, Path], version: An
         ):
             _ = server.index().version
         assert doctor(server, tiny[0])["search server"].status == "problem"
+        with pytest.raises(BackendUnavailable, match="not known whether"):
+            open_agent(*tiny, engine={"kind": "opensearch", "url": server.url, "index": "i"})
+    # Who may read the index need not be allowed to ask the server itself.
+    with SearchServer(root=refused("security_exception", "no", 403)) as server:
+        open_agent(*tiny, engine={"kind": "opensearch", "url": server.url, "index": "i"})
 
 
 def test_109_an_index_without_the_fields(tiny: tuple[Path, Path]) -> None:

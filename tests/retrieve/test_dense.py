@@ -286,7 +286,8 @@ def test_collections_that_cannot_be_indexed(tmp_path: Path, documents: list[Docu
     ],
 )
 def test_missing_packages(missing: str, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == missing else object())
+    find = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name, *more: None if name == missing else find(name, *more))
     with pytest.raises(BackendUnavailable, match=message):
         SentenceEncoder()
 

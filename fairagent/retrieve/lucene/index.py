@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
@@ -15,18 +17,20 @@ from fairagent.files import write_whole
 from fairagent.folders import is_there, workshop
 from fairagent.intake.json_text import parse_json
 from fairagent.intake.text import file_text
+from fairagent.retrieve.java import java_class, using_java
 from fairagent.retrieve.lucene.analysis import Analyzer
-from fairagent.retrieve.lucene.build import LuceneBuild, explained
-from fairagent.retrieve.lucene.build import open_writer as _open_writer
+from fairagent.retrieve.lucene.build import SHARD_MEMORY, LuceneBuild, explained
+from fairagent.retrieve.lucene.forward import write_forward
+from fairagent.retrieve.lucene.vectors import TermVectors
 from fairagent.types import Document
 
 LARGEST_MANIFEST = 1 << 24
 """Bytes."""
-FORMAT = 1
+FORMAT = 2
 MANIFEST = "fairagent.json"
 REMEDY = "build it again with `fairagent index --force`"
 COMMIT_EVERY = 50_000
-"""Documents between two commits: about a minute of work to lose."""
+"""The most documents between two commits (long ones are committed more often): some seconds of work to lose."""
 
 
 class Indexable(Protocol):
@@ -92,31 +96,40 @@ def build_index(
     progress: Callable[[int], None] = lambda done: None,
     commit_every: int = COMMIT_EVERY,
     resume: bool = True,
+    workers: int = 0,
+    terms: bool = True,
 ) -> Manifest:
     """Index every document of `collection` into `folder`, which appears only when the index is complete.
 
-    `progress` is called with the number of documents done. An index that was at `folder` is replaced at the very
-    end. Raises DataError with every fault of the document files (nothing is left behind then), UsageError where
-    something else is at `folder` or in the way at `<folder>.partial`, BackendUnavailable where another process or
-    thread is building it, and where the disk is full or may not be written to.
+    `progress` is called with the number of documents done. `workers` threads of Java index shards at the same time
+    (0: one a core, as far as Java's memory goes); the index does not depend on how many. `terms` says whether it gets
+    the forward index, which feedback, topic words and text MMR read; `add_terms` adds it later. An index that was at
+    `folder` is replaced at the very end. Raises DataError with every fault of the document files (nothing is left
+    behind then), UsageError where something else is at `folder` or in the way at `<folder>.partial`,
+    BackendUnavailable where another process or thread is building it, where the disk is full or may not be written
+    to, and where Java gives up.
 
-    After each `commit_every` documents, what is done is safe in `<folder>.partial`. A build that ends early, by Ctrl-C,
-    kill -9 or a full disk, leaves that behind, and the next one of the same documents goes on from there (unless
-    `resume` is False) to the same index; documents before it are read again, but not analyzed. A build that ends before
-    its first commit leaves nothing, or after a kill nothing of use.
+    After each shard, of at most `commit_every` documents, what is done is safe in `<folder>.partial`. A build that ends
+    early, by Ctrl-C, kill -9 or a full disk, leaves that behind, and the next one of the same documents goes on from
+    there (unless `resume` is False) to the same index; documents before it are read again, but not analyzed. A build
+    that ends before its first commit leaves nothing, or after a kill nothing of use.
     """
     if commit_every < 1:
         raise UsageError(f"an index is committed every {commit_every} documents; expected 1 or more")
-    analyze = Analyzer(analyzer).terms
+    if workers < 0:
+        raise UsageError(f"an index is built by {workers} workers; expected 1 or more, or 0 for one a core")
+    chosen = Analyzer(analyzer)
     # Before the documents are read: what changes in the meantime must not pass for what was indexed.
     fingerprint = collection.fingerprint()
     origin = {"fingerprint": fingerprint, "analyzer": analyzer, "pyserini": version("pyserini"), "format": FORMAT}
     # Java resolves relative paths against the folder in which it was started.
     with workshop(folder.absolute(), (MANIFEST, RECORD)) as shop, explained(shop.path):
-        build = LuceneBuild(shop.new, _open_writer(shop.new), origin, analyze)
+        build = LuceneBuild(shop.new, chosen.java, origin, workers or _workers())
         try:
             build.take_up(resume)
             documents = build.run(collection, commit_every, progress)
+            if terms:
+                write_forward(shop.new, collection, documents, chosen)
             manifest = Manifest(collection.name, fingerprint, documents, analyzer, version("pyserini"))
             write_whole(shop.new / MANIFEST, json.dumps(asdict(manifest), indent=2) + "\n")
             build.finish()
@@ -127,3 +140,45 @@ def build_index(
                 shop.clear()
             raise
     return manifest
+
+
+def add_terms(collection: Indexable, folder: Path, progress: Callable[[int], None] = lambda done: None) -> None:
+    """Give the index in `folder`, which was built from `collection`, its forward index; Lucene's is left as it is.
+
+    `progress` is called with the number of documents read. The index with terms takes the place of the one without
+    when it is complete. Raises what `build_index` does, IndexMismatch where the index is of something else.
+    """
+    folder = folder.absolute()
+    manifest = Manifest.read(folder)
+    manifest.check(collection, manifest.analyzer, folder)
+    chosen = Analyzer(manifest.analyzer)
+    with workshop(folder, (MANIFEST, RECORD)) as shop, explained(shop.path):
+        try:
+            shutil.rmtree(shop.new)
+            shutil.copytree(folder, shop.new, copy_function=_same, ignore=shutil.ignore_patterns(RECORD))
+            write_forward(shop.new, collection, manifest.documents, chosen, progress)
+            shop.put()
+        except BaseException:
+            shop.clear()
+            raise
+
+
+def has_terms(folder: Path) -> bool:
+    """Whether the index in `folder` has a forward index."""
+    return TermVectors.there(folder)
+
+
+def _same(source: str, target: str) -> None:
+    """One file at two places; a copy where the disk cannot have that."""
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy2(source, target)
+
+
+def _workers() -> int:
+    """One a core, as many as Java's memory holds the shards of."""
+    with using_java():
+        memory: int = java_class("java.lang.Runtime").getRuntime().maxMemory()
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(cores, memory // SHARD_MEMORY))

@@ -11,13 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairagent.digests import expect_whole
-from fairagent.errors import DataError, IndexMismatch, UsageError
-from fairagent.intake.json_text import parse_json
+from fairagent.errors import BackendUnavailable, DataError, IndexMismatch, UsageError
 from fairagent.retrieve.base import check_length
 from fairagent.retrieve.clock import engine_time
+from fairagent.retrieve.hits import numbers_and_scores
 from fairagent.retrieve.java import java_class, using_java
 from fairagent.retrieve.lucene.analysis import Analyzer
-from fairagent.retrieve.lucene.hits import numbers_and_scores
+from fairagent.retrieve.lucene.documents import document_of
 from fairagent.retrieve.lucene.index import REMEDY, Indexable, Manifest
 from fairagent.retrieve.lucene.strings import IdTable, ranked
 from fairagent.retrieve.lucene.vectors import TermVectors
@@ -58,16 +58,27 @@ class LuceneRetriever:
         self._reader, self._searcher = _open(folder, k1, b)
         try:
             self._folder = folder
-            self._vectors = TermVectors(folder)
+            self._terms = TermVectors(folder) if TermVectors.there(folder) else None
             self._ids = IdTable.load(folder)
         except (OSError, ValueError) as error:
             raise _damaged(folder, error) from None
         # The loop asks for the terms of the same deep list once an iteration, and of many queries for the same words.
         self._frequency = lru_cache(maxsize=50_000)(self._count)
-        self._postings = lru_cache(maxsize=8)(lambda ids: self._vectors.postings(self.numbers(ids)))
+        self._postings = lru_cache(maxsize=8)(lambda ids: self.expect_terms().postings(self.numbers(ids)))
 
     def __len__(self) -> int:
         return len(self._ids)
+
+    def expect_terms(self) -> TermVectors:
+        """The terms of documents; raises BackendUnavailable where the index was built without them."""
+        if self._terms is None and TermVectors.there(self._folder):
+            self._terms = TermVectors(self._folder)
+        if self._terms is None:
+            raise BackendUnavailable(
+                f"the index at {self._folder} was built without the terms of documents, which these settings need; "
+                "`fairagent index` with the same settings adds them"
+            )
+        return self._terms
 
     @property
     def ids(self) -> IdTable:
@@ -132,10 +143,9 @@ class LuceneRetriever:
         try:
             with using_java():
                 raw = self._searcher.storedFields().document(number).get("raw")
-            title, text, extra = parse_json(raw)
-        except (jnius.JavaException, ValueError, TypeError) as error:
+            return document_of(raw)
+        except (jnius.JavaException, ValueError, KeyError, TypeError) as error:
             raise _damaged(self._folder, error) from None
-        return Document(id, text, title, extra)
 
     def document_frequency(self, word: str) -> int:
         """How many documents hold `word` (of several words, the rarest); 0 where none does or it is a stop word."""
@@ -149,7 +159,7 @@ class LuceneRetriever:
     @engine_time("terms")
     def words(self, vocabulary: NDArray[np.intp]) -> list[str]:
         """A readable word for each term number of `postings`."""
-        return self._vectors.words(vocabulary)
+        return self.expect_terms().words(vocabulary)
 
     def analyze(self, text: str) -> list[str]:
         """The index terms of `text` in order."""

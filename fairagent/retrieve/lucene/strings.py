@@ -97,6 +97,13 @@ class IdTable:
         # As signed numbers first: among unsigned ones -1 would be 4,294,967,295.
         return np.where(self._sorted[at] == wanted, self._order[at].astype(np.intp), -1)
 
+    def absent(self, ids: NDArray[np.bytes_]) -> NDArray[np.bytes_]:
+        """Those of the ids (UTF-8 bytes) that are not there, in their order."""
+        at = np.searchsorted(self._sorted, ids)
+        at[at == len(self)] = 0
+        lacking: NDArray[np.bytes_] = ids[self._sorted[at] != ids]
+        return lacking
+
     def known(self, ids: Sequence[str]) -> NDArray[np.intp]:
         """The numbers of the documents with these ids; raises DataError naming ids that are not there."""
         numbers = self.numbers(ids)

@@ -88,7 +88,7 @@ class OpenSearchConfig(Part):
     def check(self, site: Site) -> None:
         """Raise BackendUnavailable where the server or the index is not there, DataError for fields that it lacks."""
         index = self.opened(site)
-        _ = index.version
+        index.check_version()
         OpenSearchRetriever(index)
         if self.groups:
             self.group_labels(site).check()
@@ -125,6 +125,7 @@ class OpenSearchConfig(Part):
                 "(docs/engines-server.md), name it in the collection's settings file, and leave out engine.groups"
             )
         groups = self.group_labels(site) if self.groups else None
+        self.opened(site).check_version()
         words = OpenSearchRetriever(self.opened(site), groups)
         if self.by == "text":
             return words

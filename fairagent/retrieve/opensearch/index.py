@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -114,6 +115,11 @@ class ServerIndex:
             )
         return version
 
+    def check_version(self) -> None:
+        """Raise BackendUnavailable for a server that is not known; one that does not say to this account may be."""
+        with suppress(Forbidden):
+            _ = self.version
+
     @cached_property
     def mapping(self) -> Mapping[str, Mapping[str, Any]]:
         """Field -> what the index says of it (`type`, `similarity` ...), sub-fields as "a.b".
@@ -207,6 +213,8 @@ class ServerIndex:
 
     def best_of_each(self, queries: Sequence[Mapping[str, Any]], fields: Sequence[str]) -> list[list[Found]]:
         """The best document for each of several queries ([] where there is none), with these fields, in one request."""
+        if not queries:
+            return []
         wanted = [self.source_of(field) for field in (self.fields.id, *fields) if field not in ("", "_id")]
         head = {"preference": "fairagent", "allow_partial_search_results": False}
         bodies = ({"query": query, "size": 1, "_source": wanted, "track_total_hits": False} for query in queries)

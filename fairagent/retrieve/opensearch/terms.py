@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairagent.errors import DataError
-from fairagent.retrieve.lucene.vectors import WORD
+from fairagent.retrieve.lucene.words import WORD
 from fairagent.retrieve.opensearch.answers import Found, text_of, understood, value
 from fairagent.retrieve.opensearch.index import ServerIndex
 from fairagent.retrieve.opensearch.remembered import Remembered
@@ -30,8 +30,8 @@ COUNTED = 500
 """Terms whose documents are counted in one request."""
 FREQUENCIES = 1_000_000
 """Terms whose document frequencies, and words, are remembered."""
-SHOWN = 100
-"""Terms for which a document is looked up in one request."""
+SHOWN = 1_000
+"""Terms for which words are looked up in one request, few of them by a search."""
 ANALYZED = 2_000
 """Words that are analyzed in one request."""
 
@@ -147,12 +147,16 @@ class ServerTerms:
         return [(term, begin, end) for _, term, begin, end in sorted(found)]
 
     def _named(self, terms: list[str]) -> dict[str, str]:
-        """Term -> the shortest word of the document that it is best found in, whose only term it is."""
+        """Term -> a word whose only term it is: itself, or the shortest of the document that it is best found in."""
+        made = self._terms_of(terms)
+        # Most stems are their own stems; a search for each of hundreds would cost a cluster more than the list does.
+        disfigured = [term for term in terms if made[term] != [term]]
         fields = self._index.fields
-        best = self._index.best_of_each([self._holding(term) for term in terms], (fields.title, fields.text))
-        near = {term: [*_near(term, self._text(found)), term] for term, found in zip(terms, best, strict=True)}
-        made = self._terms_of(sorted({word for words in near.values() for word in words}))
-        return {term: next((word for word in words if made[word] == [term]), "") for term, words in near.items()}
+        best = self._index.best_of_each([self._holding(term) for term in disfigured], (fields.title, fields.text))
+        near = {term: _near(term, self._text(found)) for term, found in zip(disfigured, best, strict=True)}
+        made |= self._terms_of(sorted({word for words in near.values() for word in words}))
+        near |= {term: [term] for term in terms if term not in near}
+        return {term: next((word for word in near[term] if made[word] == [term]), "") for term in terms}
 
     def _text(self, found: Sequence[Found]) -> str:
         fields = (

@@ -314,7 +314,7 @@ def test_a_relative_folder_is_that_of_the_moment(index, tmp_path, monkeypatch):
     assert LuceneRetriever(Path("link")).search(LAWYER, 1).ids == ("law1",)
 
 
-@pytest.mark.parametrize("lost", ["lucene", "ids.npy", "vectors.terms.npy", "words.bytes.npy"])
+@pytest.mark.parametrize("lost", ["lucene", "ids.npy", "vectors.low.npy", "words.bytes.npy"])
 def test_a_damaged_index_is_named(tmp_path, lost):
     folder = tmp_path / "index"
     build_index(FRUIT, folder)

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from fairagent.errors import DataError
-from fairagent.retrieve.lucene import LuceneRetriever, build_index
-from fairagent.retrieve.lucene.vectors import TermVectors, TermVectorsWriter
+from fairagent.retrieve.lucene import LuceneRetriever, build_index, forward
+from fairagent.retrieve.lucene.analysis import Analyzer
+from fairagent.retrieve.lucene.words import CommonWords
 from fairagent.types import Document
 
 from ..conftest import MADE, Made
@@ -71,23 +72,34 @@ def test_words_are_words_of_the_texts_where_there_are_any(retriever):
     postings = retriever.postings(["law1", "russian", "quotes", "chinese"])
     words = set(retriever.words(postings.vocabulary))
     assert {"lawyer", "argued", "case", "court", "agreed", "адвокат", "naïve", "façade", "律"} <= words
-    # Of several words with one stem the shortest is shown: "agreed", not "agre".
+    # A word is shown, not the stem.
     assert "agre" not in words
 
 
-def test_a_term_that_no_word_is_analyzed_to_has_no_word(tmp_path):
-    vectors = TermVectorsWriter(analyze=lambda word: [word[:-1]] if word.endswith("s") else [])
-    vectors.add(["lawyer", "she"], "Lawyers, she")
-    vectors.save(tmp_path)
-    found = TermVectors(tmp_path)
-    assert found.words(np.array([0, 1])) == ["lawyers", ""]
+def test_a_term_that_no_word_is_analyzed_to_has_no_word(retriever):
+    words = CommonWords()
+    words.add("Lawyers, she; of the court's courts")
+    # "she" is a word of the texts; "agre" is none, and is analyzed to "agr"; "harbor" to itself.
+    assert words.choose(["lawyer", "she", "agre", "harbor"], Analyzer("english")) == ["lawyers", "she", "", "harbor"]
 
 
-def test_of_the_words_of_a_term_the_shortest_is_kept_and_of_those_the_first_in_the_alphabet(tmp_path):
-    vectors = TermVectorsWriter(analyze=lambda word: [word[:3]])
-    vectors.add(["tid", "tié"], "tj, tier, tidings, tidy, TIDE, tiếng, ti, tiéndas, tiény, th, ti𐐨")
-    vectors.save(tmp_path)
-    assert TermVectors(tmp_path).words(np.array([0, 1])) == ["tide", "tiény"]
+def test_of_the_words_of_a_term_the_commonest_is_chosen_then_the_shortest_then_the_first():
+    words = CommonWords()
+    for text in ("Argues argued ARGUING", "argued, judges judged", "woman's women's woman"):
+        words.add(text)
+    chosen = words.choose(["argu", "judg", "woman", "women"], Analyzer("english"))
+    # "argued" twice; "judged" and "judges" once each; "women's" is the only word of "women".
+    assert chosen == ["argued", "judged", "woman", "women's"]
+
+
+def test_of_many_documents_the_words_of_some_are_counted(tmp_path, monkeypatch):
+    monkeypatch.setattr(forward, "ENOUGH", 3)
+    texts = ("tides", "tide", "tide", "waves", "tides", "wave", "running", "runs", "ran")
+    build_index(Made(tuple(Document(f"d{n}", text) for n, text in enumerate(texts))), tmp_path / "index")
+    retriever = LuceneRetriever(tmp_path / "index")
+    # Every third one: "tide", "wave", "ran"; "run" stands for itself.
+    words = retriever.words(retriever.postings([f"d{n}" for n in range(9)]).vocabulary)
+    assert sorted(words) == ["ran", "run", "tide", "wave"]
 
 
 def test_counts_and_positions_beyond_small_numbers(tmp_path):

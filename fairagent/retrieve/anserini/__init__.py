@@ -1,0 +1,1 @@
+"""Lucene indexes that Anserini (pyserini) has built, searched as they are: nothing is ever written into them."""

@@ -1,0 +1,166 @@
+"""Indexes that Anserini has built as parts: BM25, impacts, embeddings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, Self
+
+from pydantic import Field
+
+from fairagent.retrieve.anserini.bm25 import AnseriniRetriever
+from fairagent.retrieve.anserini.groups import check_groups
+from fairagent.retrieve.anserini.hnsw import HnswRetriever
+from fairagent.retrieve.anserini.impact import ImpactRetriever, QueryEncoder
+from fairagent.retrieve.anserini.kept import cache_folder, commit_file
+from fairagent.retrieve.encoder import BUNDLED
+from fairagent.retrieve.vectors import encoder
+from fairagent.settings.parts import Part, Progress
+from fairagent.site import Site
+
+
+class AnseriniPart(Part):
+    """An index that Anserini (pyserini) has built, searched where it is; nothing is written into it."""
+
+    index: str = Field(min_length=1)
+    """The folder of the index, with the file segments_...; a relative path in an experiment starts at its file."""
+    kept: str = ""
+    """The folder where the ids of its documents are kept; empty: fairagent/lucene in the user's cache folder."""
+
+    @property
+    def files(self) -> Mapping[str, Path]:
+        """The index's last commit, which changes with any of its documents."""
+        return {"index": commit_file(self.folder)} if any(self.folder.glob("segments_*")) else {}
+
+    @property
+    def tells_words(self) -> bool:
+        """Whether it tells the terms of its documents: there is nothing that another index could be built from."""
+        return True
+
+    @property
+    def folder(self) -> Path:
+        """The index's folder."""
+        return Path(self.index).expanduser()
+
+    def beside(self, folder: Path) -> Self:
+        """With the paths from anywhere."""
+        paths = {name: getattr(self, name) for name in ("index", "kept", "texts") if getattr(self, name, "")}
+        return self.model_copy(
+            update={name: str((folder / Path(path).expanduser()).absolute()) for name, path in paths.items()}
+        )
+
+    def check(self, site: Site) -> None:
+        """Raise what keeps the index from being searched, and DataError where no document of the groups is in it."""
+        self.build(site)
+
+    def prepare(self, site: Site, progress: Progress) -> None:
+        """Read the ids of the index, unless they are kept already."""
+        self.opened(site, progress)
+
+    def build(self, site: Site) -> Any:
+        """The engine."""
+        engine = self.opened(site)
+        site.memo.get(("groups in the index", self.folder), lambda: check_groups(site.collection, engine.index))
+        return engine
+
+    def opened(self, site: Site, progress: Progress = lambda what, done: None) -> Any:
+        """The engine; the parts of a pipeline share it."""
+        return site.memo.get(self, lambda: self.open(site, lambda done: progress(f"reading ids of {self.index}", done)))
+
+    def open(self, site: Site, progress: Any) -> Any:
+        """Open the index."""
+        raise NotImplementedError
+
+    def told(self, site: Site) -> str:
+        """What there is, in a line for people."""
+        return f"{len(self.opened(site)):,} documents at {self.folder}"
+
+    @property
+    def _kept(self) -> Path:
+        return Path(self.kept).expanduser() if self.kept else cache_folder()
+
+
+class LuceneConfig(AnseriniPart):
+    """BM25 over an index that Anserini has built."""
+
+    kind: Literal["lucene"] = "lucene"
+    analyzer: str = "english"
+    """The analyzer that the index was built with, which Anserini does not keep in it: english is its default."""
+    k1: float = Field(0.9, ge=0)
+    """How much repeated words add to a document's score: 0 counts each word once, with larger values repetitions count
+    longer."""
+    b: float = Field(0.4, ge=0, le=1)
+    """How much long documents are held back, 0 (not at all) to 1 (in proportion to their length)."""
+
+    def open(self, site: Site, progress: Any) -> AnseriniRetriever:
+        """Open the index."""
+        return AnseriniRetriever(self.folder, self._kept, self.analyzer, self.k1, self.b, progress)
+
+    def told(self, site: Site) -> str:
+        """What there is, and where texts and terms come from."""
+        engine = self.opened(site)
+        return f"{super().told(site)}; {engine.told}"
+
+
+class LuceneImpactConfig(AnseriniPart):
+    """An impact index that Anserini has built (SPLADE, uniCOIL ...): terms with quantized weights."""
+
+    kind: Literal["lucene-impact"] = "lucene-impact"
+    encoder: str = ""
+    """The SPLADE model that weighs queries: a folder, or a name in the Hugging Face cache. Empty: a query's words are
+    terms of the index as they stand, and weigh 1 each time that they occur."""
+    scale: float = Field(5.0, gt=0)
+    """The weight of a query's term that becomes `levels` (pyserini's weight range)."""
+    levels: int = Field(256, ge=1)
+    """The whole number that `scale` becomes (pyserini's quantization range)."""
+    texts: str = ""
+    """A BM25 index of the same documents, with their texts and terms, for titles, answers and the loop."""
+    analyzer: str = "english"
+    """The analyzer of `texts`."""
+
+    def open(self, site: Site, progress: Any) -> ImpactRetriever:
+        """Open the index."""
+        words = _words(self, site)
+        return ImpactRetriever(self.folder, self._kept, self._encoder(site), self.scale, self.levels, words, progress)
+
+    def _encoder(self, site: Site) -> QueryEncoder | None:
+        if not self.encoder:
+            return None
+        # Here and not above: it takes scipy, and who searches words needs none.
+        from fairagent.retrieve.splade_encoder import SpladeEncoder
+
+        opened: QueryEncoder = site.memo.get(("splade encoder", self.encoder), lambda: SpladeEncoder(self.encoder))
+        return opened
+
+
+class LuceneHnswConfig(AnseriniPart):
+    """An HNSW index of embeddings that Anserini has built."""
+
+    kind: Literal["lucene-hnsw"] = "lucene-hnsw"
+    encoder: str = Field(BUNDLED, min_length=1)
+    """The encoder that made the index's embeddings; named as for `engine: dense`."""
+    ef: int = Field(1000, ge=1)
+    """How many nodes of the graph are looked at, or as many as documents are asked for. More find more of the nearest,
+    and take longer."""
+    texts: str = ""
+    """A BM25 index of the same documents, with their texts and terms, for titles, answers and words of the loop."""
+    analyzer: str = "english"
+    """The analyzer of `texts`."""
+
+    def open(self, site: Site, progress: Any) -> HnswRetriever:
+        """Open the index."""
+        words = _words(self, site)
+        return HnswRetriever(self.folder, self._kept, encoder(site, self.encoder), self.ef, words, progress)
+
+
+def _words(part: LuceneImpactConfig | LuceneHnswConfig, site: Site) -> AnseriniRetriever | None:
+    """The index with the texts and terms of the documents, where one is named."""
+    if not part.texts:
+        return None
+    words: AnseriniRetriever = LuceneConfig(index=part.texts, kept=part.kept, analyzer=part.analyzer).opened(site)
+    return words
+
+
+def own_index(part: Part) -> AnseriniPart | None:
+    """The part, or the first that it holds, which searches an index of Anserini's."""
+    return next((one for one in (part, *part.inner) if isinstance(one, AnseriniPart)), None)

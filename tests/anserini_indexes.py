@@ -1,0 +1,78 @@
+"""Indexes that Anserini itself builds, tiny ones, for tests of engines that search what somebody else has built."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from fairagent.retrieve.java import java_class, start_java, using_java
+
+Rows = Iterable[Mapping[str, Any]]
+
+
+def texts(folder: Path, rows: Rows, *options: str) -> Path:
+    """A BM25 index of {id, contents, ...}; `options` are IndexCollection's, e.g. -storeRaw."""
+    return _collection(folder, "JsonCollection", rows, *options)
+
+
+def impacts(folder: Path, rows: Rows) -> Path:
+    """An impact index of {id, contents, vector: {term: weight}}."""
+    return _collection(folder, "JsonVectorCollection", rows, "-impact", "-pretokenized", "-storeRaw")
+
+
+def vectors(folder: Path, ids: Sequence[str], rows: Iterable[Sequence[float]], *options: str) -> Path:
+    """An HNSW index."""
+    made = ({"docid": id, "contents": id, "vector": list(map(float, row))} for id, row in zip(ids, rows, strict=True))
+    source = _written(folder, made)
+    named = ("-collection", "JsonDenseVectorCollection", "-generator", "DenseVectorDocumentGenerator")
+    _run(
+        "IndexHnswDenseVectors",
+        *named,
+        "-input",
+        str(source),
+        "-index",
+        str(folder),
+        "-M",
+        "16",
+        "-efC",
+        "100",
+        *options,
+    )
+    return folder
+
+
+def _collection(folder: Path, kind: str, rows: Rows, *options: str) -> Path:
+    source = _written(folder, rows)
+    named = ("-collection", kind, "-generator", "DefaultLuceneDocumentGenerator")
+    _run("IndexCollection", *named, "-input", str(source), "-index", str(folder), *options)
+    return folder
+
+
+def _run(indexer: str, *arguments: str) -> None:
+    start_java()
+    with using_java():
+        java_class(f"io.anserini.index.{indexer}").main([*arguments, "-threads", "1"])
+
+
+def _written(folder: Path, rows: Rows) -> Path:
+    source = folder.with_name(f"{folder.name}-source")
+    source.mkdir()
+    lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    (source / "rows.jsonl").write_text("".join(lines), encoding="utf-8")
+    return source
+
+
+def joined(folder: Path, *parts: Path) -> Path:
+    """The segments of several indexes as one index."""
+    start_java()
+    with using_java():
+        directory, paths = java_class("org.apache.lucene.store.FSDirectory"), java_class("java.nio.file.Paths")
+        config = java_class("org.apache.lucene.index.IndexWriterConfig")()
+        config.setMergePolicy(java_class("org.apache.lucene.index.NoMergePolicy").INSTANCE)
+        writer = java_class("org.apache.lucene.index.IndexWriter")(directory.open(paths.get(str(folder))), config)
+        for part in parts:
+            writer.addIndexes(directory.open(paths.get(str(part))))
+        writer.close()
+    return folder

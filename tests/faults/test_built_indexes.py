@@ -1,0 +1,218 @@
+"""Cases 150 to 159 of docs/reliability.md: indexes that somebody else has built, and what may be wrong with them."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from anserini_indexes import impacts, joined, texts, vectors
+
+from fairagent import Query, open_agent
+from fairagent.collection import load_collection
+from fairagent.errors import BackendUnavailable, DataError, IndexMismatch, SettingsError
+from fairagent.retrieve.anserini.bm25 import AnseriniRetriever
+from fairagent.retrieve.anserini.hnsw import HnswRetriever
+from fairagent.retrieve.anserini.kept import commit_file
+from fairagent.retrieve.java import java_class, using_java
+
+from .tiny import DOCUMENTS, write
+
+ROWS = [{"id": id, "contents": text} for id, text in DOCUMENTS.items()]
+HERE = "name: tiny\ntopics: {path: topics.jsonl}\ngroups: {path: groups.tsv, dimensions: {gender: {}}}\n"
+ABOUT = len(b"\x3f\xd7\x6c\x17") + 1 + len(b"segments")
+"""Where the version of the format is in a segments file: after a magic number, and the codec's name with its length."""
+
+Opened = Callable[..., Any]
+
+
+@pytest.fixture(scope="module")
+def indexes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """`texts`, `bare` (nothing stored), `impact` and `hnsw` of the tiny collection."""
+    folder = tmp_path_factory.mktemp("built")
+    texts(folder / "texts", ROWS, "-storeRaw", "-storeDocvectors")
+    texts(folder / "bare", ROWS)
+    impacts(folder / "impact", [row | {"vector": {"law": 3, "court": 1 + n}} for n, row in enumerate(ROWS)])
+    vectors(folder / "hnsw", list(DOCUMENTS), np.eye(6))
+    return folder
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Opened:
+    """Searches the index in a folder, for a collection that names no documents."""
+    write(tmp_path / "files", HERE)
+
+    def opened(folder: Path, kind: str = "lucene", profile: str = "engine", **settings: Any) -> Any:
+        engine = {"kind": kind, "index": str(folder), "kept": str(tmp_path / "kept"), **settings}
+        return open_agent(tmp_path / "files" / "collection.yaml", engine=engine, profile=profile, n=3)
+
+    return opened
+
+
+def copied(folder: Path, to: Path) -> Path:
+    return Path(shutil.copytree(folder, to))
+
+
+def test_150_a_folder_that_is_no_index(opened: Opened, tmp_path: Path) -> None:
+    with pytest.raises(BackendUnavailable, match=r"no Lucene index at .*none: name .*download_prebuilt_index"):
+        opened(tmp_path / "none")
+    (tmp_path / "ours").mkdir()
+    (tmp_path / "ours" / "fairagent.json").touch()
+    with pytest.raises(BackendUnavailable, match=r"one of fairagent's own, which `engine: bm25` searches"):
+        opened(tmp_path / "ours")
+
+
+@pytest.mark.parametrize(("version", "said"), [(1, r"too old for this one .*a newer"), (99, "update pyserini")])
+def test_151_an_index_of_another_lucene(indexes: Path, opened: Opened, tmp_path: Path, version: int, said: str) -> None:
+    other = copied(indexes / "texts", tmp_path / "other")
+    commit = commit_file(other)
+    data = bytearray(commit.read_bytes())
+    assert data[ABOUT - 8 : ABOUT] == b"segments"
+    data[ABOUT : ABOUT + 4] = version.to_bytes(4, "big")
+    commit.write_bytes(data)
+    with pytest.raises(IndexMismatch, match=said):
+        opened(other)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "meant"),
+    [
+        ("impact", "lucene", "lucene-impact"),
+        ("hnsw", "lucene", "lucene-hnsw"),
+        ("texts", "lucene-impact", "lucene"),
+        ("hnsw", "lucene-impact", "lucene-hnsw"),
+        ("texts", "lucene-hnsw", "lucene"),
+        ("impact", "lucene-hnsw", "lucene-impact"),
+    ],
+)
+def test_152_an_index_for_another_engine(indexes: Path, opened: Opened, name: str, kind: str, meant: str) -> None:
+    with pytest.raises(IndexMismatch, match=rf"`engine: \{{kind: {meant}, index: \.\.\.\}}` searches; `{kind}` is for"):
+        opened(indexes / name, kind)
+
+
+def test_153_embeddings_of_another_encoder(indexes: Path, opened: Opened, tmp_path: Path) -> None:
+    with pytest.raises(IndexMismatch, match=r"has embeddings of 6 numbers, and those of 'gt-all.*' have 384; name the"):
+        opened(indexes / "hnsw", "lucene-hnsw")
+
+    class Turned:
+        name = "turned"
+
+        def documents(self, texts: list[str]) -> Any:
+            # What a model of as many dimensions gives that has nothing to do with the index's.
+            return np.roll(np.eye(6, dtype=np.float32), 1, axis=0)[: len(texts)]
+
+        queries = documents
+
+    words = AnseriniRetriever(indexes / "texts", tmp_path / "kept")
+    with pytest.raises(IndexMismatch, match="are not those of 'turned'"):
+        HnswRetriever(indexes / "hnsw", tmp_path / "kept", Turned(), words=words)
+
+
+def test_154_an_empty_index_or_one_with_deleted_documents(indexes: Path, opened: Opened, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="holds no documents: its build failed"):
+        opened(texts(tmp_path / "empty", []))
+    other = copied(indexes / "texts", tmp_path / "other")
+    with using_java():
+        directory = java_class("org.apache.lucene.store.FSDirectory").open(
+            java_class("java.nio.file.Paths").get(str(other))
+        )
+        config = java_class("org.apache.lucene.index.IndexWriterConfig")()
+        term = java_class("org.apache.lucene.index.Term")("id", "m1")
+        writer = java_class("org.apache.lucene.index.IndexWriter")(directory, config)
+        writer.deleteDocuments(java_class("org.apache.lucene.search.TermQuery")(term))
+        writer.close()
+    with pytest.raises(DataError, match=r"has 1 deleted documents, whose words still count in scores; merge it"):
+        opened(other)
+
+
+def test_155_an_index_that_changed_since_its_ids_were_kept(
+    indexes: Path, opened: Opened, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    other = copied(indexes / "texts", tmp_path / "other")
+    assert len(opened(other).retriever) == 6
+    joined(other, texts(tmp_path / "more", [{"id": "x1", "contents": "tribunal"}], "-storeRaw", "-storeDocvectors"))
+    caplog.set_level(logging.WARNING)
+    agent = opened(other)
+    assert "has changed since its ids were kept" in caplog.text
+    assert agent.retriever.search(Query("tribunal"), 3).ids == ("x1",)
+
+
+def test_155_kept_ids_that_are_damaged_are_read_again(
+    indexes: Path, opened: Opened, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    expected = opened(indexes / "texts").retriever.search(Query("court"), 3)
+    (order,) = (tmp_path / "kept").rglob("ids.order.npy")
+    order.write_bytes(order.read_bytes()[:-8])
+    caplog.set_level(logging.WARNING)
+    assert opened(indexes / "texts").retriever.search(Query("court"), 3).ids == expected.ids
+    assert "are damaged" in caplog.text
+
+
+def test_156_groups_of_documents_that_the_index_lacks(
+    indexes: Path, opened: Opened, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    groups = tmp_path / "files" / "groups.tsv"
+    groups.write_text(groups.read_text() + "".join(f"y{n}\tfemale\n" for n in range(7)))
+    caplog.set_level(logging.WARNING)
+    agent = opened(indexes / "texts")
+    assert "7 of 13 documents with groups of gender are not in the index" in caplog.text
+    assert "'y0', 'y1', 'y2', 'y3', 'y4' ..." in caplog.text
+    assert len(agent.search("court").hits) == 3
+
+
+def test_156_groups_of_other_documents_altogether(indexes: Path, opened: Opened, tmp_path: Path) -> None:
+    (tmp_path / "files" / "groups.tsv").write_text("id\tgender\nd-m1\tmale\nd-f1\tfemale\n")
+    with pytest.raises(DataError, match=r"none of the 2 documents .* 'd-f1', 'd-m1', and those of the index 'm1'"):
+        opened(indexes / "texts")
+
+
+def test_157_an_index_that_tells_no_terms(indexes: Path, opened: Opened) -> None:
+    with pytest.raises(
+        SettingsError,
+        match=r"stores neither .* -storeDocvectors or -storeRaw, .*`profile: engine`",
+    ):
+        opened(indexes / "bare", profile="offline")
+    with pytest.raises(SettingsError, match="`texts:` of lucene-impact and lucene-hnsw"):
+        opened(indexes / "impact", "lucene-impact", profile="offline")
+    assert len(opened(indexes / "bare").search("court").hits) == 3
+
+
+def test_158_a_damaged_index(indexes: Path, opened: Opened, tmp_path: Path) -> None:
+    other = copied(indexes / "texts", tmp_path / "other")
+    (terms,) = other.glob("*.tim")
+    terms.write_bytes(terms.read_bytes()[:40])
+    with pytest.raises(IndexMismatch, match="is damaged; copy, download or build it again"):
+        opened(other)
+    terms.unlink()
+    with pytest.raises(IndexMismatch, match="is damaged; copy, download or build it again"):
+        opened(other)
+
+
+def test_159_nothing_is_written_into_the_index(indexes: Path, opened: Opened, tmp_path: Path) -> None:
+    def state() -> dict[str, bytes]:
+        return {path.name: path.read_bytes() for path in (indexes / "texts").iterdir()}
+
+    before = state()
+    opened(indexes / "texts", profile="offline").search("court")
+    assert state() == before
+    assert load_collection(tmp_path / "files" / "collection.yaml").source.count() == 0
+
+
+def test_159_a_folder_for_ids_that_cannot_be_written(
+    indexes: Path, opened: Opened, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = Path.mkdir
+
+    def refused(self: Path, *arguments: Any, **named: Any) -> None:
+        if self.is_relative_to(tmp_path / "kept"):
+            raise OSError(errno.EROFS, "Read-only file system", str(self))
+        made(self, *arguments, **named)
+
+    monkeypatch.setattr(Path, "mkdir", refused)
+    with pytest.raises(BackendUnavailable, match=r"kept.* cannot be written \(Read-only file system\)"):
+        opened(indexes / "texts")

@@ -1,0 +1,178 @@
+"""BM25 over Anserini's indexes: by hand, weighted, pools, terms from what is stored, texts of several forms."""
+
+from __future__ import annotations
+
+import logging
+import math
+from collections import Counter
+
+import numpy as np
+import pytest
+from anserini_indexes import texts
+
+from fairagent.errors import DataError, IndexMismatch, SettingsError, UsageError
+from fairagent.retrieve.anserini.bm25 import AnseriniRetriever
+from fairagent.retrieve.base import TextSource
+from fairagent.retrieve.lucene import LuceneRetriever, build_index
+from fairagent.retrieve.lucene.analysis import Analyzer
+from fairagent.retrieve.relevance_model import TermSource, relevance_model, top_words
+from fairagent.types import Document, Query, Term
+
+from ..conftest import Made
+from .conftest import IDS, ROWS
+
+LENGTHS = {"d1": 3, "d2": 2, "d3": 4}
+FRUIT = (
+    {"id": "d1", "contents": "apple apple pear"},
+    {"id": "d2", "contents": "apple kiwi"},
+    {"id": "d3", "contents": "pear plum plum cherry"},
+)
+
+
+def counted(text: str) -> Counter[str]:
+    return Counter(Analyzer("english").terms(text))
+
+
+@pytest.fixture
+def fruit(tmp_path, kept):
+    return AnseriniRetriever(texts(tmp_path / "fruit", FRUIT, "-storeRaw"), kept)
+
+
+def test_three_documents_by_hand(fruit):
+    # "apple" is in 2 of 3 documents: idf = ln(1 + 1.5 / 2.5); the mean length is 3, k1 = .9, b = .4.
+    idf = math.log(1.6)
+    expected = {"d1": idf * 2 / (2 + 0.9), "d2": idf * 1 / (1 + 0.9 * (0.6 + 0.4 * 2 / 3))}
+    found = fruit.search(Query("apple"), 3)
+    assert dict(zip(found.ids, found.scores.tolist(), strict=True)) == pytest.approx(expected, rel=1e-6)
+
+
+def test_keywords_weigh_what_they_weigh(fruit):
+    plum = fruit.score(Query("plum"), ["d3"])[0]
+    apple = fruit.score(Query("apple"), ["d1"])[0]
+    query = Query("apple", terms=(Term("plums", 0.25), Term("apples", 2.0)))
+    assert fruit.score(query, ["d3", "d1", "d2", "d1"])[[0, 1, 3]] == pytest.approx([0.25 * plum, 3 * apple, 3 * apple])
+    with pytest.raises(UsageError, match="above 0"):
+        fruit.search(Query("apple", terms=(Term("x", math.inf),)), 3)
+
+
+@pytest.mark.parametrize("name", ["full", "bare"])
+def test_a_pool_has_the_scores_of_the_search_and_zeros(built, kept, name):
+    engine = AnseriniRetriever(built / name, kept)
+    query = Query("lawyers and judges of Bonn", terms=(Term("river", 0.5),))
+    found = engine.search(query, 12)
+    assert 5 < len(found) < 12
+    scores = dict(zip(found.ids, found.scores.tolist(), strict=True))
+    asked = [*reversed(IDS), IDS[4]]
+    assert engine.score(query, asked).tolist() == [scores.get(id, 0.0) for id in asked]
+    with pytest.raises(DataError, match=r"1 document id.* 'nobody'"):
+        engine.score(query, ["d00", "nobody"])
+
+
+def test_ties_are_in_the_order_of_ids_at_the_cut_as_well(built, kept):
+    engine = AnseriniRetriever(built / "full", kept)
+    tied = sorted(id for id, row in zip(IDS, ROWS, strict=True) if row["contents"] == "A quiet harbor.")
+    assert engine.search(Query("quiet harbor"), 1).ids == (tied[0],)
+    assert engine.search(Query("quiet harbor"), 2).ids == tuple(tied)
+
+
+def test_nothing_to_find(built, kept):
+    engine = AnseriniRetriever(built / "full", kept)
+    for text in ("", "the of", "unheard"):
+        assert not len(engine.search(Query(text), 5))
+        assert engine.score(Query(text), IDS[:2]).tolist() == [0.0, 0.0]
+    assert engine.score(Query("judge"), []).shape == (0,)
+    assert (engine.document_frequency("judges"), engine.document_frequency("unheard")) == (3, 0)
+
+
+@pytest.mark.parametrize("name", ["full", "vectors", "raw", "contents"])
+def test_terms_of_documents_by_hand(built, kept, name):
+    engine = AnseriniRetriever(built / name, kept)
+    asked = [IDS[9], IDS[0], IDS[4]]
+    postings = engine.postings(asked)
+    texts = [next(row["contents"] for row in ROWS if row["id"] == id) for id in asked]
+    words = engine.words(postings.vocabulary)
+    terms = [engine.analyze(word)[0] if word else "" for word in words]
+    found = [Counter[str]() for _ in asked]
+    for row, term, count in zip(postings.row, postings.term, postings.count, strict=True):
+        found[row][terms[term]] += int(count)
+    assert found == [counted(text) for text in texts]
+    assert postings.length.tolist() == [counted(text).total() for text in texts]
+    everywhere = [counted(row["contents"]) for row in ROWS]
+    shares = [sum(term in one for one in everywhere) / len(ROWS) for term in terms]
+    assert postings.document_share.tolist() == pytest.approx(shares)
+
+
+def test_words_are_those_of_the_texts_where_there_are_any(built, kept):
+    with_texts, without = (AnseriniRetriever(built / name, kept) for name in ("full", "vectors"))
+    for engine, expected in ((with_texts, {"histories", "lawyers", "argued"}), (without, {"lawyer"})):
+        postings = engine.postings([IDS[0]])
+        weights = relevance_model(postings, np.ones(1))
+        assert expected <= {word for word, _ in top_words(engine, postings, weights, 10, 1.0)}
+        # Each word is analyzed to a term of the document, so that it finds it.
+        assert all(engine.score(Query(word), [IDS[0]])[0] > 0 for word in engine.words(postings.vocabulary) if word)
+
+
+def test_terms_from_texts_are_slower_which_is_said(built, kept, caplog):
+    caplog.set_level(logging.WARNING)
+    AnseriniRetriever(built / "full", kept)
+    assert not caplog.records
+    AnseriniRetriever(built / "raw", kept)
+    assert "has no document vectors: terms come from its stored texts, analyzed again" in caplog.text
+
+
+def test_what_an_index_does_not_store_the_engine_does_not_tell(built, kept):
+    tells = {
+        name: (isinstance(engine, TextSource), isinstance(engine, TermSource), engine.told)
+        for name in ("full", "raw", "contents", "vectors", "bare")
+        for engine in [AnseriniRetriever(built / name, kept)]
+    }
+    assert tells == {
+        "full": (True, True, "texts, terms from document vectors"),
+        "raw": (True, True, "texts, terms from the texts"),
+        "contents": (True, True, "texts, terms from the texts"),
+        "vectors": (False, True, "no texts, terms from document vectors"),
+        "bare": (False, False, "no texts, terms from nowhere"),
+    }
+
+
+def test_texts_titles_and_other_fields(tmp_path, kept):
+    rows = [
+        {"id": "d1", "contents": "A city.", "title": "Bonn", "year": 1288},
+        {"id": "d2", "contents": "Plain."},
+    ]
+    engine = AnseriniRetriever(texts(tmp_path / "titled", rows, "-storeRaw", "-fields", "title"), kept)
+    document = engine.document("d1")
+    assert (document.id, document.title, document.text, document.extra["year"]) == ("d1", "Bonn", "A city.", 1288)
+    assert engine.document("d2").title == ""
+    with pytest.raises(DataError, match="'d3'"):
+        engine.document("d3")
+
+
+def test_another_analyzer_makes_other_terms(tmp_path, kept):
+    folder = texts(tmp_path / "plain", [{"id": "d1", "contents": "lawyers"}], "-stemmer", "none")
+    assert len(AnseriniRetriever(folder, kept, "english-nostem").search(Query("lawyers"), 1)) == 1
+    assert not len(AnseriniRetriever(folder, kept).search(Query("lawyers"), 1))
+    with pytest.raises(SettingsError, match="no analyzer 'klingon'"):
+        AnseriniRetriever(folder, kept, "klingon")
+
+
+@pytest.mark.parametrize("wrong", [{"k1": -1.0}, {"b": 1.5}, {"k1": math.nan}])
+def test_settings_that_make_no_sense(built, kept, wrong):
+    with pytest.raises(UsageError, match="BM25 needs"):
+        AnseriniRetriever(built / "full", kept, **wrong)
+
+
+def test_an_index_of_another_kind_is_named(built, kept):
+    with pytest.raises(IndexMismatch, match=r"`engine: \{kind: lucene-hnsw, index: \.\.\.\}` searches"):
+        AnseriniRetriever(built / "hnsw", kept)
+
+
+def test_the_lists_are_those_of_our_own_index_of_the_same_documents(built, kept, tmp_path):
+    made = Made([Document(row["id"], row["contents"]) for row in ROWS])
+    build_index(made, tmp_path / "own")
+    own, theirs = LuceneRetriever(tmp_path / "own"), AnseriniRetriever(built / "full", kept)
+    for query in (Query("judges of Berlin"), Query("history", terms=(Term("painted rivers", 0.3),))):
+        expected, found = own.search(query, 12), theirs.search(query, 12)
+        assert len(found) >= 4
+        assert found.ids == expected.ids
+        assert found.scores.tolist() == expected.scores.tolist()

@@ -1,0 +1,122 @@
+"""The engines as parts: a collection without documents, searched in an index that Anserini has built."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from anserini_indexes import joined
+from typer.testing import CliRunner
+
+from fairagent import open_agent
+from fairagent.cli import app
+from fairagent.errors import SettingsError
+from fairagent.retrieve.anserini.config import LuceneConfig, LuceneHnswConfig
+
+from .conftest import IDS, WEIGHTS
+
+LABELS = ("female", "male", "")
+COLLECTION = """\
+name: elsewhere
+topics: {path: topics.jsonl}
+qrels: {path: qrels.tsv}
+groups: {path: groups.tsv, dimensions: {gender: {}}}
+population: {gender: {female: 0.5, male: 0.5}}
+"""
+
+
+@pytest.fixture
+def collection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A collection that names no documents, and a cache folder of the test's own."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    rows = "".join(f"{id}\t{LABELS[n % 3]}\n" for n, id in enumerate(IDS))
+    (tmp_path / "groups.tsv").write_text("id\tgender\n" + rows)
+    (tmp_path / "topics.jsonl").write_text(
+        '{"id": "T1", "query": "lawyers of Bonn"}\n{"id": "T2", "query": "judges"}\n'
+    )
+    (tmp_path / "qrels.tsv").write_text("T1 0 d00 1\nT2 0 d05 1\n")
+    (tmp_path / "collection.yaml").write_text(COLLECTION)
+    return tmp_path / "collection.yaml"
+
+
+@pytest.mark.parametrize("name", ["full", "raw"])
+def test_the_whole_agent(built, collection, name):
+    agent = open_agent(collection, engine={"kind": "lucene", "index": str(built / name)}, profile="offline", n=4)
+    result = agent.search("lawyers of Bonn")
+    assert len(result.hits) == 4
+    assert result.trace.engine == "lucene"
+    assert any(hit.groups["gender"] for hit in result.hits)
+
+
+def test_the_loop_without_terms_says_what_to_do(built, collection):
+    engine = {"kind": "lucene", "index": str(built / "bare")}
+    with pytest.raises(SettingsError, match=r"neither document vectors nor texts\. Build it with -storeDocvectors"):
+        open_agent(collection, engine=engine, profile="offline")
+    assert len(open_agent(collection, engine=engine, profile="engine", n=3).search("judges").hits) == 3
+
+
+def test_impacts_with_the_terms_of_another_index(built, collection):
+    engine = {"kind": "lucene-impact", "index": str(built / "impact"), "texts": str(built / "full")}
+    agent = open_agent(collection, engine=engine, profile="offline", n=3)
+    result = agent.search("lawyer judge")
+    assert len(result.hits) == 3
+    best = max(weights["lawyer"] + weights["judge"] for weights in WEIGHTS)
+    assert agent.retriever.search(result.query, 1).scores.tolist() == [best]
+
+
+def test_paths_of_an_experiment_start_at_its_file(tmp_path):
+    engine = LuceneHnswConfig(index="there", kept="~/kept", texts="../words").beside(tmp_path)
+    assert engine.folder == tmp_path / "there"
+    assert Path(engine.texts) == tmp_path / ".." / "words"
+    assert Path(engine.kept) == Path.home() / "kept"
+
+
+def test_a_run_remembers_the_index_s_commit(built):
+    assert LuceneConfig(index=str(built / "full")).files == {"index": next((built / "full").glob("segments_*"))}
+    assert LuceneConfig(index=str(built / "none")).files == {}
+
+
+def test_the_command_line(built, collection):
+    asked = ["-c", str(collection), "--set", f"engine={{kind: lucene, index: {built / 'full'}}}"]
+    run = CliRunner()
+    indexed = run.invoke(app, ["index", *asked])
+    assert indexed.exit_code == 0, indexed.output
+    assert "elsewhere is searched where it is: 12 documents at" in indexed.stdout
+    found = run.invoke(app, ["index", *asked, "--json"])
+    assert json.loads(found.stdout)["found"].endswith("full; texts, terms from document vectors")
+    searched = run.invoke(app, ["search", "judges", *asked, "--set", "profile=engine", "--n", "2", "--json"])
+    assert searched.exit_code == 0, searched.output
+    assert len(json.loads(searched.stdout)["hits"]) == 2
+    checked = run.invoke(app, ["doctor", *asked, "--no-java"])
+    assert "12 documents at" in checked.stdout
+    wrong = [*asked[:3], f"engine={{kind: lucene, index: {built / 'hnsw'}}}"]
+    refused = run.invoke(app, ["doctor", *wrong, "--no-java"])
+    assert refused.exit_code == 3
+    assert "is of embeddings" in " ".join(refused.stdout.split())
+
+
+def test_an_engine_that_needs_documents_says_which_ones_do_not(collection):
+    for engine in ("auto", "bm25", "dense"):
+        with pytest.raises(SettingsError, match=rf"names no documents, and engine {engine} .*\(lucene, opensearch\)"):
+            open_agent(collection, engine=engine, profile="offline")
+
+
+def test_an_experiment_notices_another_index(built, collection, tmp_path):
+    index = tmp_path / "index"
+    shutil.copytree(built / "full-0", index)
+    engine = f"{{kind: lucene, index: {index.name}}}"
+    systems = f"  plain: {{profile: engine, engine: {engine}}}\n  agent: {{profile: offline, engine: {engine}}}\n"
+    (tmp_path / "experiment.yaml").write_text(
+        f"name: built\ncollection: collection.yaml\nmeasures: [nDCG@3, AWRF@3]\nsystems:\n{systems}"
+    )
+    asked = ["evaluate", str(tmp_path / "experiment.yaml"), "--run", str(tmp_path / "run")]
+    first = CliRunner().invoke(app, asked)
+    assert first.exit_code == 0, first.output
+    again = CliRunner().invoke(app, asked)
+    assert again.exit_code == 0, again.output
+    joined(index, built / "full-1")
+    refused = CliRunner().invoke(app, asked)
+    assert refused.exit_code != 0
+    assert "engine.index" in refused.output
