@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from fairagent.adapters.hits import FairHits, fair_rerank
     from fairagent.agent import FairAgent
     from fairagent.collection import Collection, GroupTable, Target, load_collection, make_target
     from fairagent.collection.demo import write_demo
@@ -22,18 +23,19 @@ if TYPE_CHECKING:
         SettingsError,
         UsageError,
     )
-    from fairagent.pipeline import open_agent
+    from fairagent.pipeline import open_agent, open_in_memory
     from fairagent.retrieve.lucene import LuceneRetriever, build_index
     from fairagent.sampled import Sampled
     from fairagent.settings import Settings, load_settings
     from fairagent.types import Answer, AnswerResult, Document, Hit, Query, Ranking, SearchResult, Term, Topic, Trace
 
 _HOMES = {
+    "adapters.hits": "FairHits fair_rerank",
     "agent": "FairAgent",
     "collection": "Collection GroupTable Target load_collection make_target",
     "collection.demo": "write_demo",
     "errors": "BackendUnavailable BudgetExceeded DataError FairAgentError ModelError SettingsError UsageError",
-    "pipeline": "open_agent",
+    "pipeline": "open_agent open_in_memory",
     "retrieve.lucene": "LuceneRetriever build_index",
     "sampled": "Sampled",
     "settings": "Settings load_settings",
@@ -51,6 +53,7 @@ __all__ = [
     "Document",
     "FairAgent",
     "FairAgentError",
+    "FairHits",
     "GroupTable",
     "Hit",
     "LuceneRetriever",
@@ -67,10 +70,12 @@ __all__ = [
     "Trace",
     "UsageError",
     "build_index",
+    "fair_rerank",
     "load_collection",
     "load_settings",
     "make_target",
     "open_agent",
+    "open_in_memory",
     "write_demo",
 ]
 

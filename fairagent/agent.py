@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import fairagent
 from fairagent.candidates import select
 from fairagent.collection import Collection
 from fairagent.errors import UsageError
@@ -28,6 +29,7 @@ from fairagent.types import AnswerResult, Query, Ranking, SearchResult, Step, To
 
 if TYPE_CHECKING:
     from fairagent.answer import Answerer
+    from fairagent.collection.in_memory import GroupColumns
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +47,27 @@ class FairAgent:
     reranker: Reranker | None
     settings: Settings
     answerer: Callable[[], Answerer] | None = None
+
+    @classmethod
+    def from_records(
+        cls,
+        records: Any,
+        text: str | Sequence[str] = "text",
+        id: str | None = None,
+        groups: GroupColumns = (),
+        title: str | None = None,
+        separator: str | None = None,
+        population: Mapping[str, Mapping[str, float]] | None = None,
+        **settings: Any,
+    ) -> FairAgent:
+        """An agent over rows, or a file of them, for small data: a Lucene index in a folder that is removed afterwards.
+
+        See `Collection.from_records` for what `records` and its columns may be; `settings` are those of `open_agent`.
+        The engine is BM25, unless they name another (`engine="fused"` embeds the texts first, which takes longer).
+        Without `groups` it searches by the engine alone.
+        """
+        collection = Collection.from_records(records, text, id, groups, title, separator, population)
+        return fairagent.open_in_memory(collection, **settings)
 
     def search(self, query: str | Query | Topic) -> SearchResult:
         """A fair ranking of `settings.n` documents, with the trace of how it came about.

@@ -6,7 +6,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
+from weakref import finalize
 
 from fairagent.agent import FairAgent
 from fairagent.collection import Collection, load_collection
@@ -39,6 +42,23 @@ def open_agent(
     Raises SettingsError, DataError (every fault of the collection's files), IndexMismatch, BackendUnavailable.
     """
     return served(build(open_site(collection, index, settings, **overrides)))
+
+
+def open_in_memory(
+    collection: Collection, settings: Settings | Path | str | None = None, **overrides: Any
+) -> FairAgent:
+    """An agent over a collection of `Collection.from_records`; see `FairAgent.from_records`.
+
+    Its index is in a temporary folder, which lasts as long as the collection does, or the process. Raises what
+    `open_agent` does.
+    """
+    folder = Path(mkdtemp(prefix="fairagent-"))
+    finalize(collection.source, rmtree, folder, ignore_errors=True)
+    # Nothing can be fair where there are no groups.
+    profile = {} if collection.groups.dimensions else {"profile": "engine"}
+    site = settled(open_site(collection, folder / collection.name, settings, **{**profile, **overrides}))
+    prepare(site, lambda what, done: None)
+    return build(site)
 
 
 def open_site(

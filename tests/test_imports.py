@@ -48,6 +48,7 @@ PUBLIC = [
     "Document",
     "FairAgent",
     "FairAgentError",
+    "FairHits",
     "GroupTable",
     "Hit",
     "LuceneRetriever",
@@ -64,10 +65,12 @@ PUBLIC = [
     "Trace",
     "UsageError",
     "build_index",
+    "fair_rerank",
     "load_collection",
     "load_settings",
     "make_target",
     "open_agent",
+    "open_in_memory",
     "write_demo",
 ]
 

@@ -26,6 +26,7 @@ from fairagent.cli import (
     evaluate_run,
     fairft,
     index,
+    init,
     labels,
     model,
     prompts,
@@ -101,6 +102,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("demo")(demo.demo)
+app.command("init")(init.init)
 app.command("index")(index.index)
 app.command("search")(search.search)
 app.command("answer")(answer.answer)

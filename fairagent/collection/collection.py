@@ -1,13 +1,18 @@
 """`Collection`: documents, topics, judgments and groups; and `Source`, where the documents come from."""
 
+from __future__ import annotations
+
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from fairagent.collection.chunks import Chunks, passages
 from fairagent.collection.groups import Groups
 from fairagent.types import Document, Topic
+
+if TYPE_CHECKING:
+    from fairagent.collection.in_memory import GroupColumns
 
 
 class Source(Protocol):
@@ -46,6 +51,35 @@ class Collection:
     notes: tuple[str, ...]
     source: Source = field(repr=False)
     chunks: Chunks | None = None
+
+    @classmethod
+    def from_records(
+        cls,
+        records: Any,
+        text: str | Sequence[str] = "text",
+        id: str | None = None,
+        groups: GroupColumns = (),
+        title: str | None = None,
+        separator: str | None = None,
+        population: Mapping[str, Mapping[str, float]] | None = None,
+        name: str = "records",
+    ) -> Collection:
+        """A collection in memory of rows, or of a file of them.
+
+        `records` is a table of pandas, polars, pyarrow or `datasets`, an iterable of dicts, named tuples or
+        dataclasses, or the path of a file in any form that collections are read from. `text` names the column with the
+        text, or several; `id` that with the ids, by default `id` where the first row has one, else the number of the
+        row, from 1; `title` that with the title. `groups` names the columns with the groups, or maps dimensions to
+        them; `separator` is what stands between several labels in one cell, which may also be a list, or a mapping to
+        weights. `population` is the world's share of each label, for each dimension.
+
+        Empty cells of groups are unknown. All faults of all rows are raised together as a DataError that names the
+        row, from 1 (of a file the line): a missing column, with those that there are, a cell that is no text, an id
+        that occurs twice, a column of groups that is empty. UsageError for what holds no rows.
+        """
+        from fairagent.collection.in_memory import collection_of
+
+        return collection_of(records, text, id, groups, title, separator, population or {}, name)
 
     def documents(self) -> Iterator[Document]:
         """Read what is indexed, in order: the documents, or with `chunks` their passages.

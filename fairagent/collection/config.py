@@ -56,18 +56,21 @@ Names = Annotated[tuple[str, ...], BeforeValidator(_as_list), Field(min_length=1
 
 
 class RecordsFile(Section):
-    """Records in JSON lines or tab-separated, each with an id."""
+    """Records in one of several forms, each with an id."""
 
-    format: Literal["jsonl", "tsv"] | None = None
-    """Not set: by the file's name."""
+    format: Literal["jsonl", "tsv", "csv", "parquet", "dataset"] | None = None
+    """JSON lines, tab-separated, CSV, Parquet, or a folder that Hugging Face's `save_to_disk` wrote; not set: by the
+    file's name."""
     columns: tuple[str, ...] = ()
-    """Names of the columns of a tsv file without a header line, such as MS MARCO's `collection.tsv`: [id, text]."""
+    """Names of the columns of a tsv or csv file without a header line, such as MS MARCO's `collection.tsv`: [id, text].
+    """
     id: FieldName = "id"
-    """The field with the id, or a template such as "{q_id}-{d_id}"."""
+    """The field with the id, or a template such as "{q_id}-{d_id}"; "@row": the number of the row in its file, from
+    1."""
 
 
 class DocumentsFile(RecordsFile):
-    """The texts to search, one document a line."""
+    """The texts to search, one document a record."""
 
     path: Names
     """A file, a pattern such as `docs/*.jsonl.gz`, or a list of them (read in this order)."""
@@ -81,7 +84,7 @@ class TopicsFile(RecordsFile):
     """The information needs."""
 
     path: str
-    """The file, with one topic on each line."""
+    """The file, with one topic in each record."""
     query: str = "query"
     """The field that is searched; the others stay with the topic as `extra`."""
     dimensions: str | None = None

@@ -13,7 +13,8 @@ import numpy as np
 
 from fairagent.collection.config import DocumentsFile
 from fairagent.collection.faults import Faults, shown
-from fairagent.collection.records import Record, checked_id, field_reader, lines, read_text, records, template_fields
+from fairagent.collection.forms import STORED, count_records, files_of, records
+from fairagent.collection.records import Record, checked_id, field_reader, read_text, template_fields
 from fairagent.errors import DataError, UsageError
 from fairagent.remembered import file_digest
 from fairagent.types import Document
@@ -37,10 +38,10 @@ class Documents:
         titled = self.fields.title is None
         read_id = field_reader(self.fields.id)
         for path in self.paths:
-            for number, record in self._records(path, faults):
+            for number, record in records(path, self.fields, faults):
                 titled = titled or self.fields.title in record
                 try:
-                    document = self._document(checked_id(read_id(record), "document"), record)
+                    document = document_of(checked_id(read_id(record), "document"), record, self.fields)
                 except ValueError as error:
                     faults.add(path, number, str(error))
                     continue
@@ -61,7 +62,7 @@ class Documents:
 
     def count(self) -> int:
         """How many documents the files seem to hold; faults show up when the documents are read."""
-        return sum(1 for path in self.paths for _ in lines(path, Faults()))
+        return sum(count_records(path, self.fields) for path in self.paths)
 
     def fingerprint(self) -> str:
         """SHA-256 (hex) over the bytes of the files, in order, and the fields; not over their names."""
@@ -69,26 +70,12 @@ class Documents:
         unsaid = {"path"} if self.fields.format or self.fields.columns else {"path", "format", "columns"}
         fields = self.fields.model_dump(exclude=unsaid)
         digest = hashlib.sha256(json.dumps(fields, sort_keys=True).encode())
-        for path in self.paths:
+        for path in (file for place in self.paths for file in files_of(place)):
             try:
                 digest.update(bytes.fromhex(file_digest(path)))
             except FileNotFoundError:
                 raise DataError(f"{path}: the document file is gone") from None
         return digest.hexdigest()
-
-    def _records(self, path: Path, faults: Faults) -> Iterator[tuple[int, Record]]:
-        return records(path, self.fields.format, faults, self.fields.columns)
-
-    def _document(self, id: str, record: Record) -> Document:
-        texts = [read_text(record, name) for name in self.fields.text]
-        title = self.fields.title
-        used = {title, *self.fields.text, *(() if template_fields(self.fields.id) else (self.fields.id,))}
-        return Document(
-            id=id,
-            text=" ".join(text for text in texts if text),
-            title=read_text(record, title) if title and record.get(title) is not None else "",
-            extra={name: value for name, value in record.items() if name not in used},
-        )
 
     def _find_duplicates(self, hashes: array[int], faults: Faults) -> None:
         """Add a fault for each id that came before; reads the files again only if hashes are equal."""
@@ -99,7 +86,7 @@ class Documents:
         first: dict[str, str] = {}
         read_id = field_reader(self.fields.id)
         for path in self.paths:
-            for number, record in self._records(path, Faults()):
+            for number, record in records(path, self.fields, Faults()):
                 try:
                     id = read_id(record)
                 except ValueError:
@@ -107,6 +94,19 @@ class Documents:
                 here = f"{path.name}:{number}"
                 if hash(id) in suspects and first.setdefault(id, here) != here:
                     faults.add(path, number, f"the document id {shown(id)} is that of {first[id]} already")
+
+
+def document_of(id: str, record: Record, fields: DocumentsFile) -> Document:
+    """The document of one record; ValueError where a field of its text or title is missing or is no text."""
+    texts = [read_text(record, name) for name in fields.text]
+    title = fields.title
+    used = {title, *fields.text, *(() if template_fields(fields.id) else (fields.id,))}
+    return Document(
+        id=id,
+        text=" ".join(text for text in texts if text),
+        title=read_text(record, title) if title and record.get(title) is not None else "",
+        extra={name: value for name, value in record.items() if name not in used and isinstance(value, STORED)},
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,8 @@ from pathlib import Path
 
 from fairagent.collection.config import DimensionColumn, GroupsFile, TypeColumn
 from fairagent.collection.faults import Faults, listed, shown
-from fairagent.collection.records import Record, checked_id, field_reader, records
+from fairagent.collection.forms import records
+from fairagent.collection.records import Record, checked_id, field_reader
 from fairagent.collection.table import GroupTable
 from fairagent.collection.table_buffer import Labels, TableBuffer
 from fairagent.types import UNKNOWN
@@ -36,7 +37,7 @@ class LabelReader:
         if self.missing:
             self.missing -= {name for name in self.missing if self.columns[name] in record}
             self.fields = self.fields or tuple(record)
-        return {name: _labels(record.get(self.columns[name]), column) for name, column in self.dimensions.items()}
+        return {name: labels_of(record.get(self.columns[name]), column) for name, column in self.dimensions.items()}
 
     def read_types(self, record: Record) -> list[str]:
         """The dimensions of whose type the record's document is; ValueError where a value is no text or list."""
@@ -64,7 +65,7 @@ def read_groups(path: Path, block: GroupsFile, faults: Faults) -> GroupTable | N
     buffer = reader.buffer()
     read_id = field_reader(block.id)
     before = faults.count
-    for number, record in records(path, block.format, faults, block.columns):
+    for number, record in records(path, block, faults):
         try:
             labels, types = reader.read(record), reader.read_types(record)
             buffer.add(checked_id(read_id(record), "document"), labels, number, types)
@@ -76,7 +77,8 @@ def read_groups(path: Path, block: GroupsFile, faults: Faults) -> GroupTable | N
     return GroupTable(*buffer.finish()) if faults.count == before else None
 
 
-def _labels(value: object, column: DimensionColumn) -> Labels:
+def labels_of(value: object, column: DimensionColumn) -> Labels:
+    """The labels in one cell; ValueError where it holds no text, whole number, list or mapping."""
     if value is None or value == "":
         return None
     if isinstance(value, Mapping):

@@ -9,6 +9,7 @@ from fairagent.collection.collection import Collection
 from fairagent.collection.config import CollectionFile, GroupsFile, TrackSection
 from fairagent.collection.documents import Documents, Elsewhere
 from fairagent.collection.faults import Faults, listed
+from fairagent.collection.forms import is_dataset, splits_of
 from fairagent.collection.groups import JoinedGroups
 from fairagent.collection.intersection import Intersection, check_intersections, small_groups
 from fairagent.collection.kept import Made, kept_table
@@ -63,7 +64,7 @@ def load_collection(path: Path | str, index: Path | str = "") -> Collection:
     faults.check(what)
 
     notes = [*qrels.notes]
-    parts = [_aligned(table, population, notes) for table in [*tables, *([qrels.groups] if qrels.groups else [])]]
+    parts = [aligned(table, population, notes) for table in [*tables, *([qrels.groups] if qrels.groups else [])]]
     groups = parts[0] if len(parts) == 1 else JoinedGroups(parts)
     # Without documents the groups may come with the engine.
     if settings.documents and (idle := sorted(population.keys() - {*groups.dimensions, *wanted})):
@@ -95,8 +96,11 @@ def _track(name: str, track: TrackSection, root: Path) -> Collection:
 def _matching(root: Path, name: str, settings: Path, faults: Faults) -> Iterator[Path]:
     """The files that `name` stands for: itself, or in order those that match it as a pattern."""
     plain = root / name
-    if plain.is_file():
+    if plain.is_file() or is_dataset(plain):
         yield plain
+    elif splits := splits_of(plain):
+        message = f"documents.path: {plain} is a dataset in several splits; name one of them: {listed(splits)}"
+        faults.add(settings, None, message)
     elif plain.is_dir():
         faults.add(settings, None, f"documents.path: {plain} is a folder; name the files, e.g. {name}/*.jsonl.gz")
     elif found := sorted(glob.glob(str(plain), recursive=True)):
@@ -113,7 +117,7 @@ def _tables(root: Path, settings: CollectionFile, index: Path | str, faults: Fau
     for block in settings.groups:
         path = root / block.path
         table = None
-        if path.is_dir():
+        if path.is_dir() and not is_dataset(path):
             try:
                 table = GroupTable.load(path)
             except DataError as error:
@@ -178,7 +182,7 @@ def _intersected(
     return replace(collection, topics=topics, groups=groups, population=population, notes=tuple(notes))
 
 
-def _aligned(table: GroupTable, population: Mapping[str, Mapping[str, float]], notes: list[str]) -> GroupTable:
+def aligned(table: GroupTable, population: Mapping[str, Mapping[str, float]], notes: list[str]) -> GroupTable:
     """The table with the groups that only the population has, so that shares and memberships line up."""
     for dimension in table.dimensions:
         present, world = table.labels(dimension), population.get(dimension, {})

@@ -1,9 +1,10 @@
-"""Reading lines and records of JSON-lines and tab-separated files, gzipped or not.
+"""Reading lines and records of JSON-lines, tab- and comma-separated files, gzipped or not.
 
 A byte order mark, CRLF ends and blank lines are accepted. Whatever cannot be read becomes a fault with
 its line, and the reading goes on where it can.
 """
 
+import csv
 import gzip
 import io
 import json
@@ -30,8 +31,8 @@ LONGEST_ID = 255
 _NOT_IN_IDS = re.compile(r"[\s\x00]")
 
 
-def lines(path: Path, faults: Faults) -> Iterator[tuple[int, str]]:
-    """Every line that is not blank, without its end, with its number (from 1)."""
+def lines(path: Path, faults: Faults, blank: bool = False) -> Iterator[tuple[int, str]]:
+    """Every line that is not blank (with `blank`: every line), without its end, with its number (from 1)."""
     number = 0
     try:
         with path.open("rb") as file:
@@ -47,7 +48,7 @@ def lines(path: Path, faults: Faults) -> Iterator[tuple[int, str]]:
                     byte = f"byte 0x{raw[error.start]:02x} at column {error.start + 1}"
                     faults.add(path, number, f"not UTF-8 ({byte}); convert the file, e.g. with iconv")
                     continue
-                if text.strip(" "):
+                if blank or text.strip(" "):
                     yield number, text
     except FileNotFoundError:
         faults.add(path, None, "no such file")
@@ -103,13 +104,43 @@ def tsv_records(path: Path, faults: Faults, columns: Sequence[str] = ()) -> Iter
             yield number, dict(zip(names, cells, strict=True))
 
 
-def records(
-    path: Path, format: str | None, faults: Faults, columns: Sequence[str] = ()
-) -> Iterator[tuple[int, Record]]:
-    """The records of a `jsonl` or `tsv` file; None goes by the file's name."""
-    if format is None:
-        format = "tsv" if ".tsv" in [suffix.lower() for suffix in path.suffixes] else "jsonl"
-    return tsv_records(path, faults, columns) if format == "tsv" else json_records(path, faults)
+def csv_records(path: Path, faults: Faults, columns: Sequence[str] = ()) -> Iterator[tuple[int, Record]]:
+    """Every row of a CSV file as column name -> cell, with the number of the line that it begins on.
+
+    As RFC 4180 and spreadsheets have it: cells may be quoted, and then hold line ends. The separator is whichever of
+    comma, semicolon and tab the first line has most of. The first row names the columns, unless `columns` does.
+    """
+    # The limit is the process's own; as it is, a text of more than 128 kB is none.
+    csv.field_size_limit(LONGEST_LINE)
+    names, fetched = list(columns), list[int]()
+
+    def texts() -> Iterator[str]:
+        for number, text in lines(path, faults, blank=True):
+            fetched.append(number)
+            yield f"{text}\n"
+
+    head = next((text for _, text in lines(path, Faults())), "")
+    reader = csv.reader(texts(), delimiter=max(",;\t", key=head.count), strict=True)
+    while True:
+        fetched.clear()
+        try:
+            cells = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            message = f"no row of a CSV file ({error}); a quote within a quoted cell is written twice"
+            faults.add(path, fetched[0], message)
+            continue
+        if not names and cells:
+            names = [cell.strip() for cell in cells]
+            if len(set(names)) < len(names):
+                faults.add(path, fetched[0], f"a column name occurs twice: {listed(names)}")
+                return
+        elif cells and len(cells) != len(names):
+            wanted = f"expected {len(names)} columns ({listed(names)}), found {len(cells)}"
+            faults.add(path, fetched[0], f"{wanted}: {shown(cells)}; a cell that holds a separator is quoted")
+        elif cells:
+            yield fetched[0], dict(zip(names, cells, strict=True))
 
 
 def field_reader(field: str) -> Callable[[Record], str]:
@@ -166,7 +197,7 @@ def _other_form(line: str) -> str:
     """What a first line that is no JSON seems to be of; "" where nothing can be told."""
     if line.lstrip()[:1] in ("{", "[", '"', ""):
         return ""
-    forms = {"\t": "tab-separated text (`format: tsv`)", ",": "CSV", ";": "CSV"}
+    forms = {"\t": "tab-separated text (`format: tsv`)", ",": "CSV (`format: csv`)", ";": "CSV (`format: csv`)"}
     sign = max(forms, key=line.count)
     columns = line.count(sign) + 1
     return f"this looks like {forms[sign]} with {columns} columns" if columns > 1 else ""

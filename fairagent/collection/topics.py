@@ -6,7 +6,8 @@ from typing import Any
 
 from fairagent.collection.config import TopicsFile
 from fairagent.collection.faults import Faults, listed, shown
-from fairagent.collection.records import Record, checked_id, field_reader, read_text, records, template_fields
+from fairagent.collection.forms import records
+from fairagent.collection.records import Record, checked_id, field_reader, read_text, template_fields
 from fairagent.types import Topic
 
 
@@ -18,7 +19,7 @@ def read_topics(path: Path, fields: TopicsFile, faults: Faults) -> dict[str, Top
     read_id = field_reader(fields.id)
     used = {fields.query, *(() if template_fields(fields.id) else (fields.id,))}
     before = faults.count
-    for number, record in records(path, fields.format, faults, fields.columns):
+    for number, record in records(path, fields, faults):
         try:
             id = checked_id(read_id(record), "topic")
             query = read_text(record, fields.query)

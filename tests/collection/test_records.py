@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import pytest
 
+from fairagent.collection.config import RecordsFile
 from fairagent.collection.faults import Faults, listed, shown
-from fairagent.collection.records import field_reader, lines, records, template_fields
+from fairagent.collection.forms import records
+from fairagent.collection.records import field_reader, lines, template_fields
 
 
 def test_lines_keep_their_numbers_over_blank_ones(tmp_path):
@@ -26,14 +28,14 @@ def test_the_format_goes_by_the_name(tmp_path):
     ):
         path = tmp_path / name
         path.write_text(content, encoding="utf-8")
-        assert [dict(record) for _, record in records(path, None, Faults())] == [{"x": "1", "y": "2"}]
+        assert [dict(record) for _, record in records(path, RecordsFile(), Faults())] == [{"x": "1", "y": "2"}]
 
 
 def test_reading_goes_on_after_a_fault(tmp_path):
     path = tmp_path / "x.jsonl"
     path.write_bytes(b'{"a": 1}\nnope\n\xff\n{"a": 2}\n')
     faults = Faults()
-    assert [number for number, _ in records(path, None, faults)] == [1, 4]
+    assert [number for number, _ in records(path, RecordsFile(), faults)] == [1, 4]
     assert [fault.line for fault in faults.kept] == [2, 3]
 
 

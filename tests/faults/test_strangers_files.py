@@ -178,7 +178,10 @@ def test_58_a_name_with_spaces_and_letters_of_any_script_works(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("lines", "words"),
     [
-        ("id,title,text\nd1,A,law\nd2,B,court\n", "this looks like CSV with 3 columns, and JSON is expected"),
+        (
+            "id,title,text\nd1,A,law\nd2,B,court\n",
+            "this looks like CSV (`format: csv`) with 3 columns, and JSON is expected",
+        ),
         ("id\ttext\nd1\tlaw, court\n", "this looks like tab-separated text (`format: tsv`) with 2 columns"),
     ],
 )

@@ -1,0 +1,239 @@
+"""A fair order for the hits of any engine, without an index: `fair_rerank`.
+
+    from fairagent import fair_rerank
+
+    hits, before, after = fair_rerank(engine.search("jazz"), "gender", {"female": 0.5, "male": 0.5}, n=10)
+
+No engine's package is imported: a hit is told by what it has. It is a mapping (what it holds under `metadata`, `meta`,
+`_source` or `groups` counts too), an object with `metadata` or `meta` (LlamaIndex, LangChain, Haystack), a dataclass or
+named tuple with fields of its own, or a pair of a hit, or its id, and a score.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairagent.adapters.groups import Shares, groups_alone
+from fairagent.collection import Collection, Groups, GroupTable
+from fairagent.collection.config import DimensionColumn
+from fairagent.collection.faults import Faults, listed, shown
+from fairagent.collection.forms import plain
+from fairagent.collection.labels import labels_of
+from fairagent.collection.load import aligned
+from fairagent.collection.table_buffer import TableBuffer
+from fairagent.errors import DataError, UsageError
+from fairagent.exposure import ExposureMeter
+from fairagent.measures import parse_discount
+from fairagent.rerank.base import Pool
+from fairagent.rerank.exposure import ExposureReranker
+from fairagent.settings import load_settings
+from fairagent.types import Exposure, FloatArray, Query, Ranking
+
+HitGroups = str | Sequence[str] | Mapping[str, str | Mapping[Any, Any]] | Collection | Groups
+"""Where the groups of hits are: see `fair_rerank`."""
+
+IDS = ("ref_doc_id", "id", "_id", "node_id", "docid", "doc_id", "docno")
+"""Where hits keep the id of their document; the first that is set counts."""
+SCORES = ("score", "_score")
+WITHIN = ("_source", "meta", "metadata", "groups")
+"""Where they keep further fields."""
+
+
+class FairHits(NamedTuple):
+    """Hits in a fair order, with the exposure of the first `n` of the engine's order and of this one.
+
+    There is one exposure for each dimension.
+    """
+
+    hits: list[Any]
+    before: tuple[Exposure, ...]
+    after: tuple[Exposure, ...]
+
+
+def fair_rerank(
+    hits: Sequence[Any],
+    groups: HitGroups,
+    target: str | Mapping[str, Any] = "uniform",
+    n: int = 10,
+    *,
+    fairness: float = 2.0,
+    unlabeled: float = 0.0,
+    separator: str | None = None,
+) -> FairHits:
+    """The `n` hits that are relevant and together give every group about its target share of the exposure.
+
+    Pass many more hits than `n`, the best first: nothing else can be chosen. `groups` says where their groups are:
+
+    | `groups` | the groups are |
+    |---|---|
+    | `"gender"`, `["gender", "region"]` | in the hits, in fields of these names |
+    | `{"gender": "author_gender"}` | in the hits: dimension -> field |
+    | `{"gender": {"d1": "female"}}` | beside them: dimension -> id -> label |
+    | a `Collection`, a `GroupTable` | known by the hits' ids |
+
+    A label is a text, a list of them (equal shares) or a mapping to weights, `separator` what stands between several in
+    one text; nothing is unknown. `target` is a target by name, the same for all dimensions, or maps dimensions to
+    targets or to the shares of their labels; where there is one dimension, the shares alone will do.
+
+    Scores count where all hits have one and they fall along the order; else (they are missing, or are distances, which
+    rise) the order stands for them. `fairness` is what a divergence of 1 nat costs, in units of mean relevance: 0 keeps
+    the engine's order, 10 comes as near to the target as the hits allow; `unlabeled` is how much relevance (0 to 1) a
+    hit loses for each dimension in which it has no label (`ExposureReranker` has the formula).
+
+    Returns the same objects in their new order, and the exposures before and after. Raises UsageError for what is no
+    hit, for a field that no hit has, naming those there are, and for scores in no order; DataError, naming the hit, for
+    what is no label, where no hit has a label, and for targets that cannot be used.
+    """
+    if not hits:
+        return FairHits([], (), ())
+    read = [_read(hit, number) for number, hit in enumerate(hits, start=1)]
+    places = tuple(map(str, range(len(read))))
+    ranking = Ranking(places, _scores(read))
+    known, population = _known(groups, read, separator)
+    for dimension in known.dimensions:
+        if not known.memberships(dimension, places)[:, 1:].any():
+            raise DataError(
+                f"none of the {len(read)} hits has a label of {dimension!r}: there is nothing to be fair to"
+            )
+    targets = {known.dimensions[0]: target} if len(known.dimensions) == 1 and _are_shares(target) else target
+    if isinstance(known, GroupTable) and isinstance(targets, Mapping):
+        # Groups that no hit is in have a share as well.
+        given: Any = {name: one for name, one in targets.items() if _are_shares(one)}
+        known = aligned(known, given, [])
+    settings = load_settings(overrides={"n": n, "target": targets}, environ={})
+    meter = ExposureMeter.make(groups_alone(known, population), "", settings, ranking)
+    shares = tuple(one.shares for one in meter.targets)
+    reranker = ExposureReranker(fairness, unlabeled, parse_discount(settings.discount))
+    fair = reranker.rerank(Pool(Query(""), ranking, meter.memberships(places), shares, n))
+    return FairHits([hits[int(place)] for place in fair.ids], meter.measure(ranking), meter.measure(fair))
+
+
+@dataclass(frozen=True, slots=True)
+class _Hit:
+    """What a hit says: the id of its document, None where it has none, its score, and its fields."""
+
+    number: int
+    id: str | None
+    score: float
+    fields: Mapping[str, Any]
+
+
+def _read(hit: Any, number: int) -> _Hit:
+    if isinstance(hit, str | int):
+        return _Hit(number, str(hit), math.nan, {})
+    if isinstance(hit, tuple | list) and not hasattr(hit, "_asdict"):
+        if len(hit) != 2:
+            raise UsageError(f"hit {number} is {shown(hit)}; expected a pair: a hit or its id, and a score")
+        return replace(_read(hit[0], number), score=_number(hit[1], number))
+    own = _own_fields(hit)
+    if not own:
+        raise UsageError(f"hit {number} is a {type(hit).__name__} ({shown(hit)}), which has no id, score or metadata")
+    found = (own[name] for name in WITHIN if isinstance(own.get(name), Mapping))
+    within = {key: value for one in found for key, value in one.items()}
+    ids = (str(own[name]) for name in IDS if own.get(name) not in (None, ""))
+    scores = (_number(own[name], number) for name in SCORES if own.get(name) is not None)
+    return _Hit(number, next(ids, None), next(scores, math.nan), {**within, **own})
+
+
+def _own_fields(hit: Any) -> Mapping[str, Any]:
+    if isinstance(hit, Mapping):
+        return hit
+    if hasattr(hit, "_asdict"):
+        found: Mapping[str, Any] = hit._asdict()
+        return found
+    # A node of LlamaIndex has a score around it.
+    inner = getattr(hit, "node", hit)
+    names = [field.name for field in fields(hit)] if is_dataclass(hit) else []
+    return {
+        name: getattr(one, name)
+        for one, name in [(inner, name) for name in (*IDS, *WITHIN, *names)] + [(hit, name) for name in SCORES]
+        if hasattr(one, name)
+    }
+
+
+def _number(score: Any, number: int) -> float:
+    try:
+        return float(score)
+    except (TypeError, ValueError):
+        raise UsageError(f"the score of hit {number} is {shown(score)}, expected a number") from None
+
+
+def _scores(read: Sequence[_Hit]) -> FloatArray:
+    """The hits' scores (n,), or where they do not say which is better, scores that fall evenly from 1."""
+    scores = np.array([hit.score for hit in read])
+    steps = np.diff(scores)
+    if not np.isfinite(scores).all() or (steps >= 0).all():
+        return np.linspace(1, 0, len(read), endpoint=False)
+    if (steps > 0).any():
+        place = int(np.flatnonzero(steps > 0)[0]) + 2
+        raise UsageError(
+            f"the hits are in no order: hit {place} has the score {scores[place - 1]:g} and the one before it "
+            f"{scores[place - 2]:g}; pass them the best first"
+        )
+    return scores
+
+
+def _known(groups: HitGroups, read: Sequence[_Hit], separator: str | None) -> tuple[Groups, Shares]:
+    """The groups of the hits by their places "0", "1" ...: two passages of a document are two hits."""
+    if isinstance(groups, Collection):
+        return _ById(groups.groups, _ids(read)), groups.population
+    if not isinstance(groups, str | Sequence | Mapping):
+        return _ById(groups, _ids(read)), {}
+    names = [groups] if isinstance(groups, str) else groups
+    columns = names if isinstance(names, Mapping) else dict(zip(names, names, strict=True))
+    if not columns:
+        raise UsageError("no groups are named, so there is nothing to be fair to")
+    values = {dimension: _values(dimension, where, read) for dimension, where in columns.items()}
+    faults, buffer, how = Faults(), TableBuffer(dict.fromkeys(columns)), DimensionColumn(separator=separator)
+    for place, hit in enumerate(read):
+        try:
+            labels = {dimension: labels_of(plain(cells[place]), how) for dimension, cells in values.items()}
+            buffer.add(str(place), labels, hit.number)
+        except ValueError as error:
+            faults.add(Path("hit"), hit.number, str(error))
+    faults.check("the groups of the hits")
+    return GroupTable(*buffer.finish()), {}
+
+
+def _values(dimension: str, where: str | Mapping[Any, Any], read: Sequence[_Hit]) -> list[Any]:
+    """What says the group of each hit: its own field, or what stands beside its id."""
+    if isinstance(where, Mapping):
+        beside = {str(id): label for id, label in where.items()}
+        return [beside.get(id) for id in _ids(read)]
+    if not any(where in hit.fields for hit in read):
+        there = listed(list(dict.fromkeys(name for hit in read for name in hit.fields))) or "none"
+        raise UsageError(f"no hit has a field {where!r} for dimension {dimension!r}; there are: {there}")
+    return [hit.fields.get(where) for hit in read]
+
+
+def _ids(read: Sequence[_Hit]) -> list[str]:
+    for hit in read:
+        if hit.id is None:
+            raise UsageError(f"hit {hit.number} has no id, by which its groups are known; ids are in {', '.join(IDS)}")
+    return [str(hit.id) for hit in read]
+
+
+def _are_shares(target: Any) -> bool:
+    return isinstance(target, Mapping) and all(isinstance(one, int | float) for one in target.values())
+
+
+class _ById:
+    """Groups of documents as those of the places "0", "1" ... of hits, whose documents are `ids`."""
+
+    def __init__(self, groups: Groups, ids: Sequence[str]) -> None:
+        self._groups, self._ids = groups, ids
+        self.dimensions, self.oracle, self.predicted = groups.dimensions, groups.oracle, groups.predicted
+        self.labels, self.shares = groups.labels, groups.shares
+
+    def memberships(self, dimension: str, ids: Sequence[str], topic: str = "") -> FloatArray:
+        return self._groups.memberships(dimension, [self._ids[int(place)] for place in ids], topic)
+
+    def of_type(self, dimension: str, ids: Sequence[str], topic: str = "") -> NDArray[np.bool_] | None:
+        return self._groups.of_type(dimension, [self._ids[int(place)] for place in ids], topic)

@@ -1,0 +1,111 @@
+"""`fairagent init`: look at a file of one's own, and propose the collection file for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from fairagent.cli.terminal import console, echo
+from fairagent.errors import UsageError
+
+if TYPE_CHECKING:
+    from fairagent.collection.look import Look
+
+
+def init(
+    file: Annotated[Path, typer.Argument(help="CSV, TSV, JSON lines, Parquet, or a folder of Hugging Face's.")],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The file to write.")] = Path(
+        "collection.yaml"
+    ),
+    id: Annotated[
+        str | None, typer.Option("--id", metavar="COLUMN", help='The column with the ids; "@row": the row\'s number.')
+    ] = None,
+    text: Annotated[
+        list[str] | None, typer.Option("--text", metavar="COLUMN", help="The column with the text; may be repeated.")
+    ] = None,
+    title: Annotated[str | None, typer.Option("--title", metavar="COLUMN", help="The column with the title.")] = None,
+    group: Annotated[
+        list[str] | None, typer.Option("--group", metavar="COLUMN", help="A column with groups; may be repeated.")
+    ] = None,
+    format: Annotated[
+        str | None,
+        typer.Option("--format", metavar="FORM", help="jsonl, tsv, csv, parquet or dataset. (default: by its name)"),
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Write without asking.")] = False,
+) -> None:
+    """Look at a file with documents, and propose a collection file that says which of its columns is what.
+
+    Shows what was seen, asks, and writes; a file that is there already is never overwritten. What is named by an option
+    is not guessed.
+    """
+    from fairagent.collection.look import look_at
+
+    _check_free(output)
+    look = look_at(file, format, id, text or (), title, group or ())
+    proposed = look.file(output)
+    _print(look)
+    echo(f"\n{proposed}")
+    if not yes and not _agreed(output):
+        echo("Nothing was written.")
+        return
+    _write(output, proposed)
+    how = "target=uniform" if look.groups else "profile=engine"
+    echo(f"Wrote {output}. What comes next:\n")
+    echo(f"  fairagent index -c {output} --set engine=bm25")
+    echo(f'  fairagent search "your words" -c {output} --set {how}')
+    if look.groups:
+        echo("\nThe target `uniform` is the same share for every group; docs/collections.md has the others.")
+
+
+def _print(look: Look) -> None:
+    from rich.table import Table
+
+    from fairagent.clean import in_line
+
+    rows = f"{look.rows:,} rows" if look.whole else f"the first {look.rows:,} rows"
+    out = console()
+    out.print(f"{look.path}: {rows}, {len(look.columns)} columns", soft_wrap=True)
+    table = Table(box=None, pad_edge=False)
+    for head in ("column", "taken as", "filled", "holds"):
+        table.add_column(head, justify="right" if head == "filled" else "left")
+    for name, column in look.columns.items():
+        kinds = {look.id: "id", look.title: "title"} | dict.fromkeys(look.text, "text")
+        kind = kinds.get(name) or ("groups" if name in look.groups else "-")
+        if name in look.groups:
+            holds = look.labels_of(name)
+        elif column.texts:
+            holds = f"{column.characters / column.texts:,.0f} characters on average"
+        else:
+            holds = "lists" if column.lists else "other values" if column.filled else "nothing"
+        table.add_row(in_line(name), kind, f"{column.filled:,}", in_line(holds))
+    out.print(table)
+    if look.id == "@row":
+        out.print("No column has ids: documents are numbered by their rows.")
+    if not look.groups:
+        out.print(
+            "No column looks like groups; name one with --group. Without, BM25 searches, and nothing is measured."
+        )
+
+
+def _agreed(output: Path) -> bool:
+    try:
+        return typer.confirm(f"Write {output}?", default=True)
+    except typer.Abort:
+        raise UsageError("nobody answered, so nothing was written; --yes writes without asking") from None
+
+
+def _check_free(output: Path) -> None:
+    if output.exists():
+        raise UsageError(f"{output} is there already and is never overwritten; name another file with --output")
+
+
+def _write(output: Path, text: str) -> None:
+    try:
+        with output.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        _check_free(output)
+    except OSError as error:
+        raise UsageError(f"{output} cannot be written ({error.strerror})") from None

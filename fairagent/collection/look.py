@@ -1,0 +1,211 @@
+"""A look at a file of records: what its columns seem to be, and the collection file that says so."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from fairagent.clean import in_line
+from fairagent.collection.config import RecordsFile
+from fairagent.collection.faults import Faults, listed
+from fairagent.collection.forms import ROW, records
+from fairagent.collection.records import checked_id
+from fairagent.errors import UsageError
+from fairagent.settings import validate
+
+MOST_ROWS = 200_000
+"""So many are looked at."""
+MOST_LABELS = 30
+"""A column with more different values is no group, unless it is named as one."""
+MOST_VALUES = 5_000
+"""Different values of a column that are told apart."""
+LONGEST_LABEL = 60
+"""Characters."""
+SEPARATORS = ("|", ";", ",")
+
+ID = re.compile(r"(?i)(.*[_-])?(id|docid|docno|pid|uuid|key|doi|isbn|url)")
+TEXTS = ("text", "body", "content", "contents", "abstract", "description", "passage")
+TITLES = ("title", "headline", "heading", "name", "subject")
+
+
+@dataclass(slots=True)
+class ColumnLook:
+    """What the rows have in one column: how many have something there, and which values, each how often.
+
+    `texts` is how many are text (or whole numbers), `characters` their lengths together. `values` are None where there
+    are too many different ones; `ids` where one is no id or occurs twice.
+    """
+
+    name: str
+    filled: int = 0
+    texts: int = 0
+    numbers: int = 0
+    characters: int = 0
+    lists: bool = False
+    values: Counter[str] | None = field(default_factory=Counter)
+    ids: set[int] | None = field(default_factory=set)
+
+    def add(self, value: Any) -> None:
+        """Take one cell."""
+        if value is None or value == "" or value == []:
+            self.ids = None
+            return
+        self.filled += 1
+        parts = value if isinstance(value, list) else [value]
+        self.lists = self.lists or isinstance(value, list)
+        whole = all(isinstance(part, str | int) for part in parts)
+        labels = [str(part).lower() if isinstance(part, bool) else str(part).strip() for part in parts]
+        if not isinstance(value, list) and whole:
+            self.texts += 1
+            self.characters += len(labels[0])
+            self.numbers += labels[0].lstrip("-").isdecimal()
+        self._add_id(str(value) if whole and not isinstance(value, list) else "")
+        if self.values is not None:
+            self.values.update(labels if whole and all(len(one) <= 4 * LONGEST_LABEL for one in labels) else ())
+            if not whole or len(self.values) > MOST_VALUES or self.characters > 4 * LONGEST_LABEL * self.filled:
+                self.values = None
+
+    def _add_id(self, id: str) -> None:
+        if self.ids is None:
+            return
+        try:
+            mark = hash(checked_id(id, "document"))
+        except ValueError:
+            mark = None
+        if mark is None or mark in self.ids:
+            self.ids = None
+        else:
+            self.ids.add(mark)
+
+    @property
+    def is_text(self) -> bool:
+        """Whether every cell holds some text."""
+        return bool(self.texts) and self.texts == self.filled and self.numbers < self.texts
+
+    def labels(self) -> tuple[Counter[str], str | None]:
+        """The labels, the commonest first, and what seems to stand between several in one cell."""
+        values = self.values or Counter()
+        for sign in () if self.lists else SEPARATORS:
+            if any(sign in value for value in values):
+                split: Counter[str] = Counter()
+                for value, count in values.items():
+                    for label in dict.fromkeys(part.strip() for part in value.split(sign)):
+                        split[label] += count if label else 0
+                split = +split
+                if len(split) <= len(values):
+                    return split, sign
+        return values, None
+
+    def could_be_group(self) -> bool:
+        """Whether the values look like labels: few, short, each more than once, and no measurements."""
+        labels, _ = self.labels()
+        few = 2 <= len(labels) <= MOST_LABELS and 2 * len(labels) <= self.filled
+        short = all(len(label) <= LONGEST_LABEL for label in labels)
+        return few and short and (self.numbers < self.filled or len(labels) == 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What a file seems to hold: `rows` that were looked at (`whole`: all there are), and which column is what.
+
+    `id` is `@row` where no column has ids; `groups` are the columns, each a dimension.
+    """
+
+    path: Path
+    format: str | None
+    rows: int
+    whole: bool
+    columns: Mapping[str, ColumnLook]
+    id: str
+    text: tuple[str, ...]
+    title: str | None
+    groups: tuple[str, ...]
+
+    def file(self, output: Path) -> str:
+        """The collection file, to be written to `output`."""
+        path = os.path.relpath(self.path, output.parent)
+        form = {"format": self.format} if self.format else {}
+        text = self.text[0] if len(self.text) == 1 else list(self.text)
+        title = {"title": self.title} if self.title else {}
+        content: dict[str, Any] = {
+            "name": re.sub(r"[^\w.-]+", "-", self.path.name.split(".")[0]).strip("-.")[:60] or "collection",
+            "documents": {"path": path, **form, "id": self.id, **title, "text": text},
+        }
+        if self.groups:
+            dimensions = {name: self._dimension(name) for name in self.groups}
+            content["groups"] = {"path": path, **form, "id": self.id, "dimensions": dimensions}
+        seen = [f"# {in_line(name)}: {in_line(self.labels_of(name))}" for name in self.groups]
+        rows = f"{self.rows:,} rows" if self.whole else f"the first {self.rows:,} rows"
+        head = [
+            f"# Proposed by `fairagent init` from {rows} of {in_line(self.path.name)}; see docs/collections.md.",
+            *seen,
+        ]
+        return "\n".join(head) + "\n" + yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=110)
+
+    def labels_of(self, column: str) -> str:
+        """The labels of a column with their numbers of rows."""
+        look = self.columns[column]
+        labels, _ = look.labels()
+        unknown = [f"(unknown) {self.rows - look.filled:,}"] if look.filled < self.rows else []
+        return listed([f"{label} {count:,}" for label, count in labels.most_common()] + unknown, 12)
+
+    def _dimension(self, column: str) -> dict[str, str]:
+        _, separator = self.columns[column].labels()
+        return {"separator": separator} if separator else {}
+
+
+def look_at(
+    path: Path,
+    format: str | None = None,
+    id: str | None = None,
+    text: Sequence[str] = (),
+    title: str | None = None,
+    groups: Sequence[str] = (),
+) -> Look:
+    """Look at the rows of a file; what is named is taken, the rest is told by names and values.
+
+    Raises DataError for what is wrong in the file, with its line; UsageError for a column that there is not, or where
+    none holds text.
+    """
+    faults, columns, rows = Faults(), dict[str, ColumnLook](), 0
+    found = records(path, validate(RecordsFile, {"format": format}, "init"), faults)
+    for _, record in islice(found, MOST_ROWS):
+        rows += 1
+        for name, value in record.items():
+            columns.setdefault(name, ColumnLook(name)).add(value)
+    whole = next(found, None) is None
+    if not rows and not faults:
+        faults.add(path, None, "there are no rows")
+    faults.check(f"{path}")
+    named = [name for name in (id, *text, title, *groups) if name and name != ROW]
+    if missing := [name for name in named if name not in columns]:
+        raise UsageError(f"{path}: no column {missing[0]!r}; there are: {listed(list(columns))}")
+    for column in columns.values():
+        if column.filled < rows:
+            column.ids = None
+    chosen = id or next((name for name, one in columns.items() if ID.fullmatch(name) and one.ids), ROW)
+    texts = tuple(text) or _text_of(columns, {chosen, title, *groups})
+    if not texts:
+        raise UsageError(f"{path}: no column holds text; there are: {listed(list(columns))}; name one with --text")
+    free = [one for name, one in columns.items() if name not in {chosen, *texts}]
+    if title is None:
+        plain = {one.name.lower(): one.name for one in free if one.is_text and one.name not in groups}
+        title = next((plain[name] for name in TITLES if name in plain), None)
+    proposed = tuple(groups) or tuple(one.name for one in free if one.name != title and one.could_be_group())
+    return Look(path, format, rows, whole, columns, chosen, texts, title, proposed)
+
+
+def _text_of(columns: Mapping[str, ColumnLook], taken: set[str | None]) -> tuple[str, ...]:
+    """The column that is named as texts are, or else the one with the longest."""
+    texts = {name: one for name, one in columns.items() if one.is_text and name not in taken}
+    named = next((name for known in TEXTS for name in texts if name.lower() == known), None)
+    longest = max(texts, key=lambda name: texts[name].characters / texts[name].filled, default=None)
+    return tuple(name for name in (named or longest,) if name)

@@ -1,0 +1,200 @@
+"""`fair_rerank`: the hits of any engine in a fair order, as the same objects."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import pytest
+from llama_index.core.schema import NodeRelationship, NodeWithScore, RelatedNodeInfo, TextNode
+
+from fairagent import Collection, DataError, GroupTable, SettingsError, UsageError, fair_rerank
+from fairagent.adapters.llama_index import ExposurePostprocessor
+from fairagent.types import Hit
+
+GENDERS = ["male"] * 4 + ["female", "male", "", "male", "female", "male", "male", "female"]
+EVEN = {"female": 0.5, "male": 0.5}
+SCORES = [10.0 - place / 2 for place in range(len(GENDERS))]
+N = 5
+
+
+@dataclass
+class Haystack:
+    """As a document of Haystack shows itself."""
+
+    id: str
+    content: str
+    meta: dict[str, Any] = field(default_factory=dict)
+    score: float | None = None
+
+
+class LangChain(SimpleNamespace):
+    """As a document of LangChain shows itself."""
+
+
+class Named(NamedTuple):
+    docid: str
+    score: float
+    gender: str
+
+
+def node(place: int, gender: str, score: float) -> NodeWithScore:
+    return NodeWithScore(node=TextNode(id_=f"d{place}", text="x", metadata={"gender": gender}), score=score)
+
+
+def made(kind: str) -> list[Any]:
+    rows = list(zip(range(len(GENDERS)), GENDERS, SCORES, strict=True))
+    return {
+        "dicts": [{"id": f"d{n}", "score": score, "gender": gender} for n, gender, score in rows],
+        "metadata": [{"id": n, "score": score, "metadata": {"gender": gender}} for n, gender, score in rows],
+        "elasticsearch": [{"_id": f"d{n}", "_score": s, "_source": {"gender": gender}} for n, gender, s in rows],
+        "llama_index": [node(*row) for row in rows],
+        "langchain": [
+            (LangChain(id=None, page_content="x", metadata={"gender": gender}), score) for _, gender, score in rows
+        ],
+        "haystack": [Haystack(f"d{n}", "x", {"gender": gender}, score) for n, gender, score in rows],
+        "named tuples": [Named(f"d{n}", score, gender) for n, gender, score in rows],
+        "fairagent": [
+            Hit(n + 1, f"d{n}", score, "", {"gender": {gender: 1.0} if gender else {}}) for n, gender, score in rows
+        ],
+    }[kind]
+
+
+ORDER = [0, 4, 1, 2, 3]
+"""As `ExposurePostprocessor` orders these hits, with fairness 2."""
+
+KINDS = ["dicts", "metadata", "elasticsearch", "llama_index", "langchain", "haystack", "named tuples", "fairagent"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_same_objects_come_back_in_the_same_order_from_every_engine(kind: str) -> None:
+    hits = made(kind)
+    found = fair_rerank(hits, "gender", EVEN, n=N)
+    assert [hits.index(hit) for hit in found.hits] == ORDER
+    assert all(any(hit is one for one in hits) for hit in found.hits)
+
+
+@pytest.mark.parametrize(("fairness", "unlabeled"), [(0.5, 1.0), (2.0, 0.0), (10.0, 0.5)])
+def test_the_order_is_that_of_the_postprocessor(fairness: float, unlabeled: float) -> None:
+    hits = made("llama_index")
+    stage = ExposurePostprocessor(
+        groups={"gender": "gender"}, target={"gender": EVEN}, n=N, fairness=fairness, unlabeled=unlabeled
+    )
+    expected = [one.node.node_id for one in stage.postprocess_nodes(hits)]
+    found = fair_rerank(hits, "gender", EVEN, n=N, fairness=fairness, unlabeled=unlabeled)
+    assert [one.node.node_id for one in found.hits] == expected
+    assert fairness != 2.0 or expected == [f"d{place}" for place in ORDER]
+
+
+def test_exposures_are_those_of_the_first_n_before_and_after() -> None:
+    """By hand: ranks 1 and 2 weigh 1, rank 3 weighs 1 / log2(3)."""
+    hits = [("a", 3.0), ("b", 2.0), ("c", 1.0), ("d", 0.0)]
+    groups = {"gender": {"a": "male", "b": "male", "c": "female", "d": "female"}}
+    found, before, after = fair_rerank(hits, groups, EVEN, n=3, fairness=100)
+    third = 1 / math.log2(3)
+    assert before[0].labels == ("female", "male")
+    assert before[0].shares.tolist() == pytest.approx([third / (2 + third), 2 / (2 + third)])
+    assert found == [("a", 3.0), ("c", 1.0), ("b", 2.0)]
+    assert after[0].shares.tolist() == pytest.approx([1 / (2 + third), (1 + third) / (2 + third)])
+    assert after[0].divergence < before[0].divergence
+    assert after[0].target.tolist() == [0.5, 0.5]
+
+
+def test_without_fairness_the_order_stays() -> None:
+    found = fair_rerank(made("dicts"), "gender", EVEN, n=N, fairness=0)
+    assert [hit["id"] for hit in found.hits] == ["d0", "d1", "d2", "d3", "d4"]
+    assert found.before[0].divergence == found.after[0].divergence
+
+
+def test_groups_beside_the_hits() -> None:
+    pairs = [(f"d{place}", score) for place, score in enumerate(SCORES)]
+    rows = [{"id": f"d{place}", "text": "x", "gender": gender} for place, gender in enumerate(GENDERS)]
+    collection = Collection.from_records(rows, groups="gender", population={"gender": EVEN})
+    table = GroupTable.from_rows([(str(row["id"]), {"gender": str(row["gender"])}) for row in rows], ["gender"])
+    labels = {row["id"]: row["gender"] for row in rows}
+    expected = [pairs[place] for place in ORDER]
+    assert fair_rerank(pairs, {"gender": labels}, EVEN, n=N).hits == expected
+    assert fair_rerank(pairs, table, {"gender": EVEN}, n=N).hits == expected
+    assert fair_rerank(pairs, collection, "population", n=N).hits == expected
+    assert fair_rerank([id for id, _ in pairs], collection, n=N).hits == [id for id, _ in expected]
+
+
+def test_two_passages_of_a_document_are_two_hits() -> None:
+    hits = [
+        NodeWithScore(
+            node=TextNode(
+                id_=f"p{place}",
+                text="x",
+                relationships={NodeRelationship.SOURCE: RelatedNodeInfo(node_id=f"d{place // 2}")},
+            ),
+            score=1.0 - place / 10,
+        )
+        for place in range(4)
+    ]
+    found = fair_rerank(hits, {"gender": {"d0": "male", "d1": "female"}}, EVEN, n=2, fairness=10)
+    assert [one.node.node_id for one in found.hits] == ["p0", "p2"]
+
+
+def test_fields_of_other_names_several_labels_and_dimensions() -> None:
+    hits = [{"id": n, "by": by, "region": ["Asia", "Europe"]} for n, by in enumerate(["m", "m|f", "m", None])]
+    _, before, _ = fair_rerank(hits, {"gender": "by", "region": "region"}, n=4, separator="|")
+    weights = [1, 1, 1 / math.log2(3), 1 / 2]
+    known = sum(weights[:3])
+    assert before[0].shares.tolist() == pytest.approx([0.5 / known, 1 - 0.5 / known])
+    assert before[0].unknown == pytest.approx(weights[3] / sum(weights))
+    assert before[1].shares.tolist() == [0.5, 0.5]
+
+
+def test_a_group_that_no_hit_is_in_has_its_share_all_the_same() -> None:
+    target = {"female": 0.4, "male": 0.4, "nonbinary": 0.2}
+    _, _, after = fair_rerank(made("dicts"), "gender", target, n=N)
+    assert after[0].labels == ("female", "male", "nonbinary")
+    assert after[0].target.tolist() == [0.4, 0.4, 0.2]
+
+
+def test_scores_that_say_nothing_leave_the_order() -> None:
+    """Distances rise, and a hit may have no score."""
+    hits = [{"id": n, "gender": gender} for n, gender in enumerate(GENDERS)]
+    expected = [hit["id"] for hit in fair_rerank(hits, "gender", EVEN, n=N).hits]
+    for scores in (SCORES[::-1], [*SCORES[:-1], None], [*SCORES[:-1], math.nan], [1.0] * len(hits)):
+        scored = [hit | {"score": score} for hit, score in zip(hits, scores, strict=True)]
+        assert [hit["id"] for hit in fair_rerank(scored, "gender", EVEN, n=N).hits] == expected
+
+
+def test_nothing_to_order() -> None:
+    assert fair_rerank([], "gender") == ([], (), ())
+    assert len(fair_rerank(made("dicts")[:5], "gender", n=20).hits) == 5
+
+
+WRONG = [
+    (
+        made("dicts"),
+        "gendr",
+        {},
+        UsageError,
+        "no hit has a field 'gendr' for dimension 'gendr'; there are: id, score, g",
+    ),
+    (made("dicts"), [], {}, UsageError, "no groups are named"),
+    ([{"id": 1, "gender": ""}], "gender", {}, DataError, "none of the 1 hits has a label of 'gender'"),
+    ([("a", 1.0)], GroupTable.from_rows([("b", {"g": "x"})], ["g"]), {}, DataError, "none of the 1 hits has a label"),
+    ([{"gender": "f"}], {"gender": {"a": "f"}}, {}, UsageError, "hit 1 has no id, by which its groups are known"),
+    ([{"id": 1, "gender": "f"}, {"id": 2, "gender": 0.5}], "gender", {}, DataError, "hit:2: 0.5 is no label"),
+    ([("a", 1.0, 2)], "gender", {}, UsageError, "hit 1 is ('a', 1.0, 2); expected a pair"),
+    ([("a", "high")], "gender", {}, UsageError, "the score of hit 1 is 'high', expected a number"),
+    ([object()], "gender", {}, UsageError, "hit 1 is a object"),
+    ([("a", 1.0), ("b", 3.0), ("c", 2.0)], {"g": {"a": "x"}}, {}, UsageError, "hit 2 has the score 3 and the one bef"),
+    (made("dicts"), "gender", {"n": 0}, SettingsError, "n: Input should be greater than or equal to 1"),
+    (made("dicts"), "gender", {"target": "population"}, DataError, "no population for 'gender'"),
+    (made("dicts"), "gender", {"target": {"female": 0.5}}, DataError, "the shares add up to 0.5, expected 1"),
+    (made("dicts"), "gender", {"target": "even"}, SettingsError, "no target of kind 'even'"),
+]
+
+
+@pytest.mark.parametrize(("hits", "groups", "more", "error", "said"), WRONG)
+def test_what_cannot_be_is_said(hits: Any, groups: Any, more: dict[str, Any], error: Any, said: str) -> None:
+    with pytest.raises(error) as raised:
+        fair_rerank(hits, groups, **more)
+    assert type(raised.value) is error
+    assert said in str(raised.value)

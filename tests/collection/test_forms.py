@@ -1,0 +1,204 @@
+"""Documents and groups from CSV, TSV, Parquet and Hugging Face's folders: the same collection from each."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from fairagent.collection import load_collection
+from fairagent.collection.config import RecordsFile
+from fairagent.collection.faults import Faults
+from fairagent.collection.forms import count_records, records
+from fairagent.errors import DataError
+
+ROWS: list[dict[str, Any]] = [
+    {"id": "a", "title": "One", "text": 'She said "no",\nand left', "gender": "female"},
+    {"id": "b", "title": "Two", "text": "a; b, c", "gender": "male"},
+    {"id": "c", "title": "Three", "text": "third", "gender": ""},
+]
+
+CSV = """id,title,text,gender
+a,One,"She said ""no"",
+and left",female
+
+b,Two,"a; b, c",male
+c,Three,third,
+"""
+
+
+def write_csv(folder: Path) -> Path:
+    path = folder / "rows.csv"
+    path.write_text(CSV, encoding="utf-8")
+    return path
+
+
+def write_semicolons(folder: Path) -> Path:
+    """As a spreadsheet saves it in most of Europe: semicolons, a byte order mark, Windows line ends, here gzipped."""
+    text = (
+        '\ufeffid;title;text;gender\na;One;"She said ""no"",\nand left";female\nb;Two;"a; b, c";male\nc;Three;third;\n'
+    )
+    path = folder / "rows.csv.gz"
+    path.write_bytes(gzip.compress(text.replace("\n", "\r\n").encode(), mtime=0))
+    return path
+
+
+def write_json(folder: Path) -> Path:
+    path = folder / "rows.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in ROWS), encoding="utf-8")
+    return path
+
+
+def write_parquet(folder: Path) -> Path:
+    import pyarrow
+    from pyarrow.parquet import write_table
+
+    path = folder / "rows.parquet"
+    write_table(pyarrow.Table.from_pylist(ROWS), path)
+    return path
+
+
+def write_dataset(folder: Path) -> Path:
+    from datasets import ClassLabel, Dataset, disable_progress_bars
+
+    disable_progress_bars()
+    rows = Dataset.from_list([row | {"gender": {"female": 0, "male": 1, "": -1}[row["gender"]]} for row in ROWS])
+    rows.cast_column("gender", ClassLabel(names=["female", "male"])).save_to_disk(folder / "rows")
+    return folder / "rows"
+
+
+FORMS = [write_csv, write_semicolons, write_json, write_parquet, write_dataset]
+
+
+def settings_for(path: Path, **more: Any) -> Path:
+    file = path.parent / "collection.yaml"
+    groups = {"path": path.name, "dimensions": {"gender": {}}}
+    file.write_text(yaml.safe_dump({"name": "rows", "documents": {"path": path.name}, "groups": groups, **more}))
+    return file
+
+
+@pytest.mark.parametrize("write", FORMS, ids=lambda write: write.__name__)
+def test_a_collection_is_the_same_from_every_form(write: Callable[[Path], Path], tmp_path: Path) -> None:
+    path = write(tmp_path)
+    collection = load_collection(settings_for(path))
+    documents = list(collection.documents())
+    # What a line end within a cell is, the file says.
+    assert [document.id for document in documents] == ["a", "b", "c"]
+    assert documents[0].text.replace("\r", "") == ROWS[0]["text"]
+    assert [document.text for document in documents[1:]] == ["a; b, c", "third"]
+    assert collection.groups.labels("gender") == ("female", "male")
+    assert collection.groups.memberships("gender", ["a", "b", "c"]).tolist() == [[0, 1, 0], [0, 0, 1], [1, 0, 0]]
+    assert collection.source.count() >= 3
+
+
+@pytest.mark.parametrize("write", FORMS, ids=lambda write: write.__name__)
+def test_rows_without_an_id_are_numbered(write: Callable[[Path], Path], tmp_path: Path) -> None:
+    path = write(tmp_path)
+    found = [record["@row"] for _, record in records(path, RecordsFile(id="@row"), Faults())]
+    assert found == [1, 2, 3]
+    settings = settings_for(path, documents={"path": path.name, "id": "@row"})
+    assert [document.id for document in load_collection(settings).documents()] == ["1", "2", "3"]
+
+
+@pytest.mark.parametrize("write", FORMS, ids=lambda write: write.__name__)
+def test_the_fingerprint_follows_the_rows(write: Callable[[Path], Path], tmp_path: Path) -> None:
+    path = write(tmp_path)
+    before = load_collection(settings_for(path, groups=())).fingerprint()
+    assert load_collection(settings_for(path, groups=())).fingerprint() == before
+    target = path if path.is_file() else next(path.glob("*.arrow"))
+    target.write_bytes(target.read_bytes() + b"\n")
+    assert load_collection(settings_for(path, groups=())).fingerprint() != before
+
+
+def test_a_row_stands_at_the_line_on_which_it_begins(tmp_path: Path) -> None:
+    assert [number for number, _ in records(write_csv(tmp_path), RecordsFile(), Faults())] == [2, 5, 6]
+
+
+def test_cells_of_columns_are_as_json_has_them(tmp_path: Path) -> None:
+    import pyarrow
+    from pyarrow.parquet import write_table
+
+    path = tmp_path / "rows.parquet"
+    row = {"id": 7, "text": "t", "on": date(2024, 5, 1), "raw": b"\xff", "labels": ["x", "y"], "nan": float("nan")}
+    write_table(pyarrow.Table.from_pylist([row]), path)
+    (document,) = load_collection(settings_for(path, groups={"path": path.name, "dimensions": {"labels": {}}})).source
+    assert document.id == "7"
+    assert document.extra == {"on": "2024-05-01", "labels": ["x", "y"], "nan": None}  # bytes are left out
+
+
+def test_columns_are_counted_without_reading_them(tmp_path: Path) -> None:
+    assert count_records(write_parquet(tmp_path), RecordsFile()) == 3
+    (tmp_path / "rows.parquet").write_bytes(b"PAR1")
+    assert count_records(tmp_path / "rows.parquet", RecordsFile()) == 0
+
+
+def faults_of(path: Path, **fields: Any) -> list[str]:
+    faults = Faults()
+    list(records(path, RecordsFile(**fields), faults))
+    return [str(fault).removeprefix(f"{path}:") for fault in faults.kept]
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("id,text\na,b,c\n", "2: expected 2 columns (id, text), found 3: ['a', 'b', 'c']; a cell that holds a separa"),
+        ("id,text\na\n", "2: expected 2 columns (id, text), found 1: ['a']"),
+        ("id,id\na,b\n", "1: a column name occurs twice: id, id"),
+        ('id,text\na,"b" c\n', "2: no row of a CSV file (',' expected after '\"'); a quote within a quoted cell is"),
+        ('id,text\na,b\nc,"d\ne,f\n', "3: no row of a CSV file (unexpected end of data)"),
+    ],
+)
+def test_what_is_wrong_in_a_csv_file_is_said_with_its_line(content: str, said: str, tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text(content, encoding="utf-8")
+    (found,) = faults_of(path)
+    assert found.startswith(said)
+
+
+def test_a_cell_of_a_csv_file_may_be_long(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text(f"id,text\na,{'x' * 200_000}\n", encoding="utf-8")
+    ((_, record),) = records(path, RecordsFile(), Faults())
+    assert len(record["text"]) == 200_000
+
+
+@pytest.mark.parametrize("content", [b"", b"PAR1", b"id,text\na,b\n"])
+def test_a_file_that_is_no_parquet_is_a_fault(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "rows.parquet"
+    path.write_bytes(content)
+    (found,) = faults_of(path)
+    assert "1: cannot be read as a Parquet file from here on" in found
+
+
+@pytest.mark.parametrize("damage", ["state.json", "dataset_info.json", "data-00000-of-00001.arrow"])
+def test_a_damaged_dataset_is_a_fault(damage: str, tmp_path: Path) -> None:
+    path = write_dataset(tmp_path)
+    file = path / damage
+    file.write_bytes(file.read_bytes()[:20])
+    (found,) = faults_of(path, format="dataset")
+    assert "1: cannot be read as a dataset of Hugging Face from here on" in found
+
+
+def test_a_dataset_whose_description_has_another_shape_is_a_fault(tmp_path: Path) -> None:
+    path = write_dataset(tmp_path)
+    (path / "dataset_info.json").write_text('{"features": {"id": {"x": "string"}}}', encoding="utf-8")
+    (found,) = faults_of(path, format="dataset")
+    assert "cannot be read as a dataset of Hugging Face" in found
+
+
+def test_a_dataset_in_splits_names_them(tmp_path: Path) -> None:
+    from datasets import Dataset, DatasetDict, disable_progress_bars
+
+    disable_progress_bars()
+    path = tmp_path / "rows"
+    DatasetDict({"train": Dataset.from_list(ROWS), "test": Dataset.from_list(ROWS)}).save_to_disk(path)
+    with pytest.raises(DataError, match="a dataset in several splits; name one of them: rows/test, rows/train"):
+        load_collection(settings_for(path, groups=()))
+    settings = settings_for(path, documents={"path": "rows/train"}, groups=())
+    assert len(list(load_collection(settings).documents())) == 3

@@ -1,0 +1,189 @@
+"""`Collection.from_records`: the same collection from every kind of rows, and what is wrong with them by row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+from fairagent.collection import Collection
+from fairagent.errors import DataError, SettingsError, UsageError
+
+ROWS: list[dict[str, Any]] = [
+    {"id": 1, "text": "one", "gender": "female", "year": 1901},
+    {"id": 2, "text": "two", "gender": "male", "year": None},
+    {"id": 3, "text": "three", "gender": None, "year": 1903},
+]
+
+
+class Row(NamedTuple):
+    id: int
+    text: str
+    gender: str | None
+    year: int | None
+
+
+@dataclass
+class Record:
+    id: int
+    text: str
+    gender: str | None
+    year: int | None
+
+
+class Polars:
+    """The one method of a polars frame that is asked for."""
+
+    def iter_rows(self, named: bool) -> Iterator[dict[str, Any]]:
+        assert named
+        return iter(ROWS)
+
+
+def pandas() -> Any:
+    import pandas
+
+    return pandas.DataFrame(ROWS)
+
+
+def pyarrow() -> Any:
+    import pyarrow
+
+    return pyarrow.Table.from_pylist(ROWS)
+
+
+def dataset() -> Any:
+    from datasets import Dataset
+
+    return Dataset.from_list(ROWS)
+
+
+KINDS: dict[str, Callable[[], Any]] = {
+    "dicts": lambda: ROWS,
+    "a generator": lambda: (row for row in ROWS),
+    "named tuples": lambda: [Row(**row) for row in ROWS],
+    "dataclasses": lambda: [Record(**row) for row in ROWS],
+    "numpy": lambda: [row | {"id": np.int64(row["id"])} for row in ROWS],
+    "pandas": pandas,
+    "pyarrow": pyarrow,
+    "polars": Polars,
+    "datasets": dataset,
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_collection_is_the_same_from_all_rows(kind: str) -> None:
+    collection = Collection.from_records(KINDS[kind](), groups="gender")
+    documents = list(collection.documents())
+    assert [(one.id, one.text) for one in documents] == [("1", "one"), ("2", "two"), ("3", "three")]
+    # pandas makes fractions of whole numbers beside an empty cell: that is undone.
+    assert [repr(one.extra["year"]) for one in documents] == ["1901", "None", "1903"]
+    assert collection.groups.labels("gender") == ("female", "male")
+    assert collection.groups.memberships("gender", ["1", "2", "3"]).tolist() == [[0, 1, 0], [0, 0, 1], [1, 0, 0]]
+    assert collection.fingerprint() == Collection.from_records(ROWS, groups="gender").fingerprint()
+    assert collection.source.count() == 3
+
+
+def test_a_file_is_read_as_a_collection_reads_it(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("text,who\none,female;male\ntwo,\n", encoding="utf-8")
+    for source in (path, str(path)):
+        collection = Collection.from_records(source, groups={"gender": "who"}, separator=";")
+        assert [one.id for one in collection.documents()] == ["1", "2"]
+        assert collection.groups.memberships("gender", ["1", "2"]).tolist() == [[0, 0.5, 0.5], [1, 0, 0]]
+
+
+def test_all_that_can_be_said_of_columns() -> None:
+    sure = {"left": 0.7, "right": 0.3}
+    rows = [
+        {"key": "a", "head": "A", "body": "x", "more": "y", "who": ["female", "male"], "sure": sure},
+        {"key": "b", "head": "B", "body": "z", "more": "", "who": ("male",), "sure": None, "on": date(2024, 5, 1)},
+    ]
+    collection = Collection.from_records(
+        rows,
+        text=["body", "more"],
+        id="key",
+        title="head",
+        groups={"gender": "who", "leaning": {"column": "sure", "predicted": True}},
+        population={"gender": {"female": 0.5, "male": 0.4, "nonbinary": 0.1}},
+        name="mine",
+    )
+    first, second = collection.documents()
+    assert (first.id, first.title, first.text, second.text) == ("a", "A", "x y", "z")
+    assert second.extra["on"] == "2024-05-01"
+    assert collection.groups.labels("gender") == ("female", "male", "nonbinary")  # the population's own among them
+    assert collection.groups.memberships("gender", ["a"]).tolist() == [[0, 0.5, 0.5, 0]]
+    assert collection.groups.memberships("leaning", ["a"]).tolist() == [[0, 0.7, 0.3]]
+    assert collection.groups.predicted == ("leaning",)
+    assert collection.name == "mine"
+    assert "no document is in these groups of 'gender': nonbinary" in collection.notes
+
+
+def test_the_fingerprint_follows_every_field() -> None:
+    rows = [{"id": "a", "text": "x", "title": "t", "year": 1}]
+    prints = {Collection.from_records(rows, title="title").fingerprint()}
+    for name in rows[0]:
+        prints.add(Collection.from_records([rows[0] | {name: "other"}], title="title").fingerprint())
+    assert len(prints) == 5
+
+
+WRONG = [
+    ([{"id": "a", "body": "x"}] * 3, {}, "records:1: no field 'text'; there are: id, body (and so in 2 more)"),
+    (ROWS, {"groups": "gendr"}, "records:1: no column 'gendr' for dimension 'gendr'; there are: id, text, gender, ye"),
+    (ROWS, {"id": "key"}, "records:1: no field 'key'; there are: id, text, gender, year"),
+    (ROWS, {"title": "head"}, "no row has the title field 'head'"),
+    ([*ROWS, {"id": 1, "text": "x"}], {}, "records:4: the document id '1' is that of 1 already"),
+    ([*ROWS, {"id": 4, "text": 2.5}], {}, "records:4: field 'text' is 2.5, expected text"),
+    ([*ROWS, {"id": 4, "text": None}], {}, "records:4: field 'text' is None, expected text"),
+    ([*ROWS, {"id": 4, "text": b"\xff"}], {}, "records:4: field 'text' is b'\\xff', expected text"),
+    ([*ROWS, {"id": "a b", "text": "x"}], {}, "records:4: the document id 'a b' holds white space"),
+    ([*ROWS, {"id": 4, "text": "x", "gender": 0.5}], {"groups": "gender"}, "records:4: 0.5 is no label; expected text"),
+    (
+        [row | {"gender": ""} for row in ROWS],
+        {"groups": {"sex": "gender"}},
+        "the column 'gender' of dimension 'sex' is empty in every row",
+    ),
+    ([], {}, "there are no rows"),
+    (ROWS, {"groups": "gender", "population": {"gender": {"female": 0.5}}}, "add up to 0.5"),
+]
+
+
+@pytest.mark.parametrize(("rows", "columns", "said"), WRONG)
+def test_faults_are_said_with_their_row(rows: Any, columns: dict[str, Any], said: str) -> None:
+    with pytest.raises(DataError) as raised:
+        Collection.from_records(rows, **columns)
+    assert said in str(raised.value)
+
+
+def test_all_faults_are_said_together() -> None:
+    rows = [{"id": "a", "text": 1.5}, {"id": "b", "text": "x", "gender": 2.5}, {"id": "", "text": "y"}]
+    with pytest.raises(DataError, match="collection 'records': 3 faults"):
+        Collection.from_records(rows, groups="gender")
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        (7, "a int holds no rows; expected a table"),
+        (["one", "two"], "row 1 is a str ('one'); expected a dict, a named tuple or a dataclass"),
+        ({"id": [1], "text": ["one"]}, "row 1 is a str ('id')"),
+    ],
+)
+def test_what_holds_no_rows(rows: Any, said: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        Collection.from_records(rows)
+    assert said in str(raised.value)
+
+
+def test_what_is_said_of_a_column_is_checked() -> None:
+    with pytest.raises(SettingsError, match=r"groups.gender"):
+        Collection.from_records(ROWS, groups={"gender": {"colum": "gender"}})
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"rows\.csv: no such file"):
+        Collection.from_records(tmp_path / "rows.csv")

@@ -1,0 +1,160 @@
+"""Cases 160 to 169 of docs/reliability.md: data of one's own that will not do, said where it happened."""
+
+from __future__ import annotations
+
+import gc
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairagent import (
+    Collection,
+    DataError,
+    FairAgent,
+    SettingsError,
+    UsageError,
+    fair_rerank,
+    load_collection,
+    open_agent,
+)
+from fairagent.collection.look import look_at
+from fairagent.errors import FairAgentError
+
+pytestmark = pytest.mark.usefixtures("no_variables")
+
+ROWS: list[dict[str, Any]] = [
+    {"id": f"d{place}", "text": f"the law of town {place}", "gender": "female" if place % 3 else "male"}
+    for place in range(9)
+]
+
+
+def csv(folder: Path, text: str) -> Path:
+    """A collection whose documents and groups are one CSV file."""
+    (folder / "rows.csv").write_text(text, encoding="utf-8")
+    file = folder / "collection.yaml"
+    groups = "groups: {path: rows.csv, dimensions: {gender: {}}}"
+    file.write_text(f"name: own\ndocuments: {{path: rows.csv}}\n{groups}\n", encoding="utf-8")
+    return file
+
+
+RAGGED = "id,text,gender\na,law,female\nb,law, and more,male\nc,law\nd,law,male\n"
+
+
+def test_160_ragged_rows_are_all_named_with_their_lines(tmp_path: Path) -> None:
+    file = csv(tmp_path, RAGGED)
+    for read in (
+        lambda: load_collection(file),
+        lambda: Collection.from_records(tmp_path / "rows.csv", groups="gender"),
+    ):
+        with pytest.raises(DataError) as raised:
+            read()
+        assert [fault.line for fault in raised.value.faults] == [3, 4]
+        assert "expected 3 columns (id, text, gender), found 4" in str(raised.value)
+        assert "a cell that holds a separator is quoted" in str(raised.value)
+
+
+def test_161_a_quote_that_is_never_closed_is_said_where_it_opens(tmp_path: Path) -> None:
+    file = csv(tmp_path, 'id,text,gender\na,law,female\nb,"law,male\nc,law,male\nd,law,male\n')
+    with pytest.raises(DataError, match=r"rows\.csv:3: no row of a CSV file \(unexpected end of data\)"):
+        load_collection(file)
+
+
+def test_162_a_column_of_groups_that_is_empty(tmp_path: Path) -> None:
+    empty = [row | {"gender": ""} for row in ROWS]
+    with pytest.raises(DataError, match="the column 'gender' of dimension 'gender' is empty in every row"):
+        FairAgent.from_records(empty, groups="gender")
+    with pytest.raises(DataError, match="none of the 9 hits has a label of 'gender'"):
+        fair_rerank(empty, "gender")
+    collection = load_collection(csv(tmp_path, "id,text,gender\na,law,\nb,law,\n"))
+    assert "no document has a label of dimension 'gender'" in collection.notes
+    assert look_at(tmp_path / "rows.csv").groups == ()
+
+
+def test_163_a_column_that_there_is_not_is_named_with_those_that_there_are() -> None:
+    there = "there are: id, text, gender"
+    for columns in ({"text": "txt"}, {"id": "key"}, {"groups": ["sex"]}):
+        with pytest.raises(DataError, match=there):
+            FairAgent.from_records(ROWS, **columns)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match=there):
+        fair_rerank(ROWS, "sex")
+
+
+def test_164_ids_that_occur_twice_are_named_with_both_rows() -> None:
+    with pytest.raises(DataError, match="records:10: the document id 'd0' is that of 1 already"):
+        FairAgent.from_records([*ROWS, ROWS[0]])
+
+
+@pytest.mark.parametrize("cell", [2.5, None, b"law", ["law"], {"law": 1}, object()])
+def test_165_a_cell_that_is_no_text_is_said_with_its_row(cell: object) -> None:
+    with pytest.raises(DataError, match=r"records:10: field 'text' is .*, expected text"):
+        FairAgent.from_records([*ROWS, {"id": "odd", "text": cell}])
+
+
+def test_166_a_table_file_that_is_damaged_is_said_with_its_row(tmp_path: Path) -> None:
+    import pyarrow
+    from pyarrow.parquet import write_table
+
+    path = tmp_path / "rows.parquet"
+    write_table(pyarrow.Table.from_pylist(ROWS), path, compression="none")
+    whole = path.read_bytes()
+    assert len(list(Collection.from_records(path).documents())) == 9
+    for size in (0, 3, len(whole) // 2, len(whole) - 1):
+        path.write_bytes(whole[:size])
+        with pytest.raises(DataError, match=r"rows\.parquet:1: cannot be read as a Parquet file from here on"):
+            Collection.from_records(path, id="id")
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet", "dataset"])
+def test_166_damage_at_random_is_an_error_of_ours_or_none(tmp_path: Path, form: str) -> None:
+    """Arrow believes the offsets that a file names: a wrong one ended the process."""
+    import pyarrow
+    from datasets import Dataset, disable_progress_bars
+    from pyarrow.parquet import write_table
+
+    disable_progress_bars()
+    source = file = tmp_path / f"rows.{form}"
+    if form == "csv":
+        csv(tmp_path, "id,text,gender\n" + "".join(f'{row["id"]},"{row["text"]}, x",f\n' for row in ROWS))
+    elif form == "parquet":
+        write_table(pyarrow.Table.from_pylist(ROWS), file)
+    else:
+        Dataset.from_list(ROWS).save_to_disk(str(source))
+        (file,) = source.glob("*.arrow")
+    whole, rng, found = file.read_bytes(), random.Random(166), 0
+    for _ in range(60):
+        damaged = bytearray(whole)
+        for _ in range(rng.choice((1, 3, 10))):
+            damaged[rng.randrange(len(damaged))] = rng.randrange(256)
+        file.write_bytes(damaged)
+        for read in (lambda: Collection.from_records(source), lambda: look_at(source)):
+            try:
+                read()
+            except FairAgentError:
+                found += 1
+    assert found > 20
+
+
+def test_167_hits_in_no_order_or_of_no_kind_are_refused() -> None:
+    with pytest.raises(UsageError, match="the hits are in no order: hit 3 has the score 3 and the one before it 1"):
+        fair_rerank([("a", 2), ("b", 1), ("c", 3)], {"gender": {"a": "female"}})
+    with pytest.raises(UsageError, match="hit 2 is a object"):
+        fair_rerank([("a", 2), object()], {"gender": {"a": "female"}})
+
+
+def test_168_no_groups_at_all(tmp_path: Path) -> None:
+    """BM25 searches; a search that shall be fair is refused rather than unfair in silence."""
+    assert len(FairAgent.from_records(ROWS).search("law").hits) == 9
+    with pytest.raises(SettingsError, match="collection 'records' has none, so there is nothing to be fair to"):
+        FairAgent.from_records(ROWS, rerank="exposure")
+    with pytest.raises(SettingsError, match="`profile: engine` searches without"):
+        open_agent(Collection.from_records(ROWS), tmp_path / "index")
+
+
+def test_169_a_build_in_memory_that_fails_leaves_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with pytest.raises(UsageError, match="no dimension 'region'"):
+        FairAgent.from_records(ROWS, groups="gender", dimensions=["region"])
+    gc.collect()
+    assert list(tmp_path.iterdir()) == []

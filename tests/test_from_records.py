@@ -1,0 +1,83 @@
+"""`FairAgent.from_records`: one line from rows to a fair ranking, by the engine that an index on disk has."""
+
+from __future__ import annotations
+
+import gc
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairagent import Collection, FairAgent, LuceneRetriever, Query, build_index, load_collection, open_agent
+
+ROWS: list[dict[str, Any]] = [
+    {"id": f"d{n:02}", "text": f"The judge{'s' * (n % 2)} of court {n}. {'Law. ' * (n % 5)}", "gender": gender}
+    for n, gender in enumerate(["male"] * 9 + ["female", ""] * 6)
+]
+
+pytestmark = pytest.mark.usefixtures("no_variables")
+
+
+def folders(temporary: Path) -> list[Path]:
+    return list(temporary.glob("fairagent-*"))
+
+
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where temporary folders are made."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    return folder
+
+
+def test_scores_are_those_of_an_index_on_disk(tmp_path: Path, temporary: Path) -> None:
+    (tmp_path / "docs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS), encoding="utf-8")
+    file = tmp_path / "collection.yaml"
+    groups = "{path: docs.jsonl, dimensions: {gender: {}}}"
+    file.write_text(f"name: same\ndocuments: {{path: docs.jsonl}}\ngroups: {groups}\n", encoding="utf-8")
+    collection = load_collection(file)
+    build_index(collection, tmp_path / "index")
+    kept = open_agent(collection, tmp_path / "index", engine="bm25", n=5).search("judges and law")
+    found = FairAgent.from_records(ROWS, groups="gender", n=5).search("judges and law")
+    assert found.ranking.ids == kept.ranking.ids
+    assert found.ranking.scores.tolist() == kept.ranking.scores.tolist()
+    assert found.trace.engine == "bm25"
+    assert found.trace.gap == kept.trace.gap
+    plain = FairAgent.from_records(ROWS).search("judges and law").ranking
+    own = LuceneRetriever(tmp_path / "index", collection).search(Query("judges and law"), 20)
+    assert plain.ids == own.ids
+    assert plain.scores.tolist() == own.scores.tolist()
+
+
+def test_the_index_is_removed_with_the_agent(temporary: Path) -> None:
+    agent = FairAgent.from_records(ROWS, groups=["gender"], n=5)
+    (folder,) = folders(temporary)
+    assert agent.search("judge").hits[0].groups["gender"]
+    assert agent.retriever.document("d03").text == ROWS[3]["text"]  # type: ignore[attr-defined]
+    del agent
+    gc.collect()
+    assert not folder.exists()
+
+
+def test_rows_without_groups_are_searched_by_the_engine(temporary: Path) -> None:
+    result = FairAgent.from_records([{"body": "law and order"}, {"body": "order"}], text="body").search("law")
+    assert [hit.id for hit in result.hits] == ["1"]
+    assert result.trace.profile == "engine"
+    assert result.trace.exposures == ()
+
+
+def test_settings_are_those_of_open_agent(temporary: Path) -> None:
+    agent = FairAgent.from_records(
+        ROWS, groups="gender", n=3, target="uniform", rerank={"kind": "mmr", "relevance": 0.5}
+    )
+    assert (agent.settings.n, agent.settings.rerank.kind) == (3, "mmr")
+    assert agent.search("judge").trace.targets == ("uniform",)
+
+
+def test_a_collection_in_memory_can_have_an_index_on_disk(tmp_path: Path) -> None:
+    collection = Collection.from_records(ROWS, groups="gender")
+    build_index(collection, tmp_path / "index")
+    again = Collection.from_records(iter(ROWS), groups="gender")
+    assert open_agent(again, tmp_path / "index", engine="bm25", n=4).search("judge").ranking.ids

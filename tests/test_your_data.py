@@ -1,0 +1,69 @@
+"""The page docs/your_data.md, from top to bottom, in an empty folder, as somebody would follow it."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = (ROOT / "docs" / "your_data.md").read_text(encoding="utf-8")
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", PAGE, flags=re.DOTALL | re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("own")
+    (folder / "people.csv").write_text(blocks("text")[0], encoding="utf-8")
+    return folder
+
+
+def run(folder: Path, *arguments: str) -> str:
+    done = subprocess.run([sys.executable, *arguments], cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert not re.search("warning", done.stderr, re.IGNORECASE), done.stderr
+    return done.stdout
+
+
+def test_the_command_line(folder: Path) -> None:
+    (commands,) = blocks("console")
+    printed = ""
+    for line in commands.splitlines():
+        program, *arguments = shlex.split(line.removeprefix("$ "))
+        assert program == "fairagent"
+        printed = run(folder, "-c", "from fairagent.cli import main; main()", *arguments)
+    assert re.search(r"^ +1 +[A-Z].* (female|male) ", printed, re.MULTILINE)
+    assert (folder / "collection.yaml").read_text(encoding="utf-8") == blocks("yaml")[0]
+
+
+def test_rows(folder: Path) -> None:
+    rows, kept, _ = blocks("python")
+    assert len(rows.splitlines()) < 6
+    printed = run(folder, "-c", rows)
+    assert [line.split()[0] for line in printed.splitlines()] == ["1", "2", "3", "4", "5"]
+    assert "'gender': {'female': 1.0}" in printed
+    run(folder, "-c", kept + "assert len(agent.search('jazz').hits) == 5\n")
+
+
+def test_hits_of_another_engine(folder: Path) -> None:
+    assert run(folder, "-c", blocks("python")[2]) == blocks("text")[1]
+    more = "print([hit['id'] for hit in fair_rerank(found, 'gender', n=4, fairness=10).hits])\n"
+    assert run(folder, "-c", blocks("python")[2] + more).endswith("['p3', 'p1', 'p8', 'p5']\n")
+
+
+def test_the_readme_leads_here(folder: Path) -> None:
+    """Its lines, on this page's file: README.md has them indented, as its other example is the one that is run."""
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    (lines,) = re.findall(
+        r"^(?:    .*\n|\n)*?    from fairagent import FairAgent\n(?:    .*\n|\n)+", readme, re.MULTILINE
+    )
+    code = "".join(line.removeprefix("    ") for line in lines.splitlines(keepends=True))
+    assert len(code.split("\n\n")[1].strip().splitlines()) < 5
+    assert len(run(folder, "-c", code).splitlines()) == 8
