@@ -66,8 +66,8 @@ class FairAgent:
         """An answer from the first documents of a fair ranking, with its citations and all that it came from.
 
         `on_text` is told the answer piece by piece while it is being written, e.g. `queue.put` or
-        `sys.stdout.write`; what it raises ends the answer. `on_step` is as in `search`. Raises what `search` does, UsageError for an agent without
-        an answerer, and what the filter, the generator and the attribution raise.
+        `sys.stdout.write`; what it raises ends the answer. `on_step` is as in `search`. Raises what `search` does,
+        UsageError for an agent without an answerer, and what the filter, the generator and the attribution raise.
         """
         # Before the search, which may be paid for: whatever is missing is said now.
         answerer = self.open_answerer()

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from loop_engine import LAWYERS, Dense, agent, begun
-from scripted import by_letter
+from scripted import Engine, by_letter
 
 from fairagent.collection import Groups
 from fairagent.loop.actions.refine import RefineAction
@@ -152,5 +152,6 @@ def test_a_listener_is_told_the_steps_of_the_trace_as_the_loop_measures_them() -
     assert list(searching.search("law", told.append).trace.steps) == told
     assert len(told) == 5
     told.clear()
-    assert list(agent(Dense({}), Controller()).search("law", told.append).trace.steps) == told
+    nothing = agent(Engine({"law": ""}), Controller(), by_letter(["f1", "m1"]))
+    assert list(nothing.search("law", told.append).trace.steps) == told
     assert len(told) == 1
