@@ -27,10 +27,12 @@ from fairagent.cli import (
     fairft,
     index,
     labels,
+    mcp,
     model,
     prompts,
     report,
     search,
+    serve,
 )
 from fairagent.cli.terminal import echo, error_console
 from fairagent.errors import FairAgentError
@@ -104,6 +106,8 @@ app.command("demo")(demo.demo)
 app.command("index")(index.index)
 app.command("search")(search.search)
 app.command("answer")(answer.answer)
+app.command("serve")(serve.serve)
+app.command("mcp")(mcp.mcp)
 app.command("evaluate")(evaluate.evaluate)
 app.command("evaluate-run")(evaluate_run.evaluate_run)
 app.command("labels")(labels.labels)

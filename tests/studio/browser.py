@@ -1,0 +1,128 @@
+"""A Chromium that tests drive: its DevTools protocol over a WebSocket."""
+
+from __future__ import annotations
+
+import base64
+import json
+import shutil
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from websockets.sync.client import connect
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+FLAGS = (
+    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--hide-scrollbars"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync", "--remote-debugging-port=0"),
+)
+KEYS = {"Enter": ("\r", 13), "Tab": ("", 9), "Escape": ("", 27), " ": (" ", 32)}
+PATIENCE = 60.0
+
+
+class Browser:
+    """A window of its own; a context manager."""
+
+    def __init__(self, folder: Path) -> None:
+        command = [str(CHROMIUM), *FLAGS, f"--user-data-dir={folder}", "about:blank"]
+        self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.said: list[str] = []
+        self.requested: list[str] = []
+        self._number = 0
+        place = folder / "DevToolsActivePort"
+        waited(lambda: place.is_file() and place.read_text().count("\n") >= 1)
+        port, path = place.read_text().split("\n")[:2]
+        self._socket = connect(f"ws://127.0.0.1:{port}{path}", max_size=None, proxy=None)
+        self._session = ""
+        target = self.do("Target.createTarget", url="about:blank")["targetId"]
+        self._session = self.do("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        for domain in ("Page", "Runtime", "Network", "Log"):
+            self.do(f"{domain}.enable")
+
+    def __enter__(self) -> Browser:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._socket.close()
+        self._process.terminate()
+        self._process.wait(timeout=30)
+
+    def do(self, method: str, **parameters: Any) -> Any:
+        """The result of a command."""
+        self._number += 1
+        session = {"sessionId": self._session} if self._session else {}
+        self._socket.send(json.dumps({"id": self._number, "method": method, "params": parameters, **session}))
+        while True:
+            told = json.loads(self._socket.recv(timeout=PATIENCE))
+            if told.get("id") == self._number:
+                assert "error" not in told, told
+                return told["result"]
+            self._note(told)
+
+    def _note(self, told: Any) -> None:
+        method, about = told.get("method"), told.get("params", {})
+        if method == "Network.requestWillBeSent":
+            self.requested.append(about["request"]["url"])
+        elif method == "Log.entryAdded" and about["entry"]["level"] in ("error", "warning"):
+            self.said.append(about["entry"]["text"])
+        elif method == "Runtime.exceptionThrown":
+            self.said.append(str(about["exceptionDetails"]))
+
+    def open(self, address: str) -> None:
+        """Go to an address, and wait until it is loaded."""
+        self.do("Page.navigate", url=address)
+        self.wait(
+            f"document.readyState === 'complete' && location.href !== 'about:blank' || {json.dumps(address)} === ''"
+        )
+
+    def run(self, code: str) -> Any:
+        """The value of an expression in the page."""
+        found = self.do("Runtime.evaluate", expression=code, awaitPromise=True, returnByValue=True, userGesture=True)
+        assert "exceptionDetails" not in found, found["exceptionDetails"]
+        return found["result"].get("value")
+
+    def wait(self, code: str) -> None:
+        """Wait until an expression holds."""
+        waited(lambda: self.run(code), code)
+
+    def text(self, selector: str) -> str:
+        """What is shown of the first element."""
+        found: str = self.run(f"document.querySelector({json.dumps(selector)}).innerText")
+        return found
+
+    def press(self, *keys: str) -> None:
+        """Press keys one after the other."""
+        for key in keys:
+            text, code = KEYS[key]
+            about = {"key": key, "code": key.strip() or "Space", "windowsVirtualKeyCode": code}
+            self.do("Input.dispatchKeyEvent", type="keyDown", **about, **({"text": text} if text else {}))
+            self.do("Input.dispatchKeyEvent", type="keyUp", **about)
+
+    def type(self, text: str) -> None:
+        """Type a text where the focus is."""
+        self.do("Input.insertText", text=text)
+
+    def size(self, width: int, height: int = 900) -> None:
+        """As wide as a screen."""
+        self.do(
+            "Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 700
+        )
+
+    def prefer(self, scheme: str) -> None:
+        """Dark or light."""
+        self.do("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+
+    def picture(self, path: Path) -> None:
+        """The whole page as a PNG."""
+        taken = self.do("Page.captureScreenshot", captureBeyondViewport=True)
+        path.write_bytes(base64.b64decode(taken["data"]))
+
+
+def waited(holds: Callable[[], Any], what: str = "") -> None:
+    """Wait until it holds."""
+    end = time.monotonic() + PATIENCE
+    while not holds():
+        assert time.monotonic() < end, f"in vain: {what}"
+        time.sleep(0.05)
