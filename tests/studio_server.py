@@ -37,12 +37,12 @@ TOKEN = "not-a-real-token"
 
 
 def write_collection(folder: Path) -> Path:
-    """24 lawyers, the last 8 (with one mention of the word each) women; the first has a hostile title."""
+    """24 lawyers, the last 8 (with one mention of the word each) women; the second has a hostile title."""
     folder.mkdir(parents=True, exist_ok=True)
     men = [f"A lawyer and again a lawyer of court number {n}. He pleaded, he won." for n in range(16)]
     women = [f"She was a lawyer in town {n}, where she pleaded before judges and she won her case." for n in range(8)]
     pages = [
-        {"id": f"d{n:02d}", "title": HOSTILE if n == 0 else f"Page {n}", "text": text}
+        {"id": f"d{n:02d}", "title": HOSTILE if n == 1 else f"Page {n}", "text": text}
         for n, text in enumerate([*men, *women])
     ]
     genders = ["male"] * 16 + ["female"] * 8
@@ -75,8 +75,8 @@ class Studio:
 
 def desk_of(folder: Path, **overrides: Any) -> Desk:
     """The desk of a collection that `write_collection` wrote."""
-    given = {"collection": str(folder / "collection.yaml"), "index": str(folder / "index"), "engine": "bm25", "n": 6}
-    return Desk(Origin(None, given | overrides))
+    given = {"collection": str(folder / "collection.yaml"), "index": str(folder / "index")}
+    return Desk(Origin(None, given | {"engine": "bm25", "target": "population", "n": 10} | overrides))
 
 
 @contextmanager

@@ -8,7 +8,9 @@ from importlib.metadata import version
 from typing import Any
 
 from mcp.server import MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
 
+from fairagent.errors import FairAgentError
 from fairagent.report.record import Record
 from fairagent.studio.calls import Choices, GivenList, Query, Question, Topic
 from fairagent.studio.desk import Desk
@@ -31,7 +33,10 @@ def mcp_server(desk: Desk, lanes: Lanes) -> MCPServer[Any]:
     )
 
     async def done(work: Callable[[], Record]) -> dict[str, Any]:
-        record: dict[str, Any] = cleaned(await asyncio.wrap_future(lanes.submit(work)))
+        try:
+            record: dict[str, Any] = cleaned(await asyncio.wrap_future(lanes.submit(work)))
+        except FairAgentError as error:
+            raise ToolError(str(error)) from None
         return record
 
     @server.tool()

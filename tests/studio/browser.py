@@ -7,11 +7,12 @@ import json
 import shutil
 import subprocess
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from websockets.sync.client import connect
+from websockets.sync.client import ClientConnection, connect
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 FLAGS = (
@@ -22,32 +23,34 @@ KEYS = {"Enter": ("\r", 13), "Tab": ("", 9), "Escape": ("", 27), " ": (" ", 32)}
 PATIENCE = 60.0
 
 
-class Browser:
-    """A window of its own; a context manager."""
+@contextmanager
+def chromium(folder: Path) -> Iterator[Browser]:
+    """A browser with its profile in `folder`, while the block runs."""
+    command = [str(CHROMIUM), *FLAGS, f"--user-data-dir={folder}", "about:blank"]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        try:
+            place = folder / "DevToolsActivePort"
+            waited(lambda: place.is_file() and place.read_text().count("\n") >= 1)
+            port, path = place.read_text().split("\n")[:2]
+            with connect(f"ws://127.0.0.1:{port}{path}", max_size=None, proxy=None) as socket:
+                yield Browser(socket)
+        finally:
+            process.terminate()
 
-    def __init__(self, folder: Path) -> None:
-        command = [str(CHROMIUM), *FLAGS, f"--user-data-dir={folder}", "about:blank"]
-        self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+class Browser:
+    """A page; `said` is what its console complained of, `requested` what it loaded."""
+
+    def __init__(self, socket: ClientConnection) -> None:
+        self._socket = socket
+        self._number = 0
+        self._session = ""
         self.said: list[str] = []
         self.requested: list[str] = []
-        self._number = 0
-        place = folder / "DevToolsActivePort"
-        waited(lambda: place.is_file() and place.read_text().count("\n") >= 1)
-        port, path = place.read_text().split("\n")[:2]
-        self._socket = connect(f"ws://127.0.0.1:{port}{path}", max_size=None, proxy=None)
-        self._session = ""
         target = self.do("Target.createTarget", url="about:blank")["targetId"]
         self._session = self.do("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Network", "Log"):
             self.do(f"{domain}.enable")
-
-    def __enter__(self) -> Browser:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._socket.close()
-        self._process.terminate()
-        self._process.wait(timeout=30)
 
     def do(self, method: str, **parameters: Any) -> Any:
         """The result of a command."""

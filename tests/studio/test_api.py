@@ -38,18 +38,18 @@ def without_seconds(record: Any) -> Any:
 
 
 def test_a_search_is_the_agents_with_the_engines_list_beside_it(studio: Studio) -> None:
-    found = post(studio, "/api/search", {"query": "lawyer", "settings": {"n": 5}})
-    settings = studio.desk.settings.given | {"n": 5}
+    found = post(studio, "/api/search", {"query": "lawyer", "settings": {"depth": 30}})
+    settings = studio.desk.settings.given | {"depth": 30}
     result = open_agent(settings=None, **settings).search("lawyer")
     expected = json.loads(json.dumps(without_seconds(result_record(result))))
     kept = {name: found[name] for name in expected if name != "hits"}
     assert kept == {name: value for name, value in expected.items() if name != "hits"}
     assert [hit["id"] for hit in found["hits"]] == list(result.ranking.ids)
     engine = list(result.trace.steps[0].ranking.ids)
-    assert [hit["id"] for hit in found["engine_hits"]] == engine[:5]
+    assert [hit["id"] for hit in found["engine_hits"]] == engine[:10]
     assert [hit["engine_rank"] for hit in found["hits"]] == [engine.index(id) + 1 for id in result.ranking.ids]
     ranks = {id: rank for rank, id in enumerate(result.ranking.ids, start=1)}
-    assert [hit["agent_rank"] for hit in found["engine_hits"]] == [ranks.get(id) for id in engine[:5]]
+    assert [hit["agent_rank"] for hit in found["engine_hits"]] == [ranks.get(id) for id in engine[:10]]
     assert found["exposure"]["before"] != found["exposure"]["after"]
 
 
@@ -92,8 +92,9 @@ def test_the_exposure_of_a_given_list_by_hand(studio: Studio) -> None:
 
 
 def test_an_estimated_target_of_a_list_without_a_query_is_said(studio: Studio) -> None:
-    alone = post(studio, "/api/exposure", {"ids": ["d20", "d00"]})
-    asked = post(studio, "/api/exposure", {"ids": ["d20", "d00"], "query": "lawyer"})
+    body = {"ids": ["d20", "d00"], "settings": {"target": "trec-estimated"}}
+    alone = post(studio, "/api/exposure", body)
+    asked = post(studio, "/api/exposure", body | {"query": "lawyer"})
     assert "estimated from the list itself" in alone["notes"][0]
     assert asked["notes"] == []
     # trec-estimated is half the population: the engine's list has more men than this one, where each has half.
@@ -104,7 +105,7 @@ def test_topics_and_documents(studio: Studio) -> None:
     found = post(studio, "/api/search", {"topic": "T1"})
     assert found["query"] == {"text": "lawyer", "topic": "T1"}
     with studio.client() as client:
-        document = client.get("/api/document", params={"id": "d00"}).json()
+        document = client.get("/api/document", params={"id": "d01"}).json()
         about = client.get("/api/about").json()
     assert document["title"] == printable(HOSTILE)
     assert document["text"].startswith("A lawyer")
@@ -112,7 +113,7 @@ def test_topics_and_documents(studio: Studio) -> None:
     assert about["topics"] == [{"id": "T1", "query": "lawyer"}]
     controls = {one["name"]: one for one in about["controls"]}
     assert list(controls) == list(Choices.model_fields)
-    assert (controls["n"]["value"], controls["n"]["minimum"], controls["n"]["maximum"]) == (6, 1, 100)
+    assert (controls["n"]["value"], controls["n"]["minimum"], controls["n"]["maximum"]) == (10, 1, 100)
     assert controls["engine"]["value"] == "bm25"
     assert controls["loop"]["enum"] == ["controller", "fair-qr", "none"]
 
