@@ -21,7 +21,7 @@ from fairagent.errors import FairAgentError
 from fairagent.report.page import TEMPLATES
 from fairagent.report.record import Record
 from fairagent.studio.calls import GivenList, Question
-from fairagent.studio.desk import Desk, Told
+from fairagent.studio.desk import Desk, Told, nobody
 from fairagent.studio.events import events
 from fairagent.studio.guard import Guard, refused
 from fairagent.studio.lanes import Lanes
@@ -66,7 +66,7 @@ def _add_calls(app: FastAPI, desk: Desk, lanes: Lanes) -> None:
     async def told(request: Request, work: Callable[[Told], Record]) -> Response:
         if STREAM in request.headers.get("accept", ""):
             return StreamingResponse(events(lanes, work), media_type=STREAM)
-        return await done(lambda: work(lambda kind, record: None))
+        return await done(lambda: work(nobody))
 
     streams: dict[int | str, dict[str, Any]] = {
         200: {"content": {"application/json": {}, STREAM: {}}, "description": "The whole record, or events."}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
@@ -11,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from fairagent.agent import FairAgent
 from fairagent.clean import printable
-from fairagent.errors import UsageError
+from fairagent.errors import DataError, UsageError
 from fairagent.exposure import ExposureMeter, total_gap
 from fairagent.found import hits_of
 from fairagent.loop.base import unheard
@@ -27,6 +29,8 @@ from fairagent.types import Hit, Query, Ranking, SearchResult, Step
 
 AGENTS = 64
 """Different settings that stay open."""
+WARMING = 5
+"""Topics that are searched for before anybody asks."""
 SHOWN_TOPICS = 200
 """Topics that a page offers."""
 
@@ -68,10 +72,16 @@ class Desk:
         return served(build(with_settings(self.site, self.origin.settings(choices))))
 
     def warm(self) -> None:
-        """Ask the engine once, which starts what is slow at first; no model is asked."""
-        topics = self.collection.topics
-        query = next(iter(topics.values())).query if topics else self.collection.name
-        self._agent(Choices()).retriever.search(Query(query), self.settings.depth)
+        """Search a little, which starts what is slow at first; no model is asked."""
+        topics = islice(self.collection.topics.values(), WARMING)
+        agent = self._agent(Choices())
+        for query in [Query(one.query, one.id) for one in topics] or [Query(self.collection.name)]:
+            agent.retriever.search(query, self.settings.depth)
+            # Draws are numbered, and the first belongs to the first who asks.
+            if not self.settings.model.name and isinstance(agent, FairAgent):
+                # A target that this topic has not is for those to hear who ask for the topic.
+                with suppress(DataError):
+                    agent.search(query)
 
     def close(self) -> None:
         """Close the connections to models, and the cache."""
@@ -102,7 +112,8 @@ class Desk:
     def answer(self, asked: Question, told: Told = nobody) -> Record:
         """The answer as `fairagent answer --json` has it, its search as `search` has it; raises the same and more."""
         query, agent = self._query(asked), self._agent(asked.settings)
-        result = agent.answer(query, lambda piece: told("text", {"text": printable(piece)}), _steps(told))
+        pieces = None if told is nobody else lambda piece: told("text", {"text": printable(piece)})
+        result = agent.answer(query, pieces, _steps(told))
         return {**answer_record(result), "search": self._search_record(result.search, agent)}
 
     def exposure(self, asked: GivenList) -> Record:

@@ -6,12 +6,11 @@ import json
 from collections.abc import Iterator
 
 import pytest
+from browser import Browser, chromium, needs_chromium
 from studio_server import TOKEN, Studio
 
-from .browser import CHROMIUM, Browser, chromium
-
 pytestmark = [
-    pytest.mark.skipif(CHROMIUM is None, reason="no chromium is installed (apt-get install chromium)"),
+    needs_chromium,
     pytest.mark.slow,
 ]
 
