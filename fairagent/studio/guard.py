@@ -53,7 +53,10 @@ class Guard:
 
         async def guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
-                MutableHeaders(scope=message).update(HEADERS)
+                told = MutableHeaders(scope=message)
+                told.update({name: value for name, value in HEADERS.items() if name != "content-security-policy"})
+                # The page of a run has a stricter one.
+                told.setdefault("content-security-policy", POLICY)
             await send(message)
 
         await (self._refusal(scope) or self._app)(scope, receive, guarded)

@@ -7,6 +7,7 @@ import secrets
 import socket
 from collections.abc import Callable
 from contextlib import closing
+from pathlib import Path
 
 import uvicorn
 
@@ -38,8 +39,8 @@ def listening(port: int) -> socket.socket:
     return opened
 
 
-def serve(origin: Origin, port: int, needs_token: bool, say: Callable[[str], None]) -> None:
-    """Serve until a signal ends the process; `say` is told the address.
+def serve(origin: Origin, port: int, needs_token: bool, runs: Path, say: Callable[[str], None]) -> None:
+    """Serve until a signal ends the process; `runs` is the folder of run folders, `say` is told the address.
 
     Raises UsageError for a port in use, and what `Desk` does.
     """
@@ -47,7 +48,7 @@ def serve(origin: Origin, port: int, needs_token: bool, say: Callable[[str], Non
         desk.warm()
         port = opened.getsockname()[1]
         token = secrets.token_urlsafe(24) if needs_token else ""
-        app = studio_app(desk, Lanes(), port, token)
+        app = studio_app(desk, Lanes(), port, token, runs)
         config = uvicorn.Config(
             app,
             log_level="warning",
