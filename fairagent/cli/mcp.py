@@ -26,4 +26,4 @@ def mcp(
 
     with closing(Desk(Origin(options.settings_file(settings), overrides(assignments, collection, index)))) as desk:
         desk.warm()
-        mcp_server(desk, Lanes()).run()
+        mcp_server(desk, Lanes(desk.lanes)).run()

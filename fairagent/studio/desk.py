@@ -24,6 +24,7 @@ from fairagent.retrieve.base import TextSource, texts_for
 from fairagent.settings import Settings, load_settings
 from fairagent.settings.section import nearest
 from fairagent.studio.calls import MOST_IDS, Choices, GivenList, Question, controls
+from fairagent.studio.lanes import LANES, WITH_MODEL
 from fairagent.studio.recipes import Recipe
 from fairagent.types import Hit, Query, Ranking, SearchResult, Step
 
@@ -82,6 +83,11 @@ class Desk:
                 # A target that this topic has not is for those to hear who ask for the topic.
                 with suppress(DataError):
                     agent.search(query)
+
+    @property
+    def lanes(self) -> int:
+        """How many searches at once are worth it."""
+        return WITH_MODEL if self.settings.model.name else LANES
 
     def close(self) -> None:
         """Close the connections to models, and the cache."""

@@ -10,8 +10,11 @@ from fairagent.errors import FairAgentError
 
 T = TypeVar("T")
 
-LANES = 4
-"""Searches at once: an engine in Java is asked by one thread at a time, a model by as many as there are."""
+LANES = 2
+"""Searches at once: threads of one process take turns, and more of them make all slower; one slow search shall not hold
+up the others."""
+WITH_MODEL = 4
+"""Searches at once where a language model is waited for."""
 WAITING = 200
 """Searches that may wait."""
 

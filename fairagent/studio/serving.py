@@ -48,7 +48,7 @@ def serve(origin: Origin, port: int, needs_token: bool, runs: Path, say: Callabl
         desk.warm()
         port = opened.getsockname()[1]
         token = secrets.token_urlsafe(24) if needs_token else ""
-        app = studio_app(desk, Lanes(), port, token, runs)
+        app = studio_app(desk, Lanes(desk.lanes), port, token, runs)
         config = uvicorn.Config(
             app,
             log_level="warning",
