@@ -13,7 +13,7 @@ from fairagent.collection import Collection
 from fairagent.errors import UsageError
 from fairagent.exposure import ExposureMeter
 from fairagent.found import Found, engine_notes
-from fairagent.loop.base import Loop, LoopResult, Search
+from fairagent.loop.base import Loop, LoopResult, OnStep, Search, unheard
 from fairagent.loop.controller import without
 from fairagent.loop.fair_qr import measured
 from fairagent.loop.guard import Guarded
@@ -69,26 +69,32 @@ class FairAgent:
         collection = Collection.from_records(records, text, id, groups, title, separator, population)
         return fairagent.open_in_memory(collection, **settings)
 
-    def search(self, query: str | Query | Topic) -> SearchResult:
+    def search(self, query: str | Query | Topic, on_step: OnStep = unheard) -> SearchResult:
         """A fair ranking of `settings.n` documents, with the trace of how it came about.
 
-        Targets and groups that depend on the topic need a `Topic`, or a `Query` with its id.
+        Targets and groups that depend on the topic need a `Topic`, or a `Query` with its id. `on_step` is told every
+        step when it has been made, and what it raises ends the search.
         Raises DataError where a target cannot be made or the engine's list is none, BackendUnavailable, and what the
         refiner's model raises.
         """
-        found = self.find(query, self.settings.n)
+        found = self.find(query, self.settings.n, on_step)
         return found.result(found.pool)
 
-    def answer(self, query: str | Query | Topic, on_text: Callable[[str], None] | None = None) -> AnswerResult:
+    def answer(
+        self,
+        query: str | Query | Topic,
+        on_text: Callable[[str], None] | None = None,
+        on_step: OnStep = unheard,
+    ) -> AnswerResult:
         """An answer from the first documents of a fair ranking, with its citations and all that it came from.
 
         `on_text` is told the answer piece by piece while it is being written, e.g. `queue.put` or
-        `sys.stdout.write`; what it raises ends the answer. Raises what `search` does, UsageError for an agent without
-        an answerer, and what the filter, the generator and the attribution raise.
+        `sys.stdout.write`; what it raises ends the answer. `on_step` is as in `search`. Raises what `search` does,
+        UsageError for an agent without an answerer, and what the filter, the generator and the attribution raise.
         """
         # Before the search, which may be paid for: whatever is missing is said now.
         answerer = self.open_answerer()
-        found = self.find(query, self.settings.n)
+        found = self.find(query, self.settings.n, on_step)
         return answerer.answer(found.result(found.pool), found.meter, self.retriever, on_text)
 
     def open_answerer(self) -> Answerer:
@@ -97,20 +103,22 @@ class FairAgent:
             raise UsageError("this agent has no answerer; `open_agent` makes one that answers")
         return self.answerer()
 
-    def find(self, query: str | Query | Topic, length: int) -> Found:
+    def find(self, query: str | Query | Topic, length: int, on_step: OnStep = unheard) -> Found:
         """The algorithm: the first `length` re-ranked candidates (never fewer than `settings.n`), and their story.
 
         A re-ranker that looks at the whole ranking, as `exposure` does, may order the head of a longer one otherwise
         than `search` does. Raises what `search` does.
         """
         with one_blas_thread():
-            return self._found(query, length)
+            return self._found(query, length, on_step)
 
-    def _found(self, query: str | Query | Topic, length: int) -> Found:
+    def _found(self, query: str | Query | Topic, length: int, on_step: OnStep) -> Found:
         started, engine_started = perf_counter(), engine_seconds()
         asked, length = as_query(query), max(length, self.settings.n)
         begun, meter = self._start(asked)
-        search = Search(asked, begun, meter, self.retriever, self.settings.n, self._retrieve, self._serve)
+        for step in begun[:-1] if self.loop else begun:
+            on_step(step)
+        search = Search(asked, begun, meter, self.retriever, self.settings.n, self._retrieve, self._serve, on_step)
         if self.loop:
             looped = self.loop.run(search)
         else:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from fairagent.agent import FairAgent
 from fairagent.found import Found
+from fairagent.loop.base import OnStep, unheard
 from fairagent.query import as_query
 from fairagent.retrieve.base import Retriever
 from fairagent.retrieve.plackett_luce import checked_alpha, topic_rng
@@ -40,15 +41,20 @@ class Sampled:
         """That of the agent."""
         return self.agent.retriever
 
-    def search(self, query: str | Query | Topic) -> SearchResult:
+    def search(self, query: str | Query | Topic, on_step: OnStep = unheard) -> SearchResult:
         """A ranking that was drawn for this request; otherwise as `FairAgent.search`."""
-        found = self._find(query)
+        found = self._find(query, on_step)
         return found.result(*self._drawn(found))
 
-    def answer(self, query: str | Query | Topic, on_text: Callable[[str], None] | None = None) -> AnswerResult:
+    def answer(
+        self,
+        query: str | Query | Topic,
+        on_text: Callable[[str], None] | None = None,
+        on_step: OnStep = unheard,
+    ) -> AnswerResult:
         """An answer from a ranking that was drawn for this request; otherwise as `FairAgent.answer`."""
         answerer = self.agent.open_answerer()
-        found = self._find(query)
+        found = self._find(query, on_step)
         return answerer.answer(found.result(*self._drawn(found)), found.meter, self.agent.retriever, on_text)
 
     def sample(self, query: str | Query | Topic, n_samples: int) -> Samples:
@@ -61,8 +67,8 @@ class Sampled:
         rng = topic_rng(self.settings.sampling.seed, _topic(found.query))
         return draw(found.pool, self.alpha, self.settings.n, rng, n_samples)
 
-    def _find(self, query: str | Query | Topic) -> Found:
-        return self.agent.find(as_query(query), self.settings.sampling.pool)
+    def _find(self, query: str | Query | Topic, on_step: OnStep = unheard) -> Found:
+        return self.agent.find(as_query(query), self.settings.sampling.pool, on_step)
 
     def _drawn(self, found: Found) -> tuple[Ranking, Draw]:
         """The ranking of this request."""

@@ -6,6 +6,7 @@ import ipaddress
 import os
 import signal
 import socket
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -65,7 +66,12 @@ def no_setting_is_called_so() -> Iterator[None]:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """How many golden cases hold: of each file, and of all."""
+    """What was skipped and how to get it, and how many golden cases hold: of each file, and of all."""
+    skipped = Counter(str(one.longrepr[2]) for one in terminalreporter.stats.get("skipped", []))
+    if skipped:
+        reasons = "; ".join(f"{count} {reason.removeprefix('Skipped: ')}" for reason, count in skipped.most_common())
+        terminalreporter.section("skipped")
+        terminalreporter.write_line(reasons)
     reports = [one for outcome in ("passed", "failed") for one in terminalreporter.stats.get(outcome, [])]
     counted = sorted(
         dict(one.user_properties)["golden"]

@@ -692,3 +692,26 @@ def test_the_golden_cases_of_the_loop(golden: Path, place: int) -> None:
         "threshold on the first retrieval: no LLM call": f"the gap is not above {case['threshold']:g}",
     }
     assert result.trace.stopped == reasons[case["reason"]]
+
+
+# --- who listens ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("steps", [1, 2])
+def test_each_step_is_told_when_it_has_been_made(steps: int) -> None:
+    told: list[Any] = []
+    engine = Engine(SKEWED | {"q she": "f1 m1 f2 m2"})
+    result = agent(engine, Proposals("she") if steps == 2 else None).search("q", told.append)
+    assert told == list(result.trace.steps)
+    assert len(told) == steps
+
+
+def test_what_a_listener_raises_ends_the_search() -> None:
+    engine = Engine(SKEWED | {"q she": "f1 m1 f2 m2"})
+
+    def leave(step: Any) -> None:
+        raise RuntimeError("gone")
+
+    with pytest.raises(RuntimeError, match="gone"):
+        agent(engine, Proposals("she")).search("q", leave)
+    assert engine.searched == ["q"]

@@ -60,6 +60,7 @@ FLOW = [
     "extend",
     "report",
     "adapters",
+    "studio",
     "cli",
 ]
 """The rooms in order. `testing` (stand-ins for tests) and the package's own `__init__` stand outside."""

@@ -28,10 +28,12 @@ from fairagent.cli import (
     index,
     init,
     labels,
+    mcp,
     model,
     prompts,
     report,
     search,
+    serve,
 )
 from fairagent.cli.terminal import echo, error_console
 from fairagent.errors import FairAgentError
@@ -106,6 +108,8 @@ app.command("init")(init.init)
 app.command("index")(index.index)
 app.command("search")(search.search)
 app.command("answer")(answer.answer)
+app.command("serve")(serve.serve)
+app.command("mcp")(mcp.mcp)
 app.command("evaluate")(evaluate.evaluate)
 app.command("evaluate-run")(evaluate_run.evaluate_run)
 app.command("labels")(labels.labels)

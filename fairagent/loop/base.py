@@ -10,12 +10,21 @@ from fairagent.rerank.base import Pool
 from fairagent.retrieve.base import Retriever
 from fairagent.types import Query, Ranking, Step
 
+OnStep = Callable[[Step], None]
+"""Is told each step of a search when it has been made; what it raises ends the search."""
+
+
+def unheard(step: Step) -> None:
+    """An `OnStep` for those whom nobody listens to."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Search:
     """A search that has begun: `steps` are its retrievals so far, the last one the engine's own list.
 
     `retrieve` asks the engine for another deep list, `serve` gives what the user would get of a pool of candidates.
+    `on_step` has been told all of `steps` but the last, which a loop may measure otherwise: the loop tells it that one
+    and its own.
     """
 
     query: Query
@@ -25,6 +34,7 @@ class Search:
     n: int
     retrieve: Callable[[Query], Ranking]
     serve: Callable[[Pool], Ranking]
+    on_step: OnStep = unheard
 
     def pool(self, ranking: Ranking, meter: ExposureMeter, unit: float = 0.0) -> Pool:
         """The candidates of `ranking` with their groups, for a served list of `n`."""

@@ -64,14 +64,18 @@ class Controller:
         """
         first = search.steps[-1].ranking
         if not len(first):
+            search.on_step(search.steps[-1])
             return LoopResult(first, search.steps, "the query retrieves nothing", search.meter)
         environment = self._environment(search, weighed(search.meter, first))
         state, stopped = environment.begin(first), ""
         taken: list[Step] = []
         own = replace(search.steps[-1], exposures=environment.meter.measure(first))
+        search.on_step(own)
         while not stopped:
             state, step, stopped = self._next(environment, state, taken)
-            taken += [step] if step else []
+            if step:
+                taken.append(step)
+                search.on_step(step)
         steps = (*search.steps[:-1], own, *taken)
         removed = frozenset(first.ids) - frozenset(state.found.ids)
         candidates = sorted_by(state.found, state.scores)

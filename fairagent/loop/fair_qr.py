@@ -33,6 +33,7 @@ class FairQR:
     def run(self, search: Search) -> LoopResult:
         """See `Loop.run`."""
         steps = list(search.steps)
+        search.on_step(steps[-1])
         stopped = self._refine(search, steps)
         found = select(self.candidates, steps)
         found = found.top(self.depth) if self.depth else found
@@ -63,6 +64,7 @@ class FairQR:
             step = replace(step, added=added, dropped=dropped, notes=notes)
             if not added:
                 steps.append(replace(step, accepted=False))
+                search.on_step(steps[-1])
                 repeated = proposed.terms and not dropped
                 nothing = "repeated: no keyword is new" if repeated else "no new keyword occurs in the index"
                 return proposed.note or nothing
@@ -70,6 +72,7 @@ class FairQR:
             refined = with_terms(now.query, added)
             step = measured(meter, replace(step, query=refined, ranking=search.retrieve(refined)))
             steps.append(replace(step, accepted=step.gap < now.gap))
+            search.on_step(steps[-1])
             if not steps[-1].accepted:
                 return "the gap did not fall"
             now = steps[-1]

@@ -29,15 +29,15 @@ def result_record(result: SearchResult) -> Record:
         "query": {"text": result.query.text, "topic": result.query.id or None},
         "profile": trace.profile or None,
         "engine": trace.engine,
-        "hits": [_hit(hit) for hit in result.hits],
+        "hits": [hit_record(hit) for hit in result.hits],
         "targets": dict(zip((exposure.dimension for exposure in after.exposures), trace.targets, strict=True)),
         "oracle": trace.oracle,
         "exposure": {
-            "before": [_exposure(exposure) for exposure in before.exposures],
-            "after": [_exposure(exposure) for exposure in after.exposures],
+            "before": [exposure_record(exposure) for exposure in before.exposures],
+            "after": [exposure_record(exposure) for exposure in after.exposures],
         },
         "gap": {"before": before.gap, "after": after.gap},
-        "steps": [_step(step) for step in trace.steps],
+        "steps": [step_record(step) for step in trace.steps],
         "stopped": trace.stopped,
         "notes": list(trace.notes),
         "alarms": list(map(str, trace.alarms)),
@@ -64,14 +64,14 @@ def answer_record(result: AnswerResult) -> Record:
         "source": answer.source,
         "cited": list(answer.cited),
         "context": [
-            {"number": number, **_hit(hit), "cited": number in answer.cited, "weight": weight}
+            {"number": number, **hit_record(hit), "cited": number in answer.cited, "weight": weight}
             for number, (hit, weight) in enumerate(zip(result.context, weights, strict=True), start=1)
         ],
         "attribution": attribution and attribution.kind,
         "exposure": attribution
         and {
-            "retrieved": [_exposure(exposure) for exposure in attribution.retrieved],
-            "attributed": [_exposure(exposure) for exposure in attribution.exposures],
+            "retrieved": [exposure_record(exposure) for exposure in attribution.retrieved],
+            "attributed": [exposure_record(exposure) for exposure in attribution.exposures],
         },
         "verdicts": filtered and [asdict(verdict) for verdict in filtered.verdicts],
         "removed": [
@@ -101,12 +101,14 @@ def _debiased(debiased: Debiased) -> Record:
     }
 
 
-def _hit(hit: Hit) -> Record:
+def hit_record(hit: Hit) -> Record:
+    """One line of a ranking."""
     groups = {dimension: dict(shares) for dimension, shares in hit.groups.items()}
     return {"rank": hit.rank, "id": hit.id, "title": hit.title, "score": hit.score, "groups": groups}
 
 
-def _step(step: Step) -> Record:
+def step_record(step: Step) -> Record:
+    """One step of a search."""
     return {
         "source": step.source,
         "aim": {"dimension": step.aim.dimension, "label": step.aim.label} if step.aim else None,
@@ -118,14 +120,15 @@ def _step(step: Step) -> Record:
         "dropped": list(step.dropped),
         "refused": list(step.refused),
         "retrieved": len(step.ranking),
-        "exposure": [_exposure(exposure) for exposure in step.exposures],
+        "exposure": [exposure_record(exposure) for exposure in step.exposures],
         "gap": step.gap,
         "accepted": step.accepted,
         "usage": _usage(step.usage),
     }
 
 
-def _exposure(exposure: Exposure) -> Record:
+def exposure_record(exposure: Exposure) -> Record:
+    """What one dimension's groups get, and should get."""
     rows = zip(exposure.labels, exposure.shares.tolist(), exposure.target.tolist(), strict=True)
     return {
         "dimension": exposure.dimension,

@@ -9,18 +9,17 @@ from __future__ import annotations
 import html
 import json
 import re
-import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
+from browser import CHROMIUM, needs_chromium
 
 from fairagent.report.page import digest, page
 
 from .runs import SYSTEMS, made_run
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 FLAGS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--hide-scrollbars"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync", "--enable-logging=stderr"),
@@ -28,7 +27,7 @@ FLAGS = (
 SEEN = '<script id="seen" type="application/json">'
 
 pytestmark = [
-    pytest.mark.skipif(CHROMIUM is None, reason="no chromium is installed (apt-get install chromium)"),
+    needs_chromium,
     pytest.mark.slow,
 ]
 

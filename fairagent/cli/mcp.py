@@ -1,0 +1,29 @@
+"""`fairagent mcp`: search, answer and exposure as tools for other agents."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+from fairagent.cli import options
+from fairagent.cli.serve import needs, overrides
+
+
+def mcp(
+    collection: options.CollectionFile = None,
+    index: options.IndexFolder = None,
+    settings: options.SettingsFile = None,
+    assignments: options.Assignments = None,
+) -> None:
+    """Serve the tools search, answer and exposure to another agent, over the Model Context Protocol.
+
+    It reads standard input and writes standard output; the agent that starts it ends it. All calls together share the
+    settings' budget, and none can choose files or servers.
+    """
+    needs("mcp")
+    from fairagent.studio.desk import Desk, Origin
+    from fairagent.studio.lanes import Lanes
+    from fairagent.studio.tools import mcp_server
+
+    with closing(Desk(Origin(options.settings_file(settings), overrides(assignments, collection, index)))) as desk:
+        desk.warm()
+        mcp_server(desk, Lanes(desk.lanes)).run()

@@ -1,0 +1,52 @@
+"""`fairagent serve`: the studio, a page in the browser to search with, and its API."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from fairagent.cli import options
+from fairagent.cli.terminal import echo
+from fairagent.errors import BackendUnavailable
+
+PORT = 8765
+
+
+def serve(
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="The port; 0 is any free one.")] = PORT,
+    token: Annotated[
+        bool, typer.Option("--token/--no-token", help="Whether the address needs a token, new at each start.")
+    ] = True,
+    runs: Annotated[Path, typer.Option("--runs", metavar="DIR", help="The folder of run folders.")] = Path("runs"),
+    collection: options.CollectionFile = None,
+    index: options.IndexFolder = None,
+    settings: options.SettingsFile = None,
+    assignments: options.Assignments = None,
+) -> None:
+    """Open the studio: search in the browser, and see how a ranking becomes fair.
+
+    Prints the address. It is served on this machine alone (127.0.0.1) until Ctrl-C, and loads nothing from elsewhere. A
+    program can use the same under /api, with the token in the header `Authorization: Bearer TOKEN`. All requests
+    together share the settings' budget.
+    """
+    needs("fastapi", "uvicorn")
+    from fairagent.studio.desk import Origin
+    from fairagent.studio.serving import serve
+
+    origin = Origin(options.settings_file(settings), overrides(assignments, collection, index))
+    serve(origin, port, token, runs, lambda address: echo(f"{address}\nCtrl-C ends it."))
+
+
+def overrides(assignments: list[str] | None, collection: Path | None, index: Path | None) -> dict[str, object]:
+    """What the command sets, as settings."""
+    return options.overrides(assignments, collection=collection and str(collection), index=index and str(index))
+
+
+def needs(*packages: str) -> None:
+    """Raise BackendUnavailable where a package of the extra `studio` is missing."""
+    missing = [package for package in packages if importlib.util.find_spec(package) is None]
+    if missing:
+        raise BackendUnavailable(f"{' and '.join(missing)} missing: pip install 'fairagent[studio]'")

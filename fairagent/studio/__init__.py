@@ -1,0 +1,1 @@
+"""The studio: one process that searches, for people in a browser, for programs and for other agents."""

@@ -1,0 +1,92 @@
+"""What may be asked of the studio, of its API and by agents, with its limits.
+
+Whoever may search may not choose files or servers: of the settings only those stand here that name neither.
+"""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from fairagent.clean import LONGEST_QUERY
+from fairagent.settings import Settings
+from fairagent.settings.section import meanings
+
+MOST_IDS = 1000
+"""Documents in a list whose exposure is asked for."""
+MOST_SERVED = 100
+"""Documents in a ranking."""
+
+
+class Checked(BaseModel):
+    """Values of strangers: unknown keys, nan and infinity are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+class Choices(Checked):
+    """Settings for one request, laid over those that the server was started with; null leaves those as they are."""
+
+    profile: Literal["offline", "agent", "engine", "fair-qr", "fair-filter", "debias-rag"] | None = None
+    n: Annotated[int, Field(ge=1, le=MOST_SERVED)] | None = None
+    depth: Annotated[int, Field(ge=1, le=2000)] | None = None
+    dimensions: Annotated[tuple[Annotated[str, Field(max_length=200)], ...], Field(max_length=20)] | None = None
+    target: Literal["population", "uniform", "corpus", "estimated", "trec-estimated", "qrels", "trec"] | None = None
+    divergence: Literal["kl", "kl-reverse", "js", "tv"] | None = None
+    engine: Literal["auto", "bm25", "rm3", "dense", "fused"] | None = None
+    loop: Literal["controller", "fair-qr", "none"] | None = None
+    rerank: Literal["original", "fused", "exposure", "mmr", "graph", "fa-star-ir", "none"] | None = None
+    filter: Literal["none", "fair"] | None = None
+    generate: Literal["extractive", "llm"] | None = None
+
+    @property
+    def overrides(self) -> dict[str, Any]:
+        """Those that were chosen, as settings.
+
+        >>> Choices(n=5, loop=None).overrides
+        {'n': 5}
+        """
+        return self.model_dump(exclude_none=True)
+
+
+Query = Annotated[str, Field(max_length=LONGEST_QUERY, description="What is searched for.")]
+Topic = Annotated[str, Field(max_length=500, description="A topic of the collection; its query is used without one.")]
+
+
+class Question(Checked):
+    """A query, or a topic of the collection, and settings for it."""
+
+    query: Query = ""
+    topic: Topic = ""
+    settings: Choices = Choices()
+
+
+class GivenList(Question):
+    """A list of documents, best first, whose exposure is asked for; the query is what targets are estimated from."""
+
+    ids: Annotated[tuple[Annotated[str, Field(min_length=1, max_length=500)], ...], Field(min_length=1)]
+
+
+def controls(settings: Settings) -> list[dict[str, Any]]:
+    """Each setting of `Choices` for a page: its meaning, what may be chosen, and what it is in `settings`."""
+    schema = Choices.model_json_schema()["properties"]
+    meaning = meanings(Settings)
+    return [
+        {
+            "name": name,
+            "meaning": " ".join(meaning[name].split()),
+            "value": _plain(getattr(settings, name)),
+            **_range(schema[name]),
+        }
+        for name in Choices.model_fields
+    ]
+
+
+def _range(schema: dict[str, Any]) -> dict[str, Any]:
+    """The choices, or the type and the limits, of a setting that may be null."""
+    chosen: dict[str, Any] = schema["anyOf"][0]
+    return {key: chosen[key] for key in ("enum", "type", "minimum", "maximum") if key in chosen}
+
+
+def _plain(value: Any) -> Any:
+    """A part by its kind, whatever else as it is."""
+    return value if isinstance(value, str | int | tuple) else str(value)

@@ -1,0 +1,204 @@
+"""`Desk`: one collection, opened once, and searched under many settings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fairagent.agent import FairAgent
+from fairagent.clean import printable
+from fairagent.errors import DataError, UsageError
+from fairagent.exposure import ExposureMeter, total_gap
+from fairagent.found import hits_of
+from fairagent.loop.base import unheard
+from fairagent.pipeline import Pipeline, build, open_site, served, with_settings
+from fairagent.report.record import Record, answer_record, exposure_record, hit_record, result_record, step_record
+from fairagent.retrieve.base import TextSource, texts_for
+from fairagent.settings import Settings, load_settings
+from fairagent.settings.section import nearest
+from fairagent.studio.calls import MOST_IDS, Choices, GivenList, Question, controls
+from fairagent.studio.lanes import LANES, WITH_MODEL
+from fairagent.studio.recipes import Recipe
+from fairagent.types import Hit, Query, Ranking, SearchResult, Step
+
+AGENTS = 64
+"""Different settings that stay open."""
+WARMING = 5
+"""Topics that are searched for before anybody asks."""
+SHOWN_TOPICS = 200
+"""Topics that a page offers."""
+
+Told = Callable[[str, Record], None]
+"""Is told what happens while it happens: ("step", the step) or ("text", a piece of the answer)."""
+
+
+def nobody(kind: str, record: Record) -> None:
+    """A `Told` for those whom nobody listens to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """What the server's settings come from: a file, and what its command sets."""
+
+    file: Path | None
+    overrides: Mapping[str, Any]
+
+    def settings(self, choices: Choices) -> Settings:
+        """The settings of a request, whose choices each take the place of what was set; SettingsError."""
+        return load_settings(self.file, {**self.overrides, **choices.overrides})
+
+
+class Desk:
+    """Searches, answers and measures for many at once; all share the indexes, the cache and one budget.
+
+    Raises what `open_site` and `build` do.
+    """
+
+    def __init__(self, origin: Origin) -> None:
+        self.origin = origin
+        self.settings = origin.settings(Choices())
+        self.site = open_site(settings=self.settings)
+        self.collection = self.site.collection
+        self._agent = lru_cache(maxsize=AGENTS)(self._opened)
+        self._agent(Choices())
+
+    def _opened(self, choices: Choices) -> Pipeline:
+        return served(build(with_settings(self.site, self.origin.settings(choices))))
+
+    def warm(self) -> None:
+        """Search a little, which starts what is slow at first; no model is asked."""
+        topics = islice(self.collection.topics.values(), WARMING)
+        agent = self._agent(Choices())
+        for query in [Query(one.query, one.id) for one in topics] or [Query(self.collection.name)]:
+            agent.retriever.search(query, self.settings.depth)
+            # Draws are numbered, and the first belongs to the first who asks.
+            if not self.settings.model.name and isinstance(agent, FairAgent):
+                # A target that this topic has not is for those to hear who ask for the topic.
+                with suppress(DataError):
+                    agent.search(query)
+
+    @property
+    def lanes(self) -> int:
+        """How many searches at once are worth it."""
+        return WITH_MODEL if self.settings.model.name else LANES
+
+    def close(self) -> None:
+        """Close the connections to models, and the cache."""
+        self.site.models.close()
+
+    def about(self) -> Record:
+        """The collection, its groups and topics, and what can be chosen."""
+        groups = self.collection.groups
+        return {
+            "collection": self.collection.name,
+            "dimensions": {name: list(groups.labels(name)) for name in groups.dimensions},
+            "topics": [
+                {"id": one.id, "query": one.query} for one in islice(self.collection.topics.values(), SHOWN_TOPICS)
+            ],
+            "model": self.settings.model.name or None,
+            "controls": controls(self.settings),
+        }
+
+    def search(self, asked: Question, told: Told = nobody) -> Record:
+        """The agent's ranking as `fairagent search --json` has it, with the engine's own list beside it.
+
+        Raises what `FairAgent.search` does, and UsageError where nothing is asked.
+        """
+        query, agent = self._query(asked), self._agent(asked.settings)
+        result = agent.search(query, _steps(told))
+        return self._search_record(result, agent)
+
+    def answer(self, asked: Question, told: Told = nobody) -> Record:
+        """The answer as `fairagent answer --json` has it, its search as `search` has it; raises the same and more."""
+        query, agent = self._query(asked), self._agent(asked.settings)
+        pieces = None if told is nobody else lambda piece: told("text", {"text": printable(piece)})
+        result = agent.answer(query, pieces, _steps(told))
+        return {**answer_record(result), "search": self._search_record(result.search, agent)}
+
+    def exposure(self, asked: GivenList) -> Record:
+        """What a list of documents, best first, gives the groups, beside their targets.
+
+        Targets that are estimated come from what the engine finds for the query, without one from the list itself.
+        """
+        ids = asked.ids
+        if len(ids) > MOST_IDS or len(set(ids)) < len(ids):
+            raise UsageError(f"`ids` are at most {MOST_IDS:,} documents, each of them once")
+        agent = self._agent(asked.settings)
+        settings = agent.settings.model_copy(update={"n": len(ids)})
+        given = Ranking(ids, np.arange(len(ids), 0, -1, dtype=np.float64))
+        query = self._query(asked) if asked.query or asked.topic else Query("")
+        found = agent.retriever.search(query, settings.depth) if query.text else given
+        meter = ExposureMeter.make(self.collection, query.id, settings, found)
+        exposures = meter.measure(given)
+        unlabeled = np.all([rows[:, 0] >= 1 for rows in meter.memberships(ids)], axis=0)
+        targets = {target.dimension: target.source for target in meter.targets}
+        return {
+            "exposure": [exposure_record(one) for one in exposures],
+            "gap": total_gap(exposures),
+            "targets": targets,
+            "oracle": meter.oracle,
+            "unlabeled": [id for id, none in zip(ids, unlabeled, strict=True) if none],
+            "notes": [] if query.text or not any("estimated" in source for source in targets.values()) else [ALONE],
+        }
+
+    def document(self, id: str) -> Record:
+        """A document's title and text; UsageError where the engine keeps none."""
+        engine = self._agent(Choices()).retriever
+        if not isinstance(engine, TextSource):
+            raise UsageError("this engine keeps no texts of its documents")
+        document = engine.document(id)
+        return {"id": id, "title": document.title, "text": document.text}
+
+    def texts(self, asked: Question, ids: tuple[str, ...], length: int) -> list[str]:
+        """The first `length` characters of what each of these documents says on the query."""
+        engine = self._agent(asked.settings).retriever
+        return [one.text[:length] for one in texts_for(self._query(asked), ids, engine)]
+
+    def recipes(self, asked: Question, command: str) -> Record:
+        """The request in Python, as a settings file and on the command line."""
+        overrides = {**self.origin.overrides, **asked.settings.overrides}
+        query = self._query(asked)
+        recipe = Recipe(self.origin.file, overrides, query.text, query.id, command)
+        settings = self.origin.settings(asked.settings)
+        return {"python": recipe.python(), "yaml": recipe.yaml(settings), "command": recipe.shell()}
+
+    def _query(self, asked: Question) -> Query:
+        text, topics = asked.query.strip(), self.collection.topics
+        if asked.topic and asked.topic not in topics:
+            raise UsageError(f"no topic {asked.topic!r} in this collection; {nearest(asked.topic, topics)}")
+        if not text and not asked.topic:
+            raise UsageError("the query is empty; give at least one word, or a topic")
+        return Query(text or topics[asked.topic].query, asked.topic)
+
+    def _search_record(self, result: SearchResult, agent: Pipeline) -> Record:
+        """The result's record, with the engine's list and each document's rank in the other list (None: not in it)."""
+        deep = result.trace.steps[0].ranking
+        own = deep.top(agent.settings.n)
+        meter = ExposureMeter.make(self.collection, result.query.id, agent.settings, result.trace.steps[-1].ranking)
+        engine_hits = hits_of(own, meter, agent.retriever)
+        before = {id: rank for rank, id in enumerate(deep.ids, start=1)}
+        now = {hit.id: hit.rank for hit in result.hits}
+        return {
+            "collection": self.collection.name,
+            **result_record(result),
+            "hits": [_beside(hit, "engine_rank", before) for hit in result.hits],
+            "engine_hits": [_beside(hit, "agent_rank", now) for hit in engine_hits],
+        }
+
+
+ALONE = "the targets are estimated from the list itself; with a query they come from what the engine finds for it"
+
+
+def _beside(hit: Hit, name: str, ranks: Mapping[str, int]) -> Record:
+    return {**hit_record(hit), name: ranks.get(hit.id)}
+
+
+def _steps(told: Told) -> Callable[[Step], None]:
+    return unheard if told is nobody else lambda step: told("step", step_record(step))

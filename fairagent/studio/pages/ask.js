@@ -1,0 +1,42 @@
+// Asking the server: records, and events while they happen.
+
+export async function record(path, body, signal) {
+  const options = body === undefined ? { signal } : { ...posted(body), signal };
+  const reply = await fetch(path, options);
+  if (!reply.ok) throw await wrong(reply);
+  return reply.json();
+}
+
+async function wrong(reply) {
+  const said = await reply.json().catch(() => ({ error: `the server says ${reply.status}` }));
+  return new Error(said.error);
+}
+
+// Calls on(kind, record) for every event, and returns the record of the last, the result.
+export async function events(path, body, on, signal) {
+  const options = posted(body);
+  options.headers.accept = "text/event-stream";
+  const reply = await fetch(path, { ...options, signal });
+  if (!reply.ok) throw await wrong(reply);
+  const reader = reply.body.pipeThrough(new TextDecoderStream()).getReader();
+  let text = "";
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) throw new Error("the server has gone before it was done");
+    text += value;
+    const parts = text.split("\n\n");
+    text = parts.pop();
+    for (const part of parts) {
+      const [first, second] = part.split("\n");
+      const kind = first.slice("event: ".length);
+      const said = JSON.parse(second.slice("data: ".length));
+      if (kind === "error") throw new Error(said.error);
+      if (kind === "result") return said;
+      on(kind, said);
+    }
+  }
+}
+
+function posted(body) {
+  return { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
+}

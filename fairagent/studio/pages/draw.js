@@ -1,0 +1,157 @@
+// Drawing records. Every text becomes a text node: nothing that a document says is ever markup.
+
+const SVG = "http://www.w3.org/2000/svg";
+const COLORS = 12;
+const palette = new Map();
+
+export function make(tag, about = {}, ...inside) {
+  return fill(document.createElement(tag), about, inside);
+}
+
+function svg(tag, about = {}, ...inside) {
+  return fill(document.createElementNS(SVG, tag), about, inside);
+}
+
+function fill(element, about, inside) {
+  for (const [name, value] of Object.entries(about)) {
+    if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
+    else if (value !== null && value !== false) element.setAttribute(name, value === true ? "" : value);
+  }
+  element.append(...inside.flat().filter((one) => one !== null && one !== undefined));
+  return element;
+}
+
+export function setPalette(dimensions) {
+  let number = 0;
+  for (const [dimension, labels] of Object.entries(dimensions)) {
+    for (const label of labels) palette.set(`${dimension}\n${label}`, number++ % COLORS);
+  }
+}
+
+const color = (dimension, label) => palette.get(`${dimension}\n${label}`) ?? "u";
+const percent = (share) => (share > 0 && share < 0.005 ? "<1%" : `${Math.round(100 * share)}%`);
+const gapText = (gap) => (gap === null ? "infinite" : gap.toFixed(4));
+
+function chips(groups) {
+  return Object.entries(groups).flatMap(([dimension, shares]) => {
+    const unequal = new Set(Object.values(shares)).size > 1;
+    return Object.entries(shares).map(([label, share]) =>
+      make("span", { class: `g g${color(dimension, label)}`, title: dimension }, unequal ? `${label} ${percent(share)}` : label),
+    );
+  });
+}
+
+function move(rank, other, elsewhere) {
+  if (other === null) return make("td", { title: elsewhere }, "–");
+  const by = other - rank;
+  if (!by) return make("td", { title: "the same rank in both" }, "=");
+  const arrow = by > 0 ? "▲" : "▼";
+  return make("td", { class: by > 0 ? "rose" : "fell", title: `rank ${other} in the other list` }, `${arrow}${Math.abs(by)}`);
+}
+
+// `other` is the key of a hit's rank in the other list; moves are shown from the engine's list to the agent's.
+export function ranking(caption, hits, other, open) {
+  const moved = other === "engine_rank";
+  const rows = hits.map((hit) =>
+    make(
+      "tr",
+      {},
+      make("td", {}, String(hit.rank)),
+      moved ? move(hit.rank, hit[other], "the engine did not find it") : there(hit[other]),
+      make("td", {}, make("button", { type: "button", class: "plain", onclick: () => open(hit.id) }, hit.title || hit.id)),
+      make("td", {}, chips(hit.groups)),
+    ),
+  );
+  const head = ["rank", moved ? "moved" : "agent", "document", "groups"].map((name) => make("th", { scope: "col" }, name));
+  return make("table", { class: "ranking" }, make("caption", {}, caption), make("thead", {}, make("tr", {}, head)), make("tbody", {}, rows));
+}
+
+const there = (rank) => make("td", { title: rank === null ? "not in the agent's list" : "rank in the agent's list" }, rank === null ? "–" : String(rank));
+
+export function dimension(before, after, target) {
+  const full = Math.max(...[...before.groups, ...after.groups].flatMap((group) => [group.share, group.target]), 0.01);
+  const rows = after.groups.map((group, place) => {
+    const was = before.groups[place].share;
+    const words = `${group.label}: ${percent(was)} by the engine, ${percent(group.share)} by the agent, target ${percent(group.target)}`;
+    const fillColor = `b${color(after.dimension, group.label)}`;
+    const at = (share) => (100 * share) / full;
+    return make(
+      "div",
+      { class: "group" },
+      make("span", { title: group.label }, group.label),
+      svg(
+        "svg",
+        { viewBox: "0 0 100 24", preserveAspectRatio: "none", role: "img", "aria-label": words },
+        svg("rect", { class: "track", width: 100, height: 24 }),
+        svg("rect", { class: `${fillColor} faint`, y: 2, width: at(was), height: 7 }),
+        svg("rect", { class: fillColor, y: 11, width: at(group.share), height: 11 }),
+        svg("line", { class: "tick", x1: at(group.target), x2: at(group.target), y1: 0, y2: 24 }),
+      ),
+      make("span", { class: "n" }, `${percent(was)} → `, make("b", {}, percent(group.share)), ` / ${percent(group.target)}`),
+    );
+  });
+  const gap = `gap ${gapText(before.divergence)} → ${gapText(after.divergence)}`;
+  const unknown = after.unknown > 0 ? make("p", { class: "hint" }, `${percent(after.unknown)} goes to documents without a label.`) : null;
+  return make("div", { class: "card" }, make("h3", {}, after.dimension, make("small", {}, `${gap}, target ${target}`)), rows, unknown);
+}
+
+export function step(one, first) {
+  const title = one.aim ? `${one.source} for ${one.aim.label} (${one.aim.dimension})` : one.source;
+  const share = first && one.gap !== null ? Math.min(1, one.gap / first) : 1;
+  const verdict = one.accepted ? null : make("p", { class: "soft" }, `not kept: ${one.reason || "the gap did not fall"}`);
+  const added = one.added.map((term) => make("span", { class: "term" }, term.text, make("small", {}, term.weight.toFixed(2))));
+  const dropped = one.dropped.map((word) => make("del", { title: "not in the index" }, word));
+  const refused = one.refused.map((word) => make("del", { title: "no keyword" }, word));
+  const weights = [...one.weights].sort((a, b) => b.weight - a.weight).slice(0, 5);
+  const weighed = weights.map((group) => make("span", { class: `g g${color(group.dimension, group.label)}` }, `${group.label} ${group.weight.toFixed(2)}`));
+  return make(
+    "li",
+    { class: one.accepted ? "" : "refused" },
+    make(
+      "div",
+      {},
+      make("p", {}, make("b", {}, title), one.why ? ` ${one.why}` : ""),
+      verdict,
+      added.length ? make("p", { class: "terms" }, "added: ", added) : null,
+      dropped.length || refused.length ? make("p", {}, "dropped: ", dropped, refused) : null,
+      weighed.length ? make("p", {}, "weights: ", weighed) : null,
+      one.notes.map((note) => make("p", { class: "soft" }, note)),
+    ),
+    make(
+      "div",
+      {},
+      make("p", { class: "gap" }, "gap ", make("b", {}, gapText(one.gap)), `, ${one.retrieved} documents`),
+      svg("svg", { viewBox: "0 0 100 10", preserveAspectRatio: "none", "aria-hidden": "true" }, svg("rect", { class: "gapbar", width: 100 * share, height: 10 })),
+    ),
+  );
+}
+
+// The answer's text, in which [1] leads to source 1.
+export function cited(text, sources) {
+  return text.split(/(\[\d+\])/).map((piece) => {
+    const number = /^\[(\d+)\]$/.exec(piece)?.[1];
+    return number && number <= sources ? make("a", { href: `#source-${number}` }, piece) : piece;
+  });
+}
+
+export function sources(answer, open) {
+  const items = answer.context.map((hit) =>
+    make(
+      "li",
+      { id: `source-${hit.number}`, class: hit.cited || hit.weight ? "" : "gone" },
+      make("button", { type: "button", class: "plain", onclick: () => open(hit.id) }, hit.title || hit.id),
+      " ",
+      chips(hit.groups),
+      hit.cited ? make("span", { class: "badge yes" }, "cited") : null,
+    ),
+  );
+  const removed = (answer.verdicts ?? []).filter((verdict) => !verdict.kept);
+  const lost = answer.removed.filter((one) => one.share > 0).map((one) => `${one.label} (${one.dimension}) ${percent(one.share)} of ${one.seen}`);
+  const words = answer.verdicts ? `The filter took ${removed.length} of ${answer.verdicts.length} documents${lost.length ? `: ${lost.join(", ")}` : ""}.` : null;
+  return [
+    items.length ? make("ol", {}, items) : null,
+    words ? make("p", {}, words) : null,
+    removed.length ? make("ul", {}, removed.map((one) => make("li", {}, make("button", { type: "button", class: "plain", onclick: () => open(one.id) }, one.id), ` ${one.note}`))) : null,
+    answer.notes.map((note) => make("p", { class: "hint" }, note)),
+  ].flat().filter(Boolean);
+}

@@ -1,0 +1,63 @@
+"""The studio's process: a port of this machine, the server on it, and its end."""
+
+from __future__ import annotations
+
+import errno
+import secrets
+import socket
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import uvicorn
+
+from fairagent.errors import UsageError
+from fairagent.studio.app import studio_app
+from fairagent.studio.desk import Desk, Origin
+from fairagent.studio.guard import KEY
+from fairagent.studio.lanes import Lanes
+
+HOST = "127.0.0.1"
+PATIENCE = 2
+"""Seconds that requests have to end in when the server is asked to."""
+
+
+def listening(port: int) -> socket.socket:
+    """A socket on `port` of this machine, 0 for a free one; UsageError where another program has it."""
+    opened = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        opened.bind((HOST, port))
+        # Now, and not when Java is warm: who starts a second server hears of it at once.
+        opened.listen(128)
+    except OSError as error:
+        opened.close()
+        if error.errno not in (errno.EADDRINUSE, errno.EACCES):
+            raise
+        why = "is in use, perhaps by another `fairagent serve`" if error.errno == errno.EADDRINUSE else "is not ours"
+        raise UsageError(f"port {port} of this machine {why}; name another with --port, or 0 for a free one") from None
+    return opened
+
+
+def serve(origin: Origin, port: int, needs_token: bool, runs: Path, say: Callable[[str], None]) -> None:
+    """Serve until a signal ends the process; `runs` is the folder of run folders, `say` is told the address.
+
+    Raises UsageError for a port in use, and what `Desk` does.
+    """
+    with closing(listening(port)) as opened, closing(Desk(origin)) as desk:
+        desk.warm()
+        port = opened.getsockname()[1]
+        token = secrets.token_urlsafe(24) if needs_token else ""
+        app = studio_app(desk, Lanes(desk.lanes), port, token, runs)
+        config = uvicorn.Config(
+            app,
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            ws="none",
+            lifespan="off",
+            timeout_graceful_shutdown=PATIENCE,
+        )
+        say(f"http://{HOST}:{port}/" + (f"?{KEY}={token}" if token else ""))
+        uvicorn.Server(config).run(sockets=[opened])

@@ -1,0 +1,256 @@
+"""Cases 170 to 179 of docs/reliability.md: the studio, its API, and who asks them."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from studio_server import Studio, desk_of, running, write_collection
+
+from fairagent.errors import UsageError
+from fairagent.studio.lanes import Busy, Lanes
+from fairagent.studio.serving import listening
+from fairagent.testing import LoopbackServer
+from fairagent.testing.server import Answer, streamed
+
+PROGRAM = "from fairagent.cli import main; main()"
+ASKED = {"query": "lawyer"}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_collection(tmp_path_factory.mktemp("studio"))
+
+
+@pytest.fixture(scope="module")
+def studio(folder: Path) -> Iterator[Studio]:
+    with running(desk_of(folder, cache="")) as studio:
+        yield studio
+
+
+def goes_on(studio: Studio) -> bool:
+    """Whether a search is answered."""
+    with studio.client() as client:
+        return client.post("/api/search", json=ASKED).status_code == 200
+
+
+def answering(folder: Path, model: LoopbackServer, **more: Any) -> Any:
+    """A studio whose answers that model writes."""
+    named = {"name": "tiny", "base_url": model.url, "attempts": 1, "deadline": 20, **more}
+    return running(desk_of(folder, cache="", model=named, profile="offline", generate={"kind": "llm"}))
+
+
+def events(studio: Studio) -> list[tuple[str, Any]]:
+    with studio.client() as client:
+        text = client.post("/api/answer", json=ASKED, headers={"accept": "text/event-stream"}).text
+    parts = [part.split("\n") for part in text.removesuffix("\n\n").split("\n\n")]
+    return [(kind.removeprefix("event: "), json.loads(data.removeprefix("data: "))) for kind, data in parts]
+
+
+@pytest.fixture(autouse=True)
+def key(monkeypatch: pytest.MonkeyPatch, no_variables: None) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "not-a-real-key")
+
+
+def test_170_who_has_no_token_sees_nothing(studio: Studio) -> None:
+    with httpx.Client(base_url=studio.url, trust_env=False) as client:
+        for given in ("", "?token=", "?token=x", f"?token={studio.token[:-1]}"):
+            reply = client.post(f"/api/search{given}", json=ASKED)
+            assert (reply.status_code, set(reply.json())) == (401, {"error"})
+            assert studio.token not in reply.text
+    assert goes_on(studio)
+
+
+@pytest.mark.parametrize("header", ["origin", "host"])
+def test_171_another_page_and_another_name_are_refused_before_anything_is_done(studio: Studio, header: str) -> None:
+    with studio.client() as client:
+        other = {"origin": "http://elsewhere.example", "host": "elsewhere.example"}[header]
+        reply = client.post("/api/search", json=ASKED, headers={header: other})
+    assert reply.status_code == 403
+    assert "hits" not in reply.text
+    assert goes_on(studio)
+
+
+@pytest.mark.parametrize(
+    "path", ["/assets/../../../pyproject.toml", "/assets/%2e%2e%2fguard.py", "/assets//etc/passwd"]
+)
+def test_172_a_path_that_leads_elsewhere(studio: Studio, path: str) -> None:
+    port = int(studio.url.rpartition(":")[2])
+    with socket.create_connection(("127.0.0.1", port)) as client:
+        head = f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {studio.token}\r\n"
+        client.sendall(f"{head}Connection: close\r\n\r\n".encode())
+        reply = b"".join(iter(lambda: client.recv(65536), b""))
+    assert reply.startswith((b"HTTP/1.1 404", b"HTTP/1.1 400"))
+    assert b"root:" not in reply
+    assert b"build-system" not in reply
+
+
+def test_173_a_model_that_breaks_off_leaves_what_came(folder: Path) -> None:
+    broken = streamed("A lawyer ", "pleaded [1]", finish=None, usage=None, done=False)
+    with LoopbackServer([broken]) as model, answering(folder, model) as studio:
+        *told, (last, found) = events(studio)
+        assert last == "result"
+        pieces = "".join(said["text"] for kind, said in told if kind == "text")
+        assert pieces.startswith("A lawyer pleaded")
+        assert found["truncated"]
+        assert found["answer"] == pieces
+        assert goes_on(studio)
+
+
+def test_173_a_model_that_is_down_is_an_error_at_the_end_of_the_stream(folder: Path) -> None:
+    with LoopbackServer([Answer(hang_up=True)]) as model, answering(folder, model) as studio:
+        *told, (last, said) = events(studio)
+        assert {kind for kind, _ in told} == {"step"}
+        assert last == "error"
+        assert said["error"]
+        assert "not-a-real-key" not in said["error"]
+        with studio.client() as client:
+            assert client.post("/api/answer", json=ASKED).status_code == 502
+        assert goes_on(studio)
+
+
+def test_174_a_query_of_a_megabyte_is_refused_unread(studio: Studio) -> None:
+    with studio.client() as client:
+        assert client.post("/api/search", json={"query": "a" * 1_000_000}).status_code == 413
+        pieces = (b'{"query": "' if not n else b"a" * 10_000 for n in range(101))
+        assert (
+            client.post("/api/search", content=pieces, headers={"content-type": "application/json"}).status_code == 413
+        )
+        long = client.post("/api/search", json={"query": "a" * 2001})
+    assert long.status_code == 400
+    assert "at most 2000" in long.json()["error"]
+    assert len(long.text) < 500
+    assert goes_on(studio)
+
+
+def test_175_a_second_server_on_the_port(studio: Studio) -> None:
+    port = int(studio.url.rpartition(":")[2])
+    with pytest.raises(UsageError, match=f"port {port} of this machine is in use.*--port"):
+        listening(port)
+    assert goes_on(studio)
+
+
+def test_176_fifty_at_once_are_answered_and_more_than_may_wait_are_told_so(folder: Path) -> None:
+    held = threading.Event()
+    lanes = Lanes(lanes=1, waiting=50)
+    with running(desk_of(folder, cache=""), lanes=lanes) as studio:
+        lanes.submit(held.wait)
+        time.sleep(0.2)  # until the lane holds it
+        with ThreadPoolExecutor(60) as pool, studio.client() as client:
+            asked = [pool.submit(client.post, "/api/search", json=ASKED) for _ in range(60)]
+            end = time.monotonic() + 30
+            while sum(one.done() for one in asked) < 10 and time.monotonic() < end:
+                time.sleep(0.05)
+            held.set()
+            statuses = sorted(one.result().status_code for one in asked)
+    assert statuses == [200] * 50 + [503] * 10
+
+
+def test_176_lanes_say_that_they_are_busy() -> None:
+    lanes, held, taken = Lanes(lanes=1, waiting=1), threading.Event(), threading.Event()
+    first = lanes.submit(lambda: (taken.set(), held.wait()))
+    taken.wait(10)
+    second = lanes.submit(lambda: 2)
+    with pytest.raises(Busy, match="1 searches wait"):
+        lanes.submit(lambda: 3)
+    held.set()
+    assert (first.result(10), second.result(10)) == ((None, True), 2)
+
+
+def served(folder: Path, *more: str) -> tuple[subprocess.Popen[str], str]:
+    """The program, and the address that it prints."""
+    options = ["-c", str(folder / "collection.yaml"), "--index", str(folder / "index"), "--set", "engine=bm25"]
+    process = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, "serve", "--port", "0", *options, *more],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout
+    return process, process.stdout.readline().strip()
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_177_a_signal_ends_it_in_order(folder: Path, number: signal.Signals, code: int) -> None:
+    process, address = served(folder)
+    with process:
+        url, _, token = address.partition("?token=")
+        headers = {"authorization": f"Bearer {token}"}
+        assert httpx.post(f"{url}api/search", json=ASKED, headers=headers, trust_env=False).status_code == 200
+        process.send_signal(number)
+        _, said = process.communicate(timeout=60)
+    assert process.returncode == code
+    assert "Traceback" not in said
+    with pytest.raises(httpx.ConnectError):
+        httpx.get(url, trust_env=False)
+
+
+def test_177_also_while_a_model_does_not_answer(folder: Path) -> None:
+    with LoopbackServer([Answer("", delay=60)]) as model:
+        options = ("generate=llm", "model.name=tiny", f"model.base_url={model.url}", "profile=offline", "cache=''")
+        process, address = served(folder, *(part for one in options for part in ("--set", one)))
+        with process:
+            url, _, token = address.partition("?token=")
+            headers = {"authorization": f"Bearer {token}", "accept": "text/event-stream"}
+            with httpx.stream("POST", f"{url}api/answer", json=ASKED, headers=headers, trust_env=False) as reply:
+                next(reply.iter_text())
+                process.send_signal(signal.SIGINT)
+                _, said = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "Traceback" not in said
+
+
+def test_178_a_fault_of_ours_is_told_without_its_story(studio: Studio, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: Any) -> Any:
+        raise RuntimeError("/secret/path")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(studio.desk, "search", broken)
+        with studio.client() as client:
+            plain = client.post("/api/search", json=ASKED)
+            stream = client.post("/api/search", json=ASKED, headers={"accept": "text/event-stream"})
+    assert plain.status_code == 500
+    assert "a fault of fairagent" in plain.json()["error"]
+    assert re.match("event: error\n", stream.text)
+    assert "/secret" not in plain.text + stream.text
+    assert goes_on(studio)
+
+
+def test_179_who_leaves_in_the_middle_ends_the_work(folder: Path) -> None:
+    with LoopbackServer(["one two"]) as model, answering(folder, model) as studio:
+        told, ended = threading.Event(), threading.Event()
+        answer = studio.desk.answer
+
+        def slowly(asked: Any, tell: Any) -> Any:
+            try:
+                for _ in range(2000):
+                    tell("text", {"text": "."})
+                    told.set()
+                    time.sleep(0.01)
+            finally:
+                ended.set()
+            return answer(asked)
+
+        studio.desk.answer = slowly  # type: ignore[method-assign]
+        headers = {"accept": "text/event-stream"}
+        with studio.client() as client, client.stream("POST", "/api/answer", json=ASKED, headers=headers) as reply:
+            next(reply.iter_text())
+            assert told.wait(10)
+        assert ended.wait(10)
+        assert model.requests == []
+        assert goes_on(studio)

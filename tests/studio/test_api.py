@@ -1,0 +1,197 @@
+"""The JSON API: what it says is what the agent found."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from studio_server import HOSTILE, Studio
+
+from fairagent import open_agent
+from fairagent.clean import printable
+from fairagent.report.record import answer_record, result_record
+from fairagent.settings.parts import kinds
+from fairagent.settings.profiles import profiles
+from fairagent.studio.calls import Choices, GivenList
+
+
+def post(studio: Studio, path: str, body: Any, **headers: str) -> Any:
+    with studio.client() as client:
+        reply = client.post(path, json=body, headers=headers)
+        assert reply.status_code == 200, reply.text
+        return reply.json()
+
+
+def events(studio: Studio, path: str, body: Any) -> list[tuple[str, Any]]:
+    with studio.client() as client:
+        reply = client.post(path, json=body, headers={"accept": "text/event-stream"})
+    assert reply.headers["content-type"].startswith("text/event-stream")
+    parts = [part.split("\n") for part in reply.text.removesuffix("\n\n").split("\n\n")]
+    return [(kind.removeprefix("event: "), json.loads(data.removeprefix("data: "))) for kind, data in parts]
+
+
+def without_seconds(record: Any) -> Any:
+    """Without the clock."""
+    return {name: value for name, value in record.items() if name != "seconds"}
+
+
+def test_a_search_is_the_agents_with_the_engines_list_beside_it(studio: Studio) -> None:
+    found = post(studio, "/api/search", {"query": "lawyer", "settings": {"depth": 30}})
+    settings = studio.desk.settings.given | {"depth": 30}
+    result = open_agent(settings=None, **settings).search("lawyer")
+    expected = json.loads(json.dumps(without_seconds(result_record(result))))
+    kept = {name: found[name] for name in expected if name != "hits"}
+    assert kept == {name: value for name, value in expected.items() if name != "hits"}
+    assert [hit["id"] for hit in found["hits"]] == list(result.ranking.ids)
+    engine = list(result.trace.steps[0].ranking.ids)
+    assert [hit["id"] for hit in found["engine_hits"]] == engine[:10]
+    assert [hit["engine_rank"] for hit in found["hits"]] == [engine.index(id) + 1 for id in result.ranking.ids]
+    ranks = {id: rank for rank, id in enumerate(result.ranking.ids, start=1)}
+    assert [hit["agent_rank"] for hit in found["engine_hits"]] == [ranks.get(id) for id in engine[:10]]
+    assert found["exposure"]["before"] != found["exposure"]["after"]
+
+
+def test_steps_are_told_before_the_result(studio: Studio) -> None:
+    body = {"query": "lawyer", "settings": {"loop": "fair-qr"}}
+    *steps, (last, found) = events(studio, "/api/search", body)
+    assert last == "result"
+    assert [kind for kind, _ in steps] == ["step"] * len(found["steps"])
+    assert [step for _, step in steps] == found["steps"]
+    assert len(steps) >= 2
+
+
+def test_an_answer_is_told_in_pieces_and_then_whole(studio: Studio) -> None:
+    *told, (last, found) = events(studio, "/api/answer", {"query": "lawyer"})
+    assert last == "result"
+    pieces = "".join(said["text"] for kind, said in told if kind == "text")
+    assert pieces == found["answer"]
+    assert found["cited"]
+    whole = post(studio, "/api/answer", {"query": "lawyer"})
+    assert whole["answer"] == found["answer"]
+    result = open_agent(settings=None, **studio.desk.settings.given).answer("lawyer")
+    context = json.loads(json.dumps(answer_record(result)["context"]))
+    assert whole["context"] == [{**one, "title": printable(one["title"])} for one in context]
+
+
+def test_the_exposure_of_a_given_list_by_hand(studio: Studio) -> None:
+    """Ranks 1 to 3 weigh 1, 1, 1/log2(3) = .6309: a woman, a man, nobody; half the share each."""
+    body = {"ids": ["d20", "d00", "x"], "settings": {"target": "population"}}
+    found = post(studio, "/api/exposure", body)
+    (gender,) = found["exposure"]
+    assert [(one["label"], one["share"], one["target"]) for one in gender["groups"]] == [
+        ("female", pytest.approx(0.5), 0.5),
+        ("male", pytest.approx(0.5), 0.5),
+    ]
+    assert gender["unknown"] == pytest.approx(0.6309 / 2.6309, abs=1e-4)
+    assert found["gap"] == pytest.approx(0, abs=1e-9)
+    assert found["unlabeled"] == ["x"]
+    assert found["notes"] == []
+    assert found["targets"] == {"gender": "population"}
+
+
+def test_an_estimated_target_of_a_list_without_a_query_is_said(studio: Studio) -> None:
+    body = {"ids": ["d20", "d00"], "settings": {"target": "trec-estimated"}}
+    alone = post(studio, "/api/exposure", body)
+    asked = post(studio, "/api/exposure", body | {"query": "lawyer"})
+    assert "estimated from the list itself" in alone["notes"][0]
+    assert asked["notes"] == []
+    # trec-estimated is half the population: the engine's list has more men than this one, where each has half.
+    assert alone["exposure"][0]["groups"][0]["target"] != asked["exposure"][0]["groups"][0]["target"]
+
+
+def test_topics_and_documents(studio: Studio) -> None:
+    found = post(studio, "/api/search", {"topic": "T1"})
+    assert found["query"] == {"text": "lawyer", "topic": "T1"}
+    with studio.client() as client:
+        document = client.get("/api/document", params={"id": "d01"}).json()
+        about = client.get("/api/about").json()
+    assert document["title"] == printable(HOSTILE)
+    assert document["text"].startswith("A lawyer")
+    assert about["dimensions"] == {"gender": ["female", "male"]}
+    assert about["topics"] == [{"id": "T1", "query": "lawyer"}]
+    controls = {one["name"]: one for one in about["controls"]}
+    assert list(controls) == list(Choices.model_fields)
+    assert (controls["n"]["value"], controls["n"]["minimum"], controls["n"]["maximum"]) == (10, 1, 100)
+    assert controls["engine"]["value"] == "bm25"
+    assert controls["loop"]["enum"] == ["controller", "fair-qr", "none"]
+
+
+@pytest.mark.parametrize("name", ["engine", "target", "loop", "rerank", "filter", "generate"])
+def test_what_may_be_chosen_exists(name: str) -> None:
+    (choices, _) = Choices.model_json_schema()["properties"][name]["anyOf"]
+    assert set(choices["enum"]) <= set(kinds(name))
+
+
+def test_the_profiles_that_may_be_chosen_exist() -> None:
+    assert set(Choices.model_json_schema()["properties"]["profile"]["anyOf"][0]["enum"]) <= set(profiles())
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"prompts": "/etc"},
+        {"collection": "x.yaml"},
+        {"index": "/"},
+        {"cache": "/"},
+        {"model": {"base_url": "http://elsewhere"}},
+        {"engine": "run-file"},
+        {"n": 101},
+        {"depth": 10**9},
+    ],
+)
+def test_no_request_chooses_files_servers_or_the_size_of_things(studio: Studio, settings: Any) -> None:
+    with studio.client() as client:
+        reply = client.post("/api/search", json={"query": "lawyer", "settings": settings})
+    assert reply.status_code == 400
+    assert f"settings.{next(iter(settings))}" in reply.json()["error"]
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ({"query": "  "}, "the query is empty"),
+        ({"topic": "T2"}, "did you mean 'T1'?"),
+        ({"query": "lawyer", "settings": {"dimensions": ["age"]}}, "age"),
+        ({"query": "lawyer", "settings": {"generate": "llm"}}, "model"),
+    ],
+)
+def test_what_is_wrong_is_said(studio: Studio, body: Any, said: str) -> None:
+    with studio.client() as client:
+        reply = client.post("/api/answer", json=body)
+    assert reply.status_code in (400, 503)
+    assert said in reply.json()["error"]
+    kind, record = events(studio, "/api/answer", body)[-1]
+    assert kind == "error"
+    assert said in record["error"]
+
+
+@pytest.mark.parametrize("ids", [["d00", "d00"], [f"d{n}" for n in range(1001)]])
+def test_lists_are_bounded_and_have_each_document_once(studio: Studio, ids: list[str]) -> None:
+    with studio.client() as client:
+        reply = client.post("/api/exposure", json={"ids": ids})
+    assert reply.status_code == 400
+    assert "each of them once" in reply.json()["error"]
+
+
+def test_fifty_searches_at_once_are_all_answered(studio: Studio) -> None:
+    queries = [f"lawyer court {n}" for n in range(50)]
+
+    def ask(query: str) -> Any:
+        return post(studio, "/api/search", {"query": query})["query"]["text"]
+
+    with ThreadPoolExecutor(50) as pool:
+        assert list(pool.map(ask, queries)) == queries
+
+
+def test_the_list_of_calls_and_its_schema_load_nothing_from_elsewhere(studio: Studio) -> None:
+    with studio.client() as client:
+        page = client.get("/api").text
+        schema = client.get("/api/openapi.json").json()
+        assert client.get("/docs").status_code == 404
+    assert "://" not in page
+    for path in schema["paths"]:
+        assert path in page
+    assert set(schema["paths"]) >= {"/api/search", "/api/answer", "/api/exposure"}
+    assert set(GivenList.model_fields) == set(schema["components"]["schemas"]["GivenList"]["properties"])

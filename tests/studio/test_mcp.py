@@ -1,0 +1,97 @@
+"""`fairagent mcp` as another agent uses it: over standard input and output, with mcp's own client."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import Client, StdioServerParameters, stdio_client
+from studio_server import desk_of
+
+PROGRAM = "from fairagent.cli import main; main()"
+
+
+@pytest.fixture(scope="module")
+def replies(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What a server says to a few calls."""
+    options = ["-c", str(folder / "collection.yaml"), "--index", str(folder / "index")]
+    settings = [part for one in ("engine=bm25", "target=population", "n=10") for part in ("--set", one)]
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("FAIRAGENT_", "OPENAI_"))}
+    server = StdioServerParameters(
+        command=sys.executable,
+        args=["-c", PROGRAM, "mcp", *options, *settings],
+        env={**kept, "PYTHONPATH": os.pathsep.join(sys.path)},
+        cwd=str(tmp_path_factory.mktemp("mcp")),
+    )
+    calls = {
+        "search": ("search", {"query": "lawyer"}),
+        "answer": ("answer", {"query": "lawyer"}),
+        "exposure": ("exposure", {"ids": ["d20", "d00"], "query": "lawyer"}),
+        "none": ("search", {"query": " "}),
+        "long": ("search", {"query": "a" * 1_000_000}),
+        "file": ("search", {"query": "lawyer", "settings": {"prompts": "/etc"}}),
+        "again": ("search", {"query": "lawyer", "settings": {"n": 3}}),
+    }
+
+    async def ask() -> dict[str, Any]:
+        async with Client(stdio_client(server)) as client:
+            tools = (await client.list_tools()).tools
+            found = {name: await client.call_tool(tool, given) for name, (tool, given) in calls.items()}
+        return {"tools": {tool.name: tool for tool in tools}, **found}
+
+    return asyncio.run(asyncio.wait_for(ask(), 200))
+
+
+def told(reply: Any) -> Any:
+    assert not reply.is_error, reply
+    return json.loads(reply.content[0].text)
+
+
+def test_there_are_three_tools_that_choose_no_files(replies: dict[str, Any]) -> None:
+    assert set(replies["tools"]) == {"search", "answer", "exposure"}
+    schema = json.dumps(replies["tools"]["search"].input_schema)
+    assert "fair-qr" in schema
+    assert "collection.yaml" not in schema
+    assert "base_url" not in schema
+
+
+def test_search_is_the_agents_ranking_with_texts(replies: dict[str, Any], folder: Path) -> None:
+    from fairagent.studio.calls import Question
+    from fairagent.studio.said import cleaned
+
+    desk = desk_of(folder, cache="")
+    expected = cleaned(desk.search(Question(query="lawyer")))
+    desk.close()
+    found = told(replies["search"])
+    assert [hit["id"] for hit in found["hits"]] == [hit["id"] for hit in expected["hits"]]
+    assert found["exposure"] == expected["exposure"]
+    assert found["gap"] == expected["gap"]
+    assert found["gap"]["after"] < found["gap"]["before"]
+    assert found["hits"][0]["text"].startswith("A lawyer")
+    assert len(told(replies["again"])["hits"]) == 3
+
+
+def test_answer_has_its_sources(replies: dict[str, Any]) -> None:
+    found = told(replies["answer"])
+    assert "[1]" in found["answer"]
+    assert found["context"][0]["number"] == 1
+    assert found["cited"]
+
+
+def test_exposure_of_a_list(replies: dict[str, Any]) -> None:
+    (gender,) = told(replies["exposure"])["exposure"]
+    assert [one["share"] for one in gender["groups"]] == [0.5, 0.5]
+
+
+@pytest.mark.parametrize(
+    ("name", "said"), [("none", "the query is empty"), ("long", "at most 2000"), ("file", "settings.prompts")]
+)
+def test_what_is_wrong_is_said_and_the_server_goes_on(replies: dict[str, Any], name: str, said: str) -> None:
+    assert replies[name].is_error
+    assert said in replies[name].content[0].text
+    assert len(replies[name].content[0].text) < 2000

@@ -1,0 +1,205 @@
+"""The search page in a real Chromium. Skipped where there is none."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+from browser import Browser, chromium, needs_chromium
+from studio_server import TOKEN, Studio
+
+pytestmark = [
+    needs_chromium,
+    pytest.mark.slow,
+]
+
+DONE = "document.getElementById('state').textContent.startsWith('Done') && !document.getElementById('again').hidden"
+SAID = "document.querySelector('#error .notice') !== null"
+IDS = "[...document.querySelectorAll('#agent-list tbody tr')].map((row) => row.cells[2].innerText)"
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with chromium(tmp_path_factory.mktemp("profile")) as browser:
+        yield browser
+
+
+@pytest.fixture
+def page(browser: Browser, studio: Studio) -> Iterator[Browser]:
+    """The search page; nothing may be complained of, and nothing asked for elsewhere."""
+    browser.size(1280)
+    browser.prefer("light")
+    browser.open(studio.address)
+    browser.wait("document.querySelectorAll('#controls > *').length > 5")
+    browser.said.clear()
+    browser.requested.clear()
+    yield browser
+    assert browser.said == []
+    assert [url for url in browser.requested if not url.startswith((studio.url, "data:"))] == []
+
+
+def search(page: Browser, studio: Studio, state: str) -> None:
+    page.open(f"{studio.url}/?{state}")
+    page.wait(DONE)
+
+
+def test_a_search_shows_both_lists_the_exposure_and_the_steps(page: Browser, studio: Studio) -> None:
+    page.run("document.getElementById('q').focus()")
+    page.type("lawyer")
+    page.run("document.getElementById('search').click()")
+    page.wait(DONE)
+    with studio.client() as client:
+        found = client.post("/api/search", json={"query": "lawyer"}).json()
+    assert page.run(IDS) == [hit["title"] for hit in found["hits"]]
+    moves = page.run("[...document.querySelectorAll('#agent-list tbody tr')].map((row) => row.cells[1].innerText)")
+    expected = [hit["engine_rank"] - hit["rank"] for hit in found["hits"]]
+    assert moves == [f"{'▲' if by > 0 else '▼'}{abs(by)}" if by else "=" for by in expected]
+    assert any(by > 0 for by in expected)
+    assert page.run("document.querySelectorAll('#steps > li').length") == len(found["steps"])
+    label = page.run("document.querySelector('#exposure svg').getAttribute('aria-label')")
+    share = found["exposure"]["after"][0]["groups"][0]["share"]
+    assert label == f"female: 0% by the engine, {round(100 * share)}% by the agent, target 50%"
+    width = float(page.run("document.querySelectorAll('#exposure rect')[2].getAttribute('width')"))
+    assert width == pytest.approx(100 * share)  # the longest bar is the engine's, of the men: all of it
+    assert "lawyer" in page.text("#as-command")
+    assert page.run("location.search") == "?q=lawyer"
+
+
+def test_the_token_is_in_no_address(page: Browser, studio: Studio) -> None:
+    assert TOKEN not in page.run("location.href")
+    assert TOKEN not in page.run("document.cookie")
+
+
+def test_every_view_has_an_address(page: Browser, studio: Studio) -> None:
+    search(page, studio, "q=lawyer&n=4&loop=fair-qr&doc=d02")
+    page.wait("document.getElementById('document').open")
+    assert page.text("#document-title") == "Page 2"
+    assert page.text("#document-text").startswith("A lawyer and again a lawyer of court number 2.")
+    page.run("document.querySelector('#document button').click()")
+    page.wait("!location.search.includes('doc=')")
+    assert page.run("location.search") == "?q=lawyer&n=4&loop=fair-qr"
+    assert len(page.run(IDS)) == 4
+    assert page.run("document.getElementById('set-loop').value") == "fair-qr"
+    assert "added:" in page.text("#steps") or "dropped:" in page.text("#steps")
+    page.run("document.getElementById('set-n').value = 3")
+    page.run("document.getElementById('search').click()")
+    page.wait("location.search.includes('n=3')")
+    page.wait(DONE)
+    assert len(page.run(IDS)) == 3
+    page.run("history.back()")
+    page.wait("location.search.includes('n=4')")
+    page.wait(f"{DONE} && ({IDS}).length === 4")
+
+
+def test_an_answer_with_its_sources(page: Browser, studio: Studio) -> None:
+    search(page, studio, "q=lawyer&do=answer&n=5")
+    with studio.client() as client:
+        found = client.post("/api/answer", json={"query": "lawyer", "settings": {"n": 5}}).json()
+    assert page.run("document.getElementById('answer-text').textContent") == found["answer"]
+    links = page.run("[...document.querySelectorAll('#answer-text a')].map((link) => link.hash)")
+    assert links == [f"#source-{number}" for number in found["cited"]]
+    assert page.run("document.querySelectorAll('#sources li').length") == len(found["context"])
+    assert "agent.answer('lawyer')" in page.text("#as-python")
+
+
+def test_a_hostile_title_is_text(page: Browser, studio: Studio) -> None:
+    search(page, studio, "q=lawyer&doc=d01&do=answer&n=24")
+    page.wait("document.getElementById('document').open")
+    shown = page.text("#document-title")
+    assert shown.startswith("<img src=x onerror=")
+    assert "\x1b" not in shown
+    assert "\u202e" not in shown
+    assert any(title.startswith("<img src=x onerror=") for title in page.run(IDS))
+    assert page.run("document.querySelectorAll('main img, dialog img, main script, dialog script').length") == 0
+    assert page.run("document.title") == "lawyer: fairagent studio"
+
+
+def test_a_hostile_query_is_text(page: Browser, studio: Studio) -> None:
+    search(page, studio, "q=lawyer+%3Cimg+src%3Dx+onerror%3Dalert(1)%3E")
+    assert page.run("document.querySelectorAll('main img').length") == 0
+    assert "<img src=x" in page.text("#as-python")
+
+
+@pytest.mark.parametrize("width", [360, 390, 768, 1280])
+def test_nothing_is_wider_than_the_screen(page: Browser, studio: Studio, width: int) -> None:
+    page.size(width)
+    search(page, studio, "q=lawyer&do=answer&loop=fair-qr")
+    page.run("document.getElementById('settings').open = true")
+    assert page.run("document.documentElement.scrollWidth") == width
+    inside = ".sideways, pre, nav, svg, .skip"
+    wide = page.run(
+        f"[...document.querySelectorAll('body *')].filter((one) => one.getBoundingClientRect().right > {width} + 1 "
+        f"&& !one.closest({json.dumps(inside)})).map((one) => one.outerHTML.slice(0, 120))"
+    )
+    assert wide == []
+
+
+def test_dark_and_light_are_different(page: Browser) -> None:
+    ground = "getComputedStyle(document.body).backgroundColor"
+    assert page.run(ground) == "rgb(250, 250, 247)"
+    page.prefer("dark")
+    assert page.run(ground) == "rgb(16, 19, 22)"
+
+
+def test_the_keyboard_is_enough(page: Browser) -> None:
+    """Search, look at a document, close it, and ask for an answer."""
+    focused = "document.activeElement.id || document.activeElement.className"
+    page.run("document.body.focus()")
+    for _ in range(5):  # past the link to the results, and the three of the navigation
+        page.press("Tab")
+    assert page.run(focused) == "q"
+    page.type("lawyer")
+    page.press("Enter")
+    page.wait(DONE)
+    while page.run(focused) != "answer":
+        page.press("Tab")
+    while page.run(focused) != "plain":
+        page.press("Tab")
+    page.press("Enter")
+    page.wait("document.getElementById('document').open && document.getElementById('document-text').textContent")
+    assert page.run("document.activeElement.textContent") == "Close"
+    page.press("Escape")
+    page.wait("!document.getElementById('document').open")
+    assert page.run(focused) == "plain"
+    page.run("document.getElementById('q').focus()")
+    while page.run(focused) != "answer":
+        page.press("Tab")
+    page.press("Enter")
+    page.wait("location.search.includes('do=answer')")
+    page.wait(DONE)
+    assert "[1]" in page.text("#answer-text")
+
+
+def test_a_setting_that_was_changed_is_in_the_address_and_marked(page: Browser) -> None:
+    page.run("document.getElementById('q').value = 'lawyer'")
+    page.run("document.getElementById('set-target').value = 'uniform'")
+    page.run("document.getElementById('set-target').dispatchEvent(new Event('change'))")
+    assert page.run("document.getElementById('name-target').className") == "set"
+    page.run("document.getElementById('search').click()")
+    page.wait(DONE)
+    assert page.run("location.search") == "?q=lawyer&target=uniform"
+    assert "--set target=uniform" in page.text("#as-command")
+
+
+def test_what_is_wrong_is_shown_where_people_look(page: Browser, studio: Studio) -> None:
+    page.open(f"{studio.url}/?q=lawyer&do=answer&generate=llm")
+    page.wait(SAID)
+    assert "model" in page.text("#error")
+    assert page.run("document.getElementById('error').getAttribute('role')") == "alert"
+    assert page.run("document.getElementById('lists').hidden")
+
+
+def test_every_control_has_a_name(page: Browser) -> None:
+    nameless = page.run(
+        "[...document.querySelectorAll('input, select, button, summary, a')].filter((one) => "
+        "!(one.labels?.length || one.textContent.trim() || one.ariaLabel)).map((one) => one.outerHTML)"
+    )
+    assert nameless == []
+
+
+def test_the_page_of_calls(page: Browser, studio: Studio) -> None:
+    page.size(390)
+    page.open(f"{studio.url}/api")
+    assert "POST /api/exposure" in page.text("main")
+    assert page.run("document.documentElement.scrollWidth") == 390

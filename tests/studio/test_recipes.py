@@ -1,0 +1,78 @@
+"""What is copied is the search that was shown: the same settings, the same query."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fairagent.cli.options import overrides
+from fairagent.settings import load_settings
+from fairagent.studio.calls import Choices
+from fairagent.studio.desk import Origin
+from fairagent.studio.recipes import Recipe
+
+QUERY = 'it\'s a "test"; rm -rf $HOME'
+CHOICES = [
+    Choices(),
+    Choices(profile="fair-qr", n=7, dimensions=("gender", "a b")),
+    Choices(rerank="mmr", target="uniform", loop="none"),
+    Choices(profile="engine"),
+]
+
+
+@pytest.fixture(params=[True, False], ids=["file", "no file"])
+def origin(request: pytest.FixtureRequest, tmp_path: Path) -> Origin:
+    file = tmp_path / "a file.yaml"
+    file.write_text("n: 30\nrerank: {kind: exposure, fairness: 0.5}\n", encoding="utf-8")
+    given = {"engine": {"kind": "bm25", "k1": 1.2}, "collection": "a b/c.yaml", "index": "i"}
+    return Origin(file if request.param else None, given)
+
+
+def recipe(origin: Origin, choices: Choices, topic: str = "") -> Recipe:
+    return Recipe(origin.file, {**origin.overrides, **choices.overrides}, QUERY, topic)
+
+
+@pytest.mark.parametrize("choices", CHOICES)
+def test_python_opens_the_same_settings(origin: Origin, choices: Choices, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[Any] = []
+
+    class Agent:
+        def search(self, query: object) -> str:
+            opened.append(query)
+            return "found"
+
+    def open_agent(settings: str | None = None, **more: Any) -> Agent:
+        opened.append(load_settings(Path(settings) if settings else None, more))
+        return Agent()
+
+    monkeypatch.setattr("fairagent.open_agent", open_agent, raising=False)
+    exec(recipe(origin, choices).python(), {})
+    assert opened == [origin.settings(choices), QUERY]
+
+
+@pytest.mark.parametrize("choices", CHOICES)
+def test_the_command_has_the_same_settings(origin: Origin, choices: Choices) -> None:
+    program, command, query, *words = shlex.split(recipe(origin, choices, "T1").shell())
+    assert (program, command, query) == ("fairagent", "search", QUERY)
+    pairs = list(zip(words[::2], words[1::2], strict=True))
+    named = {name: value for name, value in pairs if name != "--set"}
+    assert named.pop("--topic") == "T1"
+    file = named.pop("--settings", None)
+    options = {name.removeprefix("--"): value for name, value in named.items()}
+    given = overrides([value for name, value in pairs if name == "--set"], **options)
+    assert load_settings(Path(file) if file else None, given) == origin.settings(choices)
+
+
+@pytest.mark.parametrize("choices", CHOICES)
+def test_the_file_has_the_same_settings(origin: Origin, choices: Choices, tmp_path: Path) -> None:
+    settings = origin.settings(choices)
+    file = tmp_path / "copied.yaml"
+    file.write_text(Recipe.yaml(settings), encoding="utf-8")
+    assert load_settings(file) == settings
+
+
+def test_a_topic_is_in_the_script(origin: Origin) -> None:
+    assert f"agent.search(Query({QUERY!r}, 'T1'))" in recipe(origin, Choices(), "T1").python()

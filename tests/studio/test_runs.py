@@ -1,0 +1,117 @@
+"""The runs of a folder: how far each has come, their pages, and no way out of the folder."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from browser import Browser, chromium, needs_chromium
+from studio_server import Studio, desk_of, running
+from typer.testing import CliRunner
+
+from fairagent.cli import app
+
+EXPERIMENT = """\
+kind: ranking
+name: first
+collection: {collection}
+topics: all
+baseline: BM25
+settings: {{engine: bm25, index: {index}}}
+systems:
+  BM25: {{profile: engine}}
+  agent: {{profile: offline, engine: bm25}}
+"""
+
+
+@pytest.fixture(scope="module")
+def runs(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A whole run, one that is half done, and one that is damaged; and a page outside."""
+    root = tmp_path_factory.mktemp("root")
+    (root / "qrels.tsv").write_text("T1 0 d01 1\nT1 0 d20 1\n", encoding="utf-8")
+    text = (folder / "collection.yaml").read_text(encoding="utf-8")
+    qrels = f"qrels: {{path: {root / 'qrels.tsv'}, format: trec}}\n"
+    (folder / "judged.yaml").write_text(text + qrels, encoding="utf-8")
+    file = root / "first.yaml"
+    file.write_text(EXPERIMENT.format(collection=folder / "judged.yaml", index=folder / "index"), encoding="utf-8")
+    done = CliRunner().invoke(app, ["evaluate", str(file), "--run", str(root / "runs" / "first")])
+    assert done.exit_code == 0, done.output
+    half, damaged = root / "runs" / "half", root / "runs" / "damaged"
+    shutil.copytree(root / "runs" / "first", half)
+    journal = half / "journal.jsonl"
+    journal.write_bytes(journal.read_bytes().split(b"\n")[0] + b"\n")
+    (half / "report.html").unlink()
+    damaged.mkdir()
+    (damaged / "run.json").write_text("{", encoding="utf-8")
+    (root / "report.html").write_text("outside", encoding="utf-8")
+    (root / "runs" / "no-run").mkdir()
+    return root / "runs"
+
+
+@pytest.fixture(scope="module")
+def studio(folder: Path, runs: Path) -> Iterator[Studio]:
+    with running(desk_of(folder, cache=""), runs=runs) as studio:
+        yield studio
+
+
+def test_runs_are_listed_with_their_progress(studio: Studio) -> None:
+    with studio.client() as client:
+        found = {run["name"]: run for run in client.get("/api/runs").json()["runs"]}
+    assert list(found) == ["damaged", "first", "half"]
+    assert "cannot be read" in found["damaged"]["fault"]
+    whole: dict[str, Any] = {
+        "name": "first",
+        "kind": "ranking",
+        "systems": ["BM25", "agent"],
+        "topics": 1,
+        "outcomes": 2,
+        "planned": 2,
+        "page": True,
+    }
+    assert found["first"] == whole
+    assert found["half"] == whole | {"name": "half", "outcomes": 1, "page": False}
+
+
+def test_the_page_of_a_run_stands_alone(studio: Studio, runs: Path) -> None:
+    with studio.client() as client:
+        reply = client.get("/runs/first")
+    assert reply.text == (runs / "first" / "report.html").read_text(encoding="utf-8")
+    policy = reply.headers["content-security-policy"]
+    assert policy.startswith("sandbox allow-scripts; default-src 'none'")
+    assert "same-origin" not in policy
+
+
+@pytest.mark.parametrize("name", ["..", "%2e%2e", "..%2f..", "half", "no-run", "first%2f..%2f..", "%2fetc"])
+def test_a_path_outside_the_runs_and_a_run_without_a_page(studio: Studio, name: str) -> None:
+    with studio.client() as client:
+        reply = client.get(f"/runs/{name}")
+    assert reply.status_code in (400, 404) or reply.url.path in ("/", "/runs")
+    assert "outside" not in reply.text
+    assert "root:" not in reply.text
+
+
+@needs_chromium
+@pytest.mark.slow
+def test_the_page_of_runs_and_a_runs_own_in_a_browser(studio: Studio, tmp_path: Path) -> None:
+    with chromium(tmp_path) as page:
+        browser_shows(page, studio)
+
+
+def browser_shows(page: Browser, studio: Studio) -> None:
+    page.size(390)
+    page.open(studio.address)
+    page.wait("document.querySelectorAll('#controls > *').length > 5")
+    page.open(f"{studio.url}/runs")
+    page.wait("document.querySelectorAll('#runs tbody tr').length === 3")
+    assert "2 of 2" in page.text("#runs tbody tr:nth-child(2)")
+    assert "1 of 2" in page.text("#runs tbody tr:nth-child(3)")
+    assert page.run("document.documentElement.scrollWidth") == 390
+    assert page.said == []
+    page.open(f"{studio.url}/runs/first")
+    page.wait("document.querySelector('h1') !== null")
+    assert page.run("document.styleSheets.length") == 1
+    asked = page.run("fetch('/api/about').then((reply) => reply.status, () => 'refused')")
+    assert asked == "refused"

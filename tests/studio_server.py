@@ -1,0 +1,96 @@
+"""The studio on a free port of this machine, in a thread; and a small collection with a hostile title."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import uvicorn
+
+from fairagent.collection import load_collection
+from fairagent.retrieve.lucene import build_index
+from fairagent.studio.app import studio_app
+from fairagent.studio.desk import Desk, Origin
+from fairagent.studio.lanes import Lanes
+from fairagent.studio.serving import listening
+
+HOSTILE = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>\x1b[31m\u202e"
+COLLECTION = """\
+name: small
+documents: {path: docs.jsonl, id: id, title: title, text: text}
+topics: {path: topics.jsonl, id: id, query: title}
+groups:
+  path: groups.tsv
+  id: id
+  dimensions:
+    gender: {column: gender, labels: [female, male]}
+population:
+  gender: {female: 0.5, male: 0.5}
+"""
+TOKEN = "not-a-real-token"
+
+
+def write_collection(folder: Path) -> Path:
+    """24 lawyers, the last 8 (with one mention of the word each) women; the second has a hostile title."""
+    folder.mkdir(parents=True, exist_ok=True)
+    men = [f"A lawyer and again a lawyer of court number {n}. He pleaded, he won." for n in range(16)]
+    women = [f"She was a lawyer in town {n}, where she pleaded before judges and she won her case." for n in range(8)]
+    pages = [
+        {"id": f"d{n:02d}", "title": HOSTILE if n == 1 else f"Page {n}", "text": text}
+        for n, text in enumerate([*men, *women])
+    ]
+    genders = ["male"] * 16 + ["female"] * 8
+    rows = "".join(f"{page['id']}\t{gender}\n" for page, gender in zip(pages, genders, strict=True))
+    (folder / "collection.yaml").write_text(COLLECTION, encoding="utf-8")
+    (folder / "docs.jsonl").write_text("".join(json.dumps(page) + "\n" for page in pages), encoding="utf-8")
+    (folder / "topics.jsonl").write_text('{"id": "T1", "title": "lawyer"}\n', encoding="utf-8")
+    (folder / "groups.tsv").write_text(f"id\tgender\n{rows}", encoding="utf-8")
+    build_index(load_collection(folder / "collection.yaml"), folder / "index")
+    return folder
+
+
+@dataclass(frozen=True)
+class Studio:
+    """A server that runs."""
+
+    desk: Desk
+    url: str
+    token: str
+
+    @property
+    def address(self) -> str:
+        return f"{self.url}/?token={self.token}" if self.token else f"{self.url}/"
+
+    def client(self, **more: Any) -> httpx.Client:
+        """Who has the token."""
+        headers = {"authorization": f"Bearer {self.token}"} if self.token else {}
+        return httpx.Client(base_url=self.url, headers=headers, trust_env=False, timeout=60, **more)
+
+
+def desk_of(folder: Path, **overrides: Any) -> Desk:
+    """The desk of a collection that `write_collection` wrote."""
+    given = {"collection": str(folder / "collection.yaml"), "index": str(folder / "index")}
+    return Desk(Origin(None, given | {"engine": "bm25", "target": "population", "n": 10} | overrides))
+
+
+@contextmanager
+def running(desk: Desk, token: str = TOKEN, lanes: Lanes | None = None, runs: Path = Path("runs")) -> Iterator[Studio]:
+    """A server for `desk`, while the block runs."""
+    with closing(listening(0)) as opened, closing(desk):
+        port = opened.getsockname()[1]
+        app = studio_app(desk, lanes or Lanes(), port, token, runs)
+        config = uvicorn.Config(app, log_level="critical", ws="none", lifespan="off", timeout_graceful_shutdown=1)
+        server = uvicorn.Server(config)
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [opened]})
+        thread.start()
+        try:
+            yield Studio(desk, f"http://127.0.0.1:{port}", token)
+        finally:
+            server.should_exit = True
+            thread.join()
