@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from fairagent.candidates import select
 from fairagent.collection import Collection
+from fairagent.doing import doing
 from fairagent.errors import UsageError
 from fairagent.exposure import ExposureMeter
 from fairagent.found import Found, engine_notes
@@ -80,7 +81,7 @@ class FairAgent:
         A re-ranker that looks at the whole ranking, as `exposure` does, may order the head of a longer one otherwise
         than `search` does. Raises what `search` does.
         """
-        with one_blas_thread():
+        with one_blas_thread(), doing("searching"):
             return self._found(query, length)
 
     def _found(self, query: str | Query | Topic, length: int) -> Found:

@@ -30,6 +30,7 @@ FLOW = [
     "memo",
     "plugins",
     "threads",
+    "doing",
     "processes",
     "settings",
     "measures",
@@ -62,7 +63,7 @@ FLOW = [
     "adapters",
     "cli",
 ]
-"""The rooms in order. `testing` (stand-ins for tests) and the package's own `__init__` stand outside."""
+"""The rooms in order. `testing` (stand-ins for tests) and the package's own `__init__` and `__main__` stand outside."""
 
 FORBIDDEN = {
     "measures": {"settings"},
@@ -71,7 +72,7 @@ FORBIDDEN = {
 }
 """Rooms that come before and still have nothing to do with it."""
 
-OUTSIDE = {"testing", "__init__"}
+OUTSIDE = {"testing", "__init__", "__main__"}
 
 HEAVY = {
     "torch",

@@ -38,6 +38,9 @@ from fairagent.errors import FairAgentError
 BY_SIGNAL = 128
 """The exit code of a program that a signal has ended, less the signal's number."""
 
+COMPLETION = ("install_completion", "show_completion")
+"""typer's options that set up completion in a shell."""
+
 
 class Ended(KeyboardInterrupt):
     """Someone asks the program to end, by a signal other than Ctrl-C's; whatever heeds Ctrl-C heeds this."""
@@ -57,6 +60,13 @@ class Commands(TyperGroup):
         """Read the arguments; what is wrong with them is quoted printably."""
         with _quoted():
             return super().make_context(*arguments, **more)
+
+    def get_params(self, ctx: Any) -> Any:
+        """The options; those that set up completion, which is done once, are not in the help."""
+        found: list[Any] = super().get_params(ctx)
+        for one in found:
+            one.hidden = one.hidden or one.name in COMPLETION
+        return found
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command that `ctx` (typer's context) names."""
@@ -95,7 +105,6 @@ def _quoted() -> Iterator[None]:
 app = typer.Typer(
     cls=Commands,
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
