@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import TYPE_CHECKING
 
+from fairagent.brief import Brief
 from fairagent.candidates import select
 from fairagent.collection import Collection
 from fairagent.doing import doing
@@ -31,8 +32,8 @@ if TYPE_CHECKING:
     from fairagent.answer import Answerer
 
 
-@dataclass(frozen=True, slots=True)
-class FairAgent:
+@dataclass(frozen=True, slots=True, repr=False)
+class FairAgent(Brief):
     """Finds rankings that are relevant and give groups their share of exposure. `open_agent` makes one.
 
     Without a loop the engine is asked once, without a re-ranker the candidates stay in their order. An agent holds no
@@ -46,6 +47,13 @@ class FairAgent:
     reranker: Reranker | None
     settings: Settings
     answerer: Callable[[], Answerer] | None = None
+
+    @property
+    def brief(self) -> str:
+        """What it searches, and how."""
+        chosen = self.settings
+        parts = f"{chosen.engine.kind}, {chosen.loop.kind if self.loop else 'no loop'}, rerank {chosen.rerank}"
+        return f"on {self.collection.name!r}: {parts}, n {chosen.n}"
 
     def search(self, query: str | Query | Topic) -> SearchResult:
         """A fair ranking of `settings.n` documents, with the trace of how it came about.

@@ -17,6 +17,7 @@ import fairagent
 ROOT = Path(fairagent.__file__).parent
 
 FLOW = [
+    "brief",
     "usage",
     "alarms",
     "types",

@@ -41,6 +41,7 @@ from fairagent.report.text import gap_text, percent
 from fairagent.report.topics import extremes, palette, topic_views
 
 TEMPLATES = Path(__file__).parent / "templates"
+STYLES = ("colors.css", "groups.css", "page.css")
 GROUP_COLORS = 12
 """How many colors for groups the style sheet has; more groups use them again."""
 
@@ -58,10 +59,10 @@ def page(run: Run) -> str:
     counted = counted_topics(run)
     cost = cost_trade_off(run)
     own = run.kind.page(run)
-    shown: Any = _environment().get_template("macros.html").module.system_name  # type: ignore[attr-defined]
-    style, script = (_file(name) for name in ("page.css", "page.js"))
+    shown: Any = templates().get_template("macros.html").module.system_name  # type: ignore[attr-defined]
+    style, script = "".join(map(template, STYLES)), template("page.js")
     return (
-        _environment()
+        templates()
         .get_template("page.html")
         .render(
             run=run,
@@ -113,12 +114,14 @@ def _paragraphs(text: str) -> list[str]:
 
 
 @cache
-def _file(name: str) -> str:
+def template(name: str) -> str:
+    """The text of a file beside the templates."""
     return (TEMPLATES / name).read_text(encoding="utf-8")
 
 
 @cache
-def _environment() -> Environment:
+def templates() -> Environment:
+    """The templates, which write whatever comes from outside as text."""
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,

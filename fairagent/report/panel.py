@@ -106,12 +106,13 @@ def _hit(rank: int, hit: HitRecord, colors: Palette, added: frozenset[str], base
         hit.id,
         highlighted(hit.title or hit.id, added),
         hit.relevant,
-        tuple(chip for dimension, shares in hit.groups.items() for chip in _chips(dimension, shares, colors)),
+        tuple(chip for dimension, shares in hit.groups.items() for chip in chips(dimension, shares, colors)),
         None if before is None else before - rank,
     )
 
 
-def _chips(dimension: str, shares: Mapping[str, float], colors: Palette) -> Iterable[Chip]:
+def chips(dimension: str, shares: Mapping[str, float], colors: Palette) -> Iterable[Chip]:
+    """The groups of one dimension that a document belongs to."""
     unequal = len(set(shares.values())) > 1
     for label, share in shares.items():
         yield Chip(colors.get((dimension, label)), f"{label} {percent(share)}" if unequal else label)

@@ -12,7 +12,7 @@ import pytest
 from fairagent.evaluate.engine.outcome import GroupShares, HitRecord
 from fairagent.evaluate.engine.run import Run
 from fairagent.report.chart import SERIES
-from fairagent.report.page import GROUP_COLORS, TEMPLATES, digest, page, write_page
+from fairagent.report.page import GROUP_COLORS, STYLES, TEMPLATES, digest, page, write_page
 
 from .runs import COLUMNS, DIMENSIONS, MEASURES, ORACLE, SYSTEMS, compare, failed, made_run, tiny_run
 
@@ -358,7 +358,7 @@ def test_many_systems_find_colors():
     assert all(f"<span>{system}</span>" in page(many) for system in systems)
 
 
-CSS = (TEMPLATES / "page.css").read_text(encoding="utf-8")
+CSS = "".join((TEMPLATES / name).read_text(encoding="utf-8") for name in STYLES)
 
 
 def colors_of(scheme: str) -> dict[str, str]:
