@@ -46,6 +46,6 @@ def quoted(text: str) -> str:
     r"""A text as it is written in Python, or its beginning.
 
     >>> quoted("lawyers\x1b"), quoted("a" * 90)[-5:]
-    ("'lawyers\\x1b'", "aa…'")
+    ("'lawyers\\x1b'", "aaa…'")
     """
     return repr(text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…")
