@@ -77,10 +77,10 @@ class Commands(TyperGroup):
             _complain(str(error))
             raise typer.Exit(error.exit_code) from None
         except Ended as ended:
-            _complain(f"ended by {ended.signal.name}")
+            _complain("; ".join((f"ended by {ended.signal.name}", *_notes(ended))))
             raise typer.Exit(BY_SIGNAL + ended.signal) from None
-        except KeyboardInterrupt:
-            _complain("interrupted")
+        except KeyboardInterrupt as interrupted:
+            _complain("; ".join(("interrupted", *_notes(interrupted))))
             raise typer.Exit(BY_SIGNAL + signal.SIGINT) from None
         except OSError as error:
             # A write may meet a terminal that is gone a moment before its signal, SIGHUP, comes.
@@ -183,6 +183,11 @@ def _silenced() -> bool:
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
             gone = True
     return gone
+
+
+def _notes(error: BaseException) -> tuple[str, ...]:
+    """What was noted on an error on its way: how to go on."""
+    return tuple(getattr(error, "__notes__", ()))
 
 
 def _complain(message: str) -> None:
