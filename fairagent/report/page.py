@@ -37,6 +37,7 @@ from fairagent.report.data import topics_json
 from fairagent.report.panel import exposure_bar
 from fairagent.report.plots import cost_plot, exposure_plot, gains_plot, gap_plot, line_plot, trade_off_plot
 from fairagent.report.points import trade_off, trade_off_measures
+from fairagent.report.provenance import Provenance
 from fairagent.report.results import Finding, efforts, findings, result_tables
 from fairagent.report.series import gains, gap_paths, main_measure
 from fairagent.report.spending import CostTradeOff, Currency, cost_trade_off
@@ -104,6 +105,7 @@ def page(run: Run) -> str:
             columns=shown,
             data=topics_json(run, views, shown, colors),
             colors=colors,
+            provenance=Provenance.of(run.provenance),
             failed=[outcome for outcome in run.outcomes if outcome.failed is not None],
         )
     )

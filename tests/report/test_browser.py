@@ -237,6 +237,17 @@ def test_nothing_is_wider_than_the_screen(use, width):
     assert page_width == width
 
 
+def test_a_wide_table_shows_that_it_goes_on(use):
+    """Its own scroller, and not the page, is wider than it shows; a shadow stands still at its side."""
+    (wider, attachment), _ = use("""
+        document.documentElement.style.width = "390px";
+        const scroll = document.querySelector("#results .scroll");
+        return [scroll.scrollWidth > scroll.clientWidth, getComputedStyle(scroll).backgroundAttachment];
+    """)
+    assert wider
+    assert attachment == "local, local, scroll, scroll, scroll"
+
+
 def test_dark_and_light_are_different(use):
     ground = "return getComputedStyle(document.body).backgroundColor;"
     light, _ = use(ground)

@@ -13,7 +13,7 @@ import pytest
 
 from fairagent.evaluate.engine.outcome import GroupShares, HitRecord
 from fairagent.evaluate.engine.run import Run
-from fairagent.report.chart import SERIES
+from fairagent.report.chart import SERIES, color_number, marker_number
 from fairagent.report.page import GROUP_COLORS, STYLES, TEMPLATES, digest, page, write_page
 
 from .runs import COLUMNS, DIMENSIONS, MEASURES, ORACLE, SYSTEMS, compare, failed, made_run, tiny_run, wide_run
@@ -276,6 +276,21 @@ def data_of(text: str) -> dict[str, Any]:
     """What the page's script draws topics from."""
     (found,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', text, re.DOTALL)
     return json.loads(found)
+
+
+def test_settings_of_systems_stand_as_their_differences():
+    systems = {"A": {"n": 5, "loop": {"kind": "plain"}}, "B": {"n": 5, "loop": {"kind": "fair", "steps": 3}}}
+    told = Parsed(page(tiny_run(provenance={"about": "", "seed": 7, "systems": systems}))).text
+    assert "seed7" in told
+    assert "A 1 setting of its ownloop.kindplain" in told
+    assert "B 2 settings of its ownloop.kindfairloop.steps3" in told
+    assert "The same for all 1 settingn5" in told
+
+
+def test_fourteen_systems_have_colors_and_markers_of_their_own():
+    assert len({color_number(system) for system in range(14)}) == 14
+    assert len({marker_number(system) for system in range(14)}) == 14
+    assert len({(color_number(system), marker_number(system)) for system in range(60)}) == 60
 
 
 def test_every_topic_has_its_line_and_its_data(text, parsed):

@@ -64,7 +64,7 @@
     open(topic, chosen);
     topic.hidden = false;
     topic.open = true;
-    topic.scrollIntoView();
+    topic.scrollIntoView({ behavior: "instant" });
   }
 
   function filter() {
