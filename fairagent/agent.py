@@ -8,8 +8,10 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import fairagent
+from fairagent.brief import Brief
 from fairagent.candidates import select
 from fairagent.collection import Collection
+from fairagent.doing import doing
 from fairagent.errors import UsageError
 from fairagent.exposure import ExposureMeter
 from fairagent.found import Found, engine_notes
@@ -32,8 +34,8 @@ if TYPE_CHECKING:
     from fairagent.collection.in_memory import GroupColumns
 
 
-@dataclass(frozen=True, slots=True)
-class FairAgent:
+@dataclass(frozen=True, slots=True, repr=False)
+class FairAgent(Brief):
     """Finds rankings that are relevant and give groups their share of exposure. `open_agent` makes one.
 
     Without a loop the engine is asked once, without a re-ranker the candidates stay in their order. An agent holds no
@@ -47,6 +49,13 @@ class FairAgent:
     reranker: Reranker | None
     settings: Settings
     answerer: Callable[[], Answerer] | None = None
+
+    @property
+    def brief(self) -> str:
+        """What it searches, and how."""
+        chosen = self.settings
+        parts = f"{chosen.engine.kind}, {chosen.loop.kind if self.loop else 'no loop'}, rerank {chosen.rerank}"
+        return f"on {self.collection.name!r}: {parts}, n {chosen.n}"
 
     @classmethod
     def from_records(
@@ -109,7 +118,7 @@ class FairAgent:
         A re-ranker that looks at the whole ranking, as `exposure` does, may order the head of a longer one otherwise
         than `search` does. Raises what `search` does.
         """
-        with one_blas_thread():
+        with one_blas_thread(), doing("searching"):
             return self._found(query, length, on_step)
 
     def _found(self, query: str | Query | Topic, length: int, on_step: OnStep) -> Found:

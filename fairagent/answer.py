@@ -7,6 +7,7 @@ from time import perf_counter
 from fairagent import alarms
 from fairagent.attribute import Attributor, with_exposures
 from fairagent.debias.stage import DebiasRAG
+from fairagent.doing import doing
 from fairagent.exposure import ExposureMeter
 from fairagent.filter import Filter, filter_alarms, removed_by
 from fairagent.generate import Generator, OnText, fit
@@ -94,11 +95,14 @@ class Answerer:
         so. Raises what `Contexts.make`, generator and attributor raise.
         """
         started = perf_counter()
-        context = self.contexts.make(found, retriever)
-        answer = self.generator.answer(_topic(found), context.documents, on_text)
+        with doing("choosing what to answer from"):
+            context = self.contexts.make(found, retriever)
+        with doing("writing the answer"):
+            answer = self.generator.answer(_topic(found), context.documents, on_text)
         attribution = None
         if self.attributor:
-            attribution = self.attributor.attribute(found.query.text, answer, context.documents)
+            with doing("looking what the answer rests on"):
+                attribution = self.attributor.attribute(found.query.text, answer, context.documents)
         verdicts = context.filtered.verdicts if context.filtered else ()
         removed = removed_by(verdicts, meter) if context.filtered else ()
         made = frozenset(context.debiased.made) if context.debiased else frozenset()

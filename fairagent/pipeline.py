@@ -13,6 +13,7 @@ from weakref import finalize
 
 from fairagent.agent import FairAgent
 from fairagent.collection import Collection, load_collection
+from fairagent.doing import doing
 from fairagent.errors import SettingsError, UsageError
 from fairagent.exposure import dimensions_of
 from fairagent.llm.models import Models
@@ -69,11 +70,11 @@ def open_site(
 ) -> Site:
     """What the pipeline of these settings is built from; see `open_agent`."""
     chosen = resolve(settings, overrides)
-    loaded = (
-        collection
-        if isinstance(collection, Collection)
-        else load_collection(collection_path(collection, chosen), index or chosen.index)
-    )
+    if isinstance(collection, Collection):
+        loaded = collection
+    else:
+        with doing("reading the collection"):
+            loaded = load_collection(collection_path(collection, chosen), index or chosen.index)
     site = Site(loaded, chosen, index_folder(loaded, chosen, index), Models.of(chosen), chosen.sampling.seed)
     return chosen.engine.furnished(site)  # type: ignore[no-any-return]
 

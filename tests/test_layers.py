@@ -17,6 +17,7 @@ import fairagent
 ROOT = Path(fairagent.__file__).parent
 
 FLOW = [
+    "brief",
     "usage",
     "alarms",
     "types",
@@ -30,6 +31,7 @@ FLOW = [
     "memo",
     "plugins",
     "threads",
+    "doing",
     "processes",
     "settings",
     "measures",
@@ -63,7 +65,7 @@ FLOW = [
     "studio",
     "cli",
 ]
-"""The rooms in order. `testing` (stand-ins for tests) and the package's own `__init__` stand outside."""
+"""The rooms in order. `testing` (stand-ins for tests) and the package's own `__init__` and `__main__` stand outside."""
 
 FORBIDDEN = {
     "measures": {"settings"},
@@ -72,7 +74,7 @@ FORBIDDEN = {
 }
 """Rooms that come before and still have nothing to do with it."""
 
-OUTSIDE = {"testing", "__init__"}
+OUTSIDE = {"testing", "__init__", "__main__"}
 
 HEAVY = {
     "torch",

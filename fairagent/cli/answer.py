@@ -10,6 +10,7 @@ import typer
 from fairagent.cli import options
 from fairagent.cli.evaluate import PARTIAL
 from fairagent.cli.search import Dimensions, Length, Topic, check_query, query_of
+from fairagent.cli.status import status
 from fairagent.cli.terminal import console, echo
 
 if TYPE_CHECKING:
@@ -57,27 +58,31 @@ def answer(
     )
     check_query(query, topic)
     for_one_search()
-    site = open_site(settings=chosen)
-    with closing(site.models):
-        name = site.collection.name
-        agent, question = served(build(site)), query_of(query, topic, site.collection)
-        out = console()
-        if beside:
-            results = [engine_alone(site).answer(question), agent.answer(question)]
-            if as_json:
-                plain, fair = map(answer_record, results)
-                echo(to_json({"collection": name, "plain": plain, "fair": fair}))
-            else:
-                out.print(beside_table(*zip(("the engine alone", "fairagent"), results, strict=True)))
-        elif as_json:
-            results = [agent.answer(question)]
-            echo(to_json({"collection": name, **answer_record(results[0])}))
-        else:
-            streams = out.is_terminal
-            results = [agent.answer(question, _write if streams else None)]
-            print_answer(results[0], out, written=streams and bool(results[0].answer.text))
-        if any(result.answer.truncated for result in results):
-            raise typer.Exit(PARTIAL)
+    out = console()
+    streams = out.is_terminal and not (beside or as_json)
+    with status(hidden=log_prompts) as ended:
+
+        def write(piece: str) -> None:
+            ended()
+            echo(piece, end="")
+
+        site = open_site(settings=chosen)
+        with closing(site.models):
+            name = site.collection.name
+            agent, question = served(build(site)), query_of(query, topic, site.collection)
+            results = [engine_alone(site).answer(question)] if beside else []
+            results.append(agent.answer(question, write if streams else None))
+    records = list(map(answer_record, results)) if as_json else []
+    if as_json and beside:
+        echo(to_json({"collection": name, **dict(zip(("plain", "fair"), records, strict=True))}))
+    elif as_json:
+        echo(to_json({"collection": name, **records[0]}))
+    elif beside:
+        out.print(beside_table(*zip(("the engine alone", "fairagent"), results, strict=True)))
+    else:
+        print_answer(results[0], out, written=streams and bool(results[0].answer.text))
+    if any(result.answer.truncated for result in results):
+        raise typer.Exit(PARTIAL)
 
 
 def print_answer(result: AnswerResult, out: Console, written: bool = False) -> None:
@@ -95,7 +100,3 @@ def print_answer(result: AnswerResult, out: Console, written: bool = False) -> N
             out.print(resting_table(result.attribution, result))
             out.print()
     out.print(answer_story(result))
-
-
-def _write(piece: str) -> None:
-    echo(piece, end="")

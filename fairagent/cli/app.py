@@ -41,6 +41,9 @@ from fairagent.errors import FairAgentError
 BY_SIGNAL = 128
 """The exit code of a program that a signal has ended, less the signal's number."""
 
+COMPLETION = ("install_completion", "show_completion")
+"""typer's options that set up completion in a shell."""
+
 
 class Ended(KeyboardInterrupt):
     """Someone asks the program to end, by a signal other than Ctrl-C's; whatever heeds Ctrl-C heeds this."""
@@ -61,6 +64,13 @@ class Commands(TyperGroup):
         with _quoted():
             return super().make_context(*arguments, **more)
 
+    def get_params(self, ctx: Any) -> Any:
+        """The options; those that set up completion, which is done once, are not in the help."""
+        found: list[Any] = super().get_params(ctx)
+        for one in found:
+            one.hidden = one.hidden or one.name in COMPLETION
+        return found
+
     def invoke(self, ctx: Any) -> Any:
         """Run the command that `ctx` (typer's context) names."""
         try:
@@ -70,10 +80,10 @@ class Commands(TyperGroup):
             _complain(str(error))
             raise typer.Exit(error.exit_code) from None
         except Ended as ended:
-            _complain(f"ended by {ended.signal.name}")
+            _complain("; ".join((f"ended by {ended.signal.name}", *_notes(ended))))
             raise typer.Exit(BY_SIGNAL + ended.signal) from None
-        except KeyboardInterrupt:
-            _complain("interrupted")
+        except KeyboardInterrupt as interrupted:
+            _complain("; ".join(("interrupted", *_notes(interrupted))))
             raise typer.Exit(BY_SIGNAL + signal.SIGINT) from None
         except OSError as error:
             # A write may meet a terminal that is gone a moment before its signal, SIGHUP, comes.
@@ -98,7 +108,6 @@ def _quoted() -> Iterator[None]:
 app = typer.Typer(
     cls=Commands,
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -180,6 +189,11 @@ def _silenced() -> bool:
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream)
             gone = True
     return gone
+
+
+def _notes(error: BaseException) -> tuple[str, ...]:
+    """What was noted on an error on its way: how to go on."""
+    return tuple(getattr(error, "__notes__", ()))
 
 
 def _complain(message: str) -> None:

@@ -1,39 +1,51 @@
-"""`fairagent estimate`: upper bounds on the calls, tokens and cost of an experiment, before it runs."""
+"""`fairagent estimate`: upper bounds on the calls, tokens and cost of an experiment before it runs, and its time."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fairagent.cli.evaluate import ExperimentFile, LimitTopics
+from fairagent.cli.evaluate import ExperimentFile, LimitTopics, RunFolder
 from fairagent.cli.options import AsJson
 from fairagent.cli.terminal import echo
 
 if TYPE_CHECKING:
+    from fairagent.evaluate.engine.check import Checked
+    from fairagent.evaluate.engine.duration import Measured
     from fairagent.evaluate.engine.worst_case import Estimate
 
 
-def estimate(file: ExperimentFile, limit_topics: LimitTopics = None, as_json: AsJson = False) -> None:
-    """Check an experiment file, and say how many calls, tokens and dollars it takes at most.
+def estimate(
+    file: ExperimentFile, limit_topics: LimitTopics = None, run: RunFolder = None, as_json: AsJson = False
+) -> None:
+    """Check an experiment file, and say how many calls, tokens and dollars it takes at most, and how long.
 
     Tokens are estimated from the rendered prompts, one for every four characters, with the longest reply allowed;
     dollars where the file or the settings have `prices`. What is in the cache costs nothing and is counted all the
-    same. Nothing is searched, and no model is asked.
+    same. The time goes by the topics that a run of the experiment has done, with however few (`evaluate
+    --limit-topics 3`); without one only the wait for models has a bound. Nothing is searched, and no model is asked.
     """
     from fairagent.evaluate.engine.check import check_experiment
+    from fairagent.evaluate.engine.duration import measured
     from fairagent.evaluate.engine.worst_case import estimate as estimated
+    from fairagent.files import file_name
     from fairagent.llm.endpoint import KEY_VARIABLE
     from fairagent.report.record import to_json
 
     # To estimate takes no key: whoever does may not have one yet.
     environ = {**os.environ, KEY_VARIABLE: os.environ.get(KEY_VARIABLE) or "none"}
-    rows = estimated(check_experiment(file, limit_topics, environ, labeled=False))
+    checked = check_experiment(file, limit_topics, environ, labeled=False)
+    folder = run or Path("runs") / file_name(checked.plan.experiment.name)
+    rows, known = estimated(checked), measured(checked, folder)
     if as_json:
-        echo(to_json({"systems": [asdict(row) for row in rows], "dollars": total_of(rows)}))
+        times = {name: asdict(one) for name, one in known.items()}
+        echo(to_json({"systems": [asdict(row) for row in rows], "dollars": total_of(rows), "measured": times}))
         return
     print_estimate(rows)
+    echo("\n".join(["", *_time(rows, known, folder, checked)]))
 
 
 def total_of(rows: Sequence[Estimate]) -> float | None:
@@ -54,6 +66,25 @@ def print_estimate(rows: Sequence[Estimate]) -> None:
     echo("an answer, each with the longest text and reply allowed; most are shorter or not needed. Tokens: four")
     echo("characters each.")
     echo("Corrections of invalid replies and repeated attempts come on top.")
+
+
+def _time(rows: Sequence[Estimate], known: Mapping[str, Measured], folder: Path, checked: Checked) -> Iterator[str]:
+    """How long it takes, and what that rests on."""
+    from fairagent.evaluate.engine.duration import in_words
+
+    systems = list(checked.plan.systems)
+    if known:
+        seconds = len(checked.plan.topics) * sum(one.seconds for one in known.values())
+        fewest = min(one.topics for one in known.values())
+        all_of_them = "" if len(known) == len(systems) else f" for {', '.join(known)}"
+        yield f"About {in_words(seconds)}{all_of_them}, one topic after the other (workers divide that): by the mean of"
+        yield f"{fewest:,} topics or more a system in {folder}. A reply that came from the cache took no time there."
+    if unknown := [system for system in systems if system not in known]:
+        yield f"How long is not known for {', '.join(unknown)}: {folder} has no topic of it under these settings."
+    if waiting := sum(row.waiting for row in rows):
+        calls = sum(row.calls for row in rows)
+        yield f"Waiting for models takes at most {in_words(waiting)}: {calls:,} calls one after the other, each up to"
+        yield "its time limit (model.timeout); calls at once divide that."
 
 
 def _counts(row: Estimate) -> list[str]:

@@ -13,7 +13,7 @@ import typer
 
 from fairagent.cli.options import AsJson, LogPrompts, logged
 from fairagent.cli.template import print_template
-from fairagent.cli.terminal import console, echo, error_console, progress_bar, told
+from fairagent.cli.terminal import console, echo, error_console, going_on, progress_bar, told
 from fairagent.errors import UsageError
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ LimitTopics = Annotated[
         "(default: all)",
     ),
 ]
+RunFolder = Annotated[Path | None, typer.Option("--run", metavar="DIR", help="The run's folder. (default: runs/NAME)")]
 
 Template = Annotated[
     str | None,
@@ -69,9 +70,7 @@ def evaluate(
         str | None,
         typer.Option("--dask", metavar="ADDRESS", help="Run on a Dask cluster; `local` starts one of --workers here."),
     ] = None,
-    run: Annotated[
-        Path | None, typer.Option("--run", metavar="DIR", help="The run's folder. (default: runs/NAME)")
-    ] = None,
+    run: RunFolder = None,
     new: Annotated[bool, typer.Option("--new", help="Start over: delete what the folder holds of a run.")] = False,
     limit_topics: LimitTopics = None,
     check_only: Annotated[
@@ -108,11 +107,16 @@ def evaluate(
     chosen = {LOG_PROMPTS: "true"} if logged(log_prompts) else {}
     checked = check_experiment(file, limit_topics, {**os.environ, **chosen})
     folder = run or Path("runs") / file_name(checked.plan.experiment.name)
-    with progress_bar() as bar:
+    to_go_on = f"to go on, repeat the command{' without --new' if new else ''}"
+    with going_on(to_go_on), progress_bar() as bar:
         build_indexes(checked, told(bar, checked.collection))
     models = Models(checked.plan.cache, checked.plan.budget, checked.plan.prices)
     try:
-        with _workers(workers, dask, checked.plan) as opened, progress_bar() as bar:
+        with (
+            going_on(f"what is done is kept; {to_go_on}"),
+            _workers(workers, dask, checked.plan) as opened,
+            progress_bar() as bar,
+        ):
             task = bar.add_task(f"evaluating {checked.plan.experiment.name}", total=None)
             finished = run_experiment(
                 checked,

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from fairagent.cli.options import AsJson, Assignments, CollectionFile, IndexFolder, SettingsFile, settings_of
-from fairagent.cli.terminal import console, echo
+from fairagent.cli.terminal import console, echo, going_on
 from fairagent.errors import UsageError
 from fairagent.settings import Settings
 
@@ -70,7 +71,10 @@ def index(
     if own_index(chosen.engine):
         _prepare(site, as_json)
         return
-    loaded, indexed = site.collection, ensure_indexes(site, force, workers)
+    # With --force the same command would start over.
+    with nullcontext() if force else going_on("to go on from what is done, repeat the command"):
+        indexed = ensure_indexes(site, force, workers)
+    loaded = site.collection
     manifest, seconds = indexed.manifest, indexed.seconds
     if as_json:
         record = {

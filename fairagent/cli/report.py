@@ -7,6 +7,8 @@ import typer
 
 from fairagent.cli.evaluate import show, write_page
 from fairagent.cli.options import AsJson
+from fairagent.cli.status import status
+from fairagent.doing import doing
 
 
 def report(
@@ -24,8 +26,12 @@ def report(
     from fairagent.evaluate.engine.run import load_run
     from fairagent.files import locked
 
-    run = load_run(folder, baseline)
-    with locked(folder):
-        write_results(run, folder)
-        write_page(run, folder / PAGE)
+    with status():
+        with doing(f"reading the journal of {folder}"):
+            run = load_run(folder, baseline)
+        with locked(folder):
+            with doing("writing the tables and the run files"):
+                write_results(run, folder)
+            with doing(f"drawing the page of {len(run.outcomes):,} rankings"):
+                write_page(run, folder / PAGE)
     show(run, folder, as_json)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fairagent.cli import options
+from fairagent.cli.status import status
 from fairagent.cli.terminal import console, echo
 from fairagent.errors import UsageError
 
@@ -72,9 +73,10 @@ def search(
     )
     check_query(query, topic)
     for_one_search()
-    site = open_site(settings=chosen)
-    with closing(site.models):
-        result = served(build(site)).search(query_of(query, topic, site.collection))
+    with status(hidden=log_prompts):
+        site = open_site(settings=chosen)
+        with closing(site.models):
+            result = served(build(site)).search(query_of(query, topic, site.collection))
     if as_json:
         echo(to_json({"collection": site.collection.name, **result_record(result)}))
     else:

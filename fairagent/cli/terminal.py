@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import typer
@@ -40,6 +41,16 @@ def progress_bar() -> Progress:
     columns = progress.TextColumn("{task.description}", markup=False), progress.BarColumn()
     times = progress.MofNCompleteColumn(), progress.TimeElapsedColumn(), progress.TimeRemainingColumn()
     return progress.Progress(*columns, *times, console=terminal, transient=True, disable=not terminal.is_terminal)
+
+
+@contextmanager
+def going_on(how: str) -> Iterator[None]:
+    """Whoever interrupts what is done inside the block is told `how` to go on."""
+    try:
+        yield
+    except KeyboardInterrupt as interrupted:
+        interrupted.add_note(how)
+        raise
 
 
 def told(bar: Progress, collection: Collection) -> Callable[[str, int], None]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from fairagent.brief import Brief, counted
 from fairagent.collection.chunks import Chunks, passages
 from fairagent.collection.groups import Groups
 from fairagent.types import Document, Topic
@@ -32,8 +33,8 @@ class Source(Protocol):
         """A hash that changes whenever the documents do."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Collection:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Collection(Brief):
     """Everything about a collection but its documents is in memory; those are streamed.
 
     `topics` are in the order of their file. `qrels` has an entry for each topic: document -> grade, where
@@ -44,13 +45,19 @@ class Collection:
     """
 
     name: str
-    topics: Mapping[str, Topic] = field(repr=False)
-    qrels: Mapping[str, Mapping[str, int]] = field(repr=False)
+    topics: Mapping[str, Topic]
+    qrels: Mapping[str, Mapping[str, int]]
     groups: Groups
     population: Mapping[str, Mapping[str, float]]
     notes: tuple[str, ...]
-    source: Source = field(repr=False)
+    source: Source
     chunks: Chunks | None = None
+
+    @property
+    def brief(self) -> str:
+        """Its name, and how many topics and which groups it has."""
+        groups = ", ".join(self.groups.dimensions) or "no groups"
+        return f"{self.name!r}: {counted(len(self.topics), 'topic')}, {groups}"
 
     @classmethod
     def from_records(

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any, Protocol
 from weakref import WeakValueDictionary
 
+from fairagent.doing import doing
 from fairagent.errors import BudgetExceeded, ModelError, ReplyInvalid
 from fairagent.llm.cache import ReplyCache
 from fairagent.llm.ledger import Ledger, counted
@@ -66,7 +67,8 @@ class Door:
     def _counted(self, request: ModelRequest, ask: Callable[[], ModelReply]) -> ModelReply:
         cache = self._cache
         try:
-            reply = counted(ask if cache is None else lambda: self._ask_once(request, cache, ask))
+            with doing("asking the model"):
+                reply = counted(ask if cache is None else lambda: self._ask_once(request, cache, ask))
         except (ModelError, BudgetExceeded) as error:
             self._tally.add(error.usage)
             raise

@@ -14,7 +14,7 @@ from fairagent.clean import printable
 WIDTH = 360
 """Pixels; a chart is drawn for a phone's width and grows with its box."""
 TEXT_SIZE = 11
-SERIES = 10
+SERIES = 14
 """How many colors the style sheet has for systems; more systems use them again, with other markers."""
 MARKERS = (
     "M-4.4 0a4.4 4.4 0 1 0 8.8 0a4.4 4.4 0 1 0-8.8 0z",
@@ -25,6 +25,12 @@ MARKERS = (
     "M-1.7-5h3.4v3.3H5v3.4H1.7V5h-3.4V1.7H-5v-3.4h3.3z",
     "M0-2.4 2.7-5 5-2.7 2.4 0 5 2.7 2.7 5 0 2.4-2.7 5-5 2.7-2.4 0-5-2.7-2.7-5z",
     "M0-5.5 1.4-1.8 5.3-1.7 2.2.7 3.3 4.5 0 2.3-3.3 4.5-2.2.7-5.3-1.7-1.4-1.8z",
+    "M-5 0 3.5-5v10z",
+    "M5 0-3.5-5v10z",
+    "M-5-2h10v4h-10z",
+    "M-2-5h4v10h-4z",
+    "M-4.8-4.8h9.6L0 0l4.8 4.8h-9.6L0 0z",
+    "M0-5.2 4.9-1.6 3 4.2h-6L-4.9-1.6z",
 )
 """A marker a system, around 0, 0, so that none is told by its color alone."""
 
@@ -37,8 +43,8 @@ def color_number(system: int) -> int:
 
 
 def marker_number(system: int) -> int:
-    """The number of a system's marker; when the colors come round again, the markers are out of step."""
-    return (system + system // SERIES) % len(MARKERS)
+    """The number of a system's marker; there is one more than colors that come round, so that no pair soon returns."""
+    return system % len(MARKERS)
 
 
 class Chart:

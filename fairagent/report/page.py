@@ -1,4 +1,6 @@
-"""A run as one HTML page that needs nothing else: no network, no fonts, no other file, and no script to be read.
+"""A run as one HTML page that needs nothing else: no network, no fonts, no other file.
+
+Its tables and plots are read without a script; topics are data that its script draws (`fairagent.report.data`).
 
 The page's Content-Security-Policy allows one style sheet and one script, by their hashes, and nothing from anywhere.
 Whatever comes from outside (queries, titles, keywords, names, messages) is text and never markup. The same run gives
@@ -31,9 +33,11 @@ from fairagent.evaluate.engine.verdicts import thresholds_table
 from fairagent.files import write_whole
 from fairagent.report import names
 from fairagent.report.chart import MARKERS, color_number, marker_number
+from fairagent.report.data import topics_json
 from fairagent.report.panel import exposure_bar
 from fairagent.report.plots import cost_plot, exposure_plot, gains_plot, gap_plot, line_plot, trade_off_plot
 from fairagent.report.points import trade_off, trade_off_measures
+from fairagent.report.provenance import Provenance
 from fairagent.report.results import Finding, efforts, findings, result_tables
 from fairagent.report.series import gains, gap_paths, main_measure
 from fairagent.report.spending import CostTradeOff, Currency, cost_trade_off
@@ -41,6 +45,7 @@ from fairagent.report.text import gap_text, percent
 from fairagent.report.topics import extremes, palette, topic_views
 
 TEMPLATES = Path(__file__).parent / "templates"
+STYLES = ("colors.css", "groups.css", "page.css")
 GROUP_COLORS = 12
 """How many colors for groups the style sheet has; more groups use them again."""
 
@@ -58,10 +63,11 @@ def page(run: Run) -> str:
     counted = counted_topics(run)
     cost = cost_trade_off(run)
     own = run.kind.page(run)
-    shown: Any = _environment().get_template("macros.html").module.system_name  # type: ignore[attr-defined]
-    style, script = (_file(name) for name in ("page.css", "page.js"))
+    shown = [column for column in columns(run) if not run.kind.classes or column[0] in run.compared_in]
+    name: Any = templates().get_template("macros.html").module.system_name  # type: ignore[attr-defined]
+    style, script = "".join(map(template, STYLES)), template("topics.js") + template("page.js")
     return (
-        _environment()
+        templates()
         .get_template("page.html")
         .render(
             run=run,
@@ -90,14 +96,16 @@ def page(run: Run) -> str:
             all_numbers=results_table(run),
             markers=MARKERS,
             own_parts=[(drawn, list(parts)) for drawn, parts in groupby(own.parts, _is_plot)] if own else [],
-            html=partial(_html, names={system: shown(run, place) for place, system in enumerate(run.systems)}),
+            html=partial(_html, names={system: name(run, place) for place, system in enumerate(run.systems)}),
             timed=cost is not None and cost.currency is Currency.MILLISECONDS,
             plots=_plots(run, cost),
             extremes=_extremes(run, views),
             shown_system=_shown_system(run, found),
             topics=views,
-            columns=[column for column in columns(run) if not run.kind.classes or column[0] in run.compared_in],
+            columns=shown,
+            data=topics_json(run, views, shown, colors),
             colors=colors,
+            provenance=Provenance.of(run.provenance),
             failed=[outcome for outcome in run.outcomes if outcome.failed is not None],
         )
     )
@@ -113,12 +121,14 @@ def _paragraphs(text: str) -> list[str]:
 
 
 @cache
-def _file(name: str) -> str:
+def template(name: str) -> str:
+    """The text of a file beside the templates."""
     return (TEMPLATES / name).read_text(encoding="utf-8")
 
 
 @cache
-def _environment() -> Environment:
+def templates() -> Environment:
+    """The templates, which write whatever comes from outside as text."""
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,

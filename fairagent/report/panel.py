@@ -55,7 +55,7 @@ class ShownStep:
     more: int
     before: float | None
     aim: tuple[str, float, float, float] | None
-    bars: tuple[GroupBar, ...]
+    exposures: tuple[GroupShares, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class Panel:
     name: str
     outcome: Outcome
     steps: tuple[ShownStep, ...]
-    bars: tuple[GroupBar, ...]
+    exposures: tuple[GroupShares, ...]
     hits: tuple[ShownHit, ...]
     hidden: int
     gains: tuple[float | None, ...]
@@ -91,8 +91,8 @@ def panel_of(
         system,
         outcome.system,
         outcome,
-        tuple(_steps(outcome.steps, colors)),
-        tuple(exposure_bar(exposure, colors) for exposure in outcome.exposures),
+        tuple(_steps(outcome.steps)),
+        outcome.exposures,
         hits,
         len(outcome.hits) - len(hits),
         gained,
@@ -106,18 +106,19 @@ def _hit(rank: int, hit: HitRecord, colors: Palette, added: frozenset[str], base
         hit.id,
         highlighted(hit.title or hit.id, added),
         hit.relevant,
-        tuple(chip for dimension, shares in hit.groups.items() for chip in _chips(dimension, shares, colors)),
+        tuple(chip for dimension, shares in hit.groups.items() for chip in chips(dimension, shares, colors)),
         None if before is None else before - rank,
     )
 
 
-def _chips(dimension: str, shares: Mapping[str, float], colors: Palette) -> Iterable[Chip]:
+def chips(dimension: str, shares: Mapping[str, float], colors: Palette) -> Iterable[Chip]:
+    """The groups of one dimension that a document belongs to."""
     unequal = len(set(shares.values())) > 1
     for label, share in shares.items():
         yield Chip(colors.get((dimension, label)), f"{label} {percent(share)}" if unequal else label)
 
 
-def _steps(steps: Sequence[StepRecord], colors: Palette) -> Iterable[ShownStep]:
+def _steps(steps: Sequence[StepRecord]) -> Iterable[ShownStep]:
     reached: StepRecord | None = None
     for step in steps:
         if reached is None:
@@ -127,9 +128,11 @@ def _steps(steps: Sequence[StepRecord], colors: Palette) -> Iterable[ShownStep]:
         else:
             kind = "refinement" if step.terms else "nothing"
         terms = step.terms if kind == "refinement" else step.terms[:TOPIC_WORDS_SHOWN]
-        bars = () if kind == "nothing" else tuple(exposure_bar(e, colors) for e in step.exposures if _is_shown(e, step))
+        exposures = () if kind == "nothing" else tuple(e for e in step.exposures if _is_shown(e, step))
         aim = _aim(step, reached) if reached else None
-        yield ShownStep(step, kind, terms, len(step.terms) - len(terms), reached.gap if reached else None, aim, bars)
+        yield ShownStep(
+            step, kind, terms, len(step.terms) - len(terms), reached.gap if reached else None, aim, exposures
+        )
         reached = step if step.accepted else reached
 
 

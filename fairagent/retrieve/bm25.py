@@ -7,6 +7,7 @@ from pydantic import Field
 
 from fairagent.collection.documents import Elsewhere
 from fairagent.digests import expect_whole
+from fairagent.doing import doing
 from fairagent.errors import SettingsError
 from fairagent.folders import is_there
 from fairagent.retrieve.anserini.opened import AnseriniEngine
@@ -47,7 +48,8 @@ def open_index(site: Site, k1: float = 0.9, b: float = 0.4) -> LuceneRetriever |
     """The Lucene index of the site, which must have been built from the collection as it is now."""
 
     def opened() -> LuceneRetriever | LucenePassages:
-        engine = LuceneRetriever(site.index, site.collection, site.settings.analyzer, k1, b)
+        with doing(f"opening the index {site.index}"):
+            engine = LuceneRetriever(site.index, site.collection, site.settings.analyzer, k1, b)
         return LucenePassages(engine) if site.collection.chunks else engine
 
     _expect_index(site)

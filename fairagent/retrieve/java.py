@@ -21,6 +21,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from fairagent.doing import doing
 from fairagent.errors import BackendUnavailable
 from fairagent.retrieve.clock import engine_time
 
@@ -83,7 +84,7 @@ def start_java() -> None:
     already started a JVM without Lucene in it, or where this process is a fork of one with a JVM.
     """
     _check_not_forked()
-    with _lock:
+    with _lock, doing("starting Java"):
         _start()
 
 

@@ -12,6 +12,7 @@ from pydantic import Field
 
 from fairagent.collection.chunks import document_of
 from fairagent.digests import expect_whole
+from fairagent.doing import doing
 from fairagent.files import file_name
 from fairagent.folders import is_there
 from fairagent.retrieve import ann as anns
@@ -67,8 +68,9 @@ def open_vectors(site: Site, model: str, ann: When = "never") -> VectorRetriever
 
     def opened() -> VectorRetrieverWithTexts:
         place = folder(site, model)
-        index = AnnIndex.open(ann_folder(site, model), place) if _wanted(site, model, ann) else None
-        dense = DenseRetriever(place, encoder(site, model), site.collection, index)
+        with doing(f"loading the embeddings {place} and their encoder"):
+            index = AnnIndex.open(ann_folder(site, model), place) if _wanted(site, model, ann) else None
+            dense = DenseRetriever(place, encoder(site, model), site.collection, index)
         engine = DensePassages(dense) if site.collection.chunks else dense
         return VectorRetrieverWithTexts(engine, open_index(site))
 

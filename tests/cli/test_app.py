@@ -97,7 +97,8 @@ def test_ctrl_c_while_indexing_leaves_nothing_behind(tmp_path: Path) -> None:
     time.sleep(0.3)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
-    assert (process.returncode, out, err) == (130, "", "fairagent: interrupted\n")
+    how = "to go on from what is done, repeat the command"
+    assert (process.returncode, out, err) == (130, "", f"fairagent: interrupted; {how}\n")
     assert [path.name for path in tmp_path.iterdir()] == ["many"]
 
 

@@ -1,4 +1,4 @@
-"""Cases 120 to 126: embeddings of another encoder; ANN indexes damaged, of others, too poor; processes that die."""
+"""Cases 108 to 114: embeddings of another encoder; ANN indexes damaged, of others, too poor; processes that die."""
 
 from __future__ import annotations
 
@@ -49,19 +49,19 @@ def engine(folder: Path) -> DenseRetriever:
     return DenseRetriever(folder / "dense", ENCODER, ann=AnnIndex.open(folder / "ann", folder / "dense"))
 
 
-# Case 120
+# Case 108
 
 
-def test_120_vectors_of_another_encoder_are_refused_with_both_names(tmp_path: Path) -> None:
+def test_108_vectors_of_another_encoder_are_refused_with_both_names(tmp_path: Path) -> None:
     build_dense_index(MADE, tmp_path / "dense", Words(name="mine"))
     with pytest.raises(IndexMismatch, match=r"made with 'mine', and 'theirs' makes others; use that model, or build"):
         DenseRetriever(tmp_path / "dense", Words(name="theirs", salt="other"))
 
 
-# Case 121
+# Case 109
 
 
-def test_121_a_damaged_ann_index_is_refused(made: Path, tmp_path: Path) -> None:
+def test_109_a_damaged_ann_index_is_refused(made: Path, tmp_path: Path) -> None:
     """Whatever happens to whichever of its files: no ranking changes silently."""
     expected = [engine(made).search(query, 20).ids for query in QUERIES[:3]]
     chance, refused = random.Random(121), 0
@@ -78,7 +78,7 @@ def test_121_a_damaged_ann_index_is_refused(made: Path, tmp_path: Path) -> None:
     assert refused >= 0.9 * tried
 
 
-def test_121_the_message_names_the_file_and_the_way_out(copy: Path) -> None:
+def test_109_the_message_names_the_file_and_the_way_out(copy: Path) -> None:
     path = copy / "ann" / INDEX
     path.write_bytes(path.read_bytes()[:-1] + b"?")
     way_out = f"remove {copy / 'ann'}, then `fairagent index` makes it again"
@@ -93,7 +93,7 @@ def no_look(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("no_look")
-def test_121_what_cannot_be_is_found_when_it_is_used(copy: Path) -> None:
+def test_109_what_cannot_be_is_found_when_it_is_used(copy: Path) -> None:
     path, whole = copy / "ann" / INDEX, (copy / "ann" / INDEX).read_bytes()
     # The last cell's last document.
     path.write_bytes(whole[:-8] + (10**6).to_bytes(8, "little"))
@@ -113,10 +113,10 @@ def test_121_what_cannot_be_is_found_when_it_is_used(copy: Path) -> None:
             engine(copy)
 
 
-# Case 122
+# Case 110
 
 
-def test_122_an_ann_index_of_other_embeddings_is_refused(copy: Path, tmp_path: Path) -> None:
+def test_110_an_ann_index_of_other_embeddings_is_refused(copy: Path, tmp_path: Path) -> None:
     other = Made(DOCUMENTS.made[:500], "fewer")
     build_dense_index(other, tmp_path / "other", ENCODER)
     with pytest.raises(IndexMismatch, match=r"fingerprint: index as made, embeddings fewer; documents: index 20000"):
@@ -130,10 +130,10 @@ def test_122_an_ann_index_of_other_embeddings_is_refused(copy: Path, tmp_path: P
         engine(copy)
 
 
-# Case 123
+# Case 111
 
 
-def test_123_an_ann_index_that_is_not_there_is_no_other_search(tmp_path: Path) -> None:
+def test_111_an_ann_index_that_is_not_there_is_no_other_search(tmp_path: Path) -> None:
     file = write(tmp_path / "files")
     options = ["-c", str(file), "--index", str(tmp_path / "index"), "--set", "engine=dense"]
     run = CliRunner().invoke
@@ -144,10 +144,10 @@ def test_123_an_ann_index_that_is_not_there_is_no_other_search(tmp_path: Path) -
     assert "make it with `fairagent index`, or set `ann: never`" in " ".join(result.stderr.split())
 
 
-# Case 124
+# Case 112
 
 
-def test_124_an_ann_index_that_finds_too_little_is_looked_at_further_or_refused(
+def test_112_an_ann_index_that_finds_too_little_is_looked_at_further_or_refused(
     made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dense, report = DenseRetriever(made / "dense", ENCODER), AnnManifest.read(made / "ann")
@@ -160,7 +160,7 @@ def test_124_an_ann_index_that_finds_too_little_is_looked_at_further_or_refused(
     assert not (tmp_path / "none").exists()
 
 
-# Case 125
+# Case 113
 
 
 class Killed(BaseException):
@@ -168,7 +168,7 @@ class Killed(BaseException):
 
 
 @pytest.mark.parametrize("when", ["cells", "measured", "put"])
-def test_125_what_was_embedded_stays_where_its_ann_index_is_broken_off(
+def test_113_what_was_embedded_stays_where_its_ann_index_is_broken_off(
     made: Path, copy: Path, monkeypatch: pytest.MonkeyPatch, when: str
 ) -> None:
     shutil.rmtree(copy / "ann")
@@ -190,7 +190,7 @@ def test_125_what_was_embedded_stays_where_its_ann_index_is_broken_off(
     assert sorted(path.name for path in copy.iterdir()) == ["ann", "dense"]
 
 
-def test_125_a_process_that_embeds_and_dies_costs_what_it_had_under_way(
+def test_113_a_process_that_embeds_and_dies_costs_what_it_had_under_way(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(dense_index, "CHUNK", 10)
@@ -213,11 +213,11 @@ def test_125_a_process_that_embeds_and_dies_costs_what_it_had_under_way(
     assert len(encoder.encoded) == 60 + 1
 
 
-# Case 126
+# Case 114
 
 
 @pytest.mark.parametrize("device", ["cuda:93", "nonsense"])
-def test_126_a_device_that_is_not_there_is_named_before_anything_is_embedded(tmp_path: Path, device: str) -> None:
+def test_114_a_device_that_is_not_there_is_named_before_anything_is_embedded(tmp_path: Path, device: str) -> None:
     file = write(tmp_path / "files")
     options = ["-c", str(file), "--index", str(tmp_path / "index"), "--set", "engine=dense", "--device", device]
     result = CliRunner().invoke(app, ["index", *options])

@@ -1,4 +1,4 @@
-"""Cases 150 to 159 of docs/reliability.md: indexes that somebody else has built, and what may be wrong with them."""
+"""Cases 125 to 134 of docs/reliability.md: indexes that somebody else has built, and what may be wrong with them."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def copied(folder: Path, to: Path) -> Path:
     return Path(shutil.copytree(folder, to))
 
 
-def test_150_a_folder_that_is_no_index(opened: Opened, tmp_path: Path) -> None:
+def test_125_a_folder_that_is_no_index(opened: Opened, tmp_path: Path) -> None:
     with pytest.raises(BackendUnavailable, match=r"no Lucene index at .*none: name .*download_prebuilt_index"):
         opened(tmp_path / "none")
     (tmp_path / "ours").mkdir()
@@ -68,7 +68,7 @@ def test_150_a_folder_that_is_no_index(opened: Opened, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("version", "said"), [(1, r"too old for this one .*a newer"), (99, "update pyserini")])
-def test_151_an_index_of_another_lucene(indexes: Path, opened: Opened, tmp_path: Path, version: int, said: str) -> None:
+def test_126_an_index_of_another_lucene(indexes: Path, opened: Opened, tmp_path: Path, version: int, said: str) -> None:
     other = copied(indexes / "texts", tmp_path / "other")
     commit = commit_file(other)
     data = bytearray(commit.read_bytes())
@@ -90,12 +90,12 @@ def test_151_an_index_of_another_lucene(indexes: Path, opened: Opened, tmp_path:
         ("impact", "lucene-hnsw", "lucene-impact"),
     ],
 )
-def test_152_an_index_for_another_engine(indexes: Path, opened: Opened, name: str, kind: str, meant: str) -> None:
+def test_127_an_index_for_another_engine(indexes: Path, opened: Opened, name: str, kind: str, meant: str) -> None:
     with pytest.raises(IndexMismatch, match=rf"`engine: \{{kind: {meant}, index: \.\.\.\}}` searches; `{kind}` is for"):
         opened(indexes / name, kind)
 
 
-def test_153_embeddings_of_another_encoder(indexes: Path, opened: Opened, tmp_path: Path) -> None:
+def test_128_embeddings_of_another_encoder(indexes: Path, opened: Opened, tmp_path: Path) -> None:
     with pytest.raises(IndexMismatch, match=r"has embeddings of 6 numbers, and those of 'gt-all.*' have 384; name the"):
         opened(indexes / "hnsw", "lucene-hnsw")
 
@@ -113,7 +113,7 @@ def test_153_embeddings_of_another_encoder(indexes: Path, opened: Opened, tmp_pa
         HnswRetriever(indexes / "hnsw", tmp_path / "kept", Turned(), words=words)
 
 
-def test_154_an_empty_index_or_one_with_deleted_documents(indexes: Path, opened: Opened, tmp_path: Path) -> None:
+def test_129_an_empty_index_or_one_with_deleted_documents(indexes: Path, opened: Opened, tmp_path: Path) -> None:
     with pytest.raises(DataError, match="holds no documents: its build failed"):
         opened(texts(tmp_path / "empty", []))
     other = copied(indexes / "texts", tmp_path / "other")
@@ -130,7 +130,7 @@ def test_154_an_empty_index_or_one_with_deleted_documents(indexes: Path, opened:
         opened(other)
 
 
-def test_155_an_index_that_changed_since_its_ids_were_kept(
+def test_130_an_index_that_changed_since_its_ids_were_kept(
     indexes: Path, opened: Opened, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     other = copied(indexes / "texts", tmp_path / "other")
@@ -142,7 +142,7 @@ def test_155_an_index_that_changed_since_its_ids_were_kept(
     assert agent.retriever.search(Query("tribunal"), 3).ids == ("x1",)
 
 
-def test_155_kept_ids_that_are_damaged_are_read_again(
+def test_130_kept_ids_that_are_damaged_are_read_again(
     indexes: Path, opened: Opened, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     expected = opened(indexes / "texts").retriever.search(Query("court"), 3)
@@ -153,7 +153,7 @@ def test_155_kept_ids_that_are_damaged_are_read_again(
     assert "are damaged" in caplog.text
 
 
-def test_156_groups_of_documents_that_the_index_lacks(
+def test_131_groups_of_documents_that_the_index_lacks(
     indexes: Path, opened: Opened, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     groups = tmp_path / "files" / "groups.tsv"
@@ -165,13 +165,13 @@ def test_156_groups_of_documents_that_the_index_lacks(
     assert len(agent.search("court").hits) == 3
 
 
-def test_156_groups_of_other_documents_altogether(indexes: Path, opened: Opened, tmp_path: Path) -> None:
+def test_131_groups_of_other_documents_altogether(indexes: Path, opened: Opened, tmp_path: Path) -> None:
     (tmp_path / "files" / "groups.tsv").write_text("id\tgender\nd-m1\tmale\nd-f1\tfemale\n")
     with pytest.raises(DataError, match=r"none of the 2 documents .* 'd-f1', 'd-m1', and those of the index 'm1'"):
         opened(indexes / "texts")
 
 
-def test_157_an_index_that_tells_no_terms(indexes: Path, opened: Opened) -> None:
+def test_132_an_index_that_tells_no_terms(indexes: Path, opened: Opened) -> None:
     with pytest.raises(
         SettingsError,
         match=r"stores neither .* -storeDocvectors or -storeRaw, .*`profile: engine`",
@@ -182,7 +182,7 @@ def test_157_an_index_that_tells_no_terms(indexes: Path, opened: Opened) -> None
     assert len(opened(indexes / "bare").search("court").hits) == 3
 
 
-def test_158_a_damaged_index(indexes: Path, opened: Opened, tmp_path: Path) -> None:
+def test_133_a_damaged_index(indexes: Path, opened: Opened, tmp_path: Path) -> None:
     other = copied(indexes / "texts", tmp_path / "other")
     (terms,) = other.glob("*.tim")
     terms.write_bytes(terms.read_bytes()[:40])
@@ -193,7 +193,7 @@ def test_158_a_damaged_index(indexes: Path, opened: Opened, tmp_path: Path) -> N
         opened(other)
 
 
-def test_159_nothing_is_written_into_the_index(indexes: Path, opened: Opened, tmp_path: Path) -> None:
+def test_134_nothing_is_written_into_the_index(indexes: Path, opened: Opened, tmp_path: Path) -> None:
     def state() -> dict[str, bytes]:
         return {path.name: path.read_bytes() for path in (indexes / "texts").iterdir()}
 
@@ -203,7 +203,7 @@ def test_159_nothing_is_written_into_the_index(indexes: Path, opened: Opened, tm
     assert load_collection(tmp_path / "files" / "collection.yaml").source.count() == 0
 
 
-def test_159_a_folder_for_ids_that_cannot_be_written(
+def test_134_a_folder_for_ids_that_cannot_be_written(
     indexes: Path, opened: Opened, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = Path.mkdir

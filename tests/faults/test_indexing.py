@@ -1,4 +1,4 @@
-"""Cases 140 to 143 of docs/reliability.md: threads of Java that fail, terms that are missing, pyserini looking in."""
+"""Cases 121 to 124 of docs/reliability.md: threads of Java that fail, terms that are missing, pyserini looking in."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def arrays(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.glob("*.npy")}
 
 
-# Case 140
+# Case 121
 
 
 @pytest.mark.parametrize("fails", [1, 3])
-def test_140_a_shard_that_dies_is_an_error_and_no_smaller_index(
+def test_121_a_shard_that_dies_is_an_error_and_no_smaller_index(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: int
 ) -> None:
     adding, begun = building.adding, []
@@ -60,10 +60,10 @@ def test_140_a_shard_that_dies_is_an_error_and_no_smaller_index(
     assert LuceneRetriever(folder).document("tie00") == next(one for one in MANY.made if one.id == "tie00")
 
 
-# Case 141
+# Case 122
 
 
-def test_141_an_index_without_terms_searches_and_says_how_to_add_them(tmp_path: Path) -> None:
+def test_122_an_index_without_terms_searches_and_says_how_to_add_them(tmp_path: Path) -> None:
     folder = tmp_path / "index"
     build_index(MADE, folder, terms=False)
     assert not list(folder.glob("vectors*"))
@@ -82,13 +82,13 @@ def test_141_an_index_without_terms_searches_and_says_how_to_add_them(tmp_path: 
     assert arrays(folder) == arrays(tmp_path / "both")
 
 
-def test_141_terms_are_not_added_to_an_index_of_something_else(tmp_path: Path) -> None:
+def test_122_terms_are_not_added_to_an_index_of_something_else(tmp_path: Path) -> None:
     build_index(MADE, tmp_path / "index", terms=False)
     with pytest.raises(IndexMismatch, match="fingerprint: index as made, now edited"):
         indexing.add_terms(Made(MADE.made, "edited"), tmp_path / "index")
 
 
-# Case 142
+# Case 123
 
 
 class Stopping(Made):
@@ -99,7 +99,7 @@ class Stopping(Made):
         raise KeyboardInterrupt
 
 
-def test_142_terms_that_are_not_finished_leave_the_index_as_it_was(tmp_path: Path) -> None:
+def test_123_terms_that_are_not_finished_leave_the_index_as_it_was(tmp_path: Path) -> None:
     folder = tmp_path / "index"
     build_index(MADE, folder, terms=False)
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
@@ -109,7 +109,7 @@ def test_142_terms_that_are_not_finished_leave_the_index_as_it_was(tmp_path: Pat
     assert [path.name for path in tmp_path.iterdir()] == ["index"]
 
 
-# Case 143
+# Case 124
 
 PYSERINI = """
     import json, sys
@@ -129,7 +129,7 @@ PYSERINI = """
 """
 
 
-def test_143_pyserini_opens_the_index_and_finds_the_same(tmp_path: Path) -> None:
+def test_124_pyserini_opens_the_index_and_finds_the_same(tmp_path: Path) -> None:
     """As docs/collections.md shows it, in a process of its own; pyserini asks for a key of OpenAI's when imported."""
     build_index(MADE, tmp_path / "index", terms=False)
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""Cases 160 to 169 of docs/reliability.md: data of one's own that will not do, said where it happened."""
+"""Cases 135 to 144 of docs/reliability.md: data of one's own that will not do, said where it happened."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def csv(folder: Path, text: str) -> Path:
 RAGGED = "id,text,gender\na,law,female\nb,law, and more,male\nc,law\nd,law,male\n"
 
 
-def test_160_ragged_rows_are_all_named_with_their_lines(tmp_path: Path) -> None:
+def test_135_ragged_rows_are_all_named_with_their_lines(tmp_path: Path) -> None:
     file = csv(tmp_path, RAGGED)
     for read in (
         lambda: load_collection(file),
@@ -55,13 +55,13 @@ def test_160_ragged_rows_are_all_named_with_their_lines(tmp_path: Path) -> None:
         assert "a cell that holds a separator is quoted" in str(raised.value)
 
 
-def test_161_a_quote_that_is_never_closed_is_said_where_it_opens(tmp_path: Path) -> None:
+def test_136_a_quote_that_is_never_closed_is_said_where_it_opens(tmp_path: Path) -> None:
     file = csv(tmp_path, 'id,text,gender\na,law,female\nb,"law,male\nc,law,male\nd,law,male\n')
     with pytest.raises(DataError, match=r"rows\.csv:3: no row of a CSV file \(unexpected end of data\)"):
         load_collection(file)
 
 
-def test_162_a_column_of_groups_that_is_empty(tmp_path: Path) -> None:
+def test_137_a_column_of_groups_that_is_empty(tmp_path: Path) -> None:
     empty = [row | {"gender": ""} for row in ROWS]
     with pytest.raises(DataError, match="the column 'gender' of dimension 'gender' is empty in every row"):
         FairAgent.from_records(empty, groups="gender")
@@ -72,7 +72,7 @@ def test_162_a_column_of_groups_that_is_empty(tmp_path: Path) -> None:
     assert look_at(tmp_path / "rows.csv").groups == ()
 
 
-def test_163_a_column_that_there_is_not_is_named_with_those_that_there_are() -> None:
+def test_138_a_column_that_there_is_not_is_named_with_those_that_there_are() -> None:
     there = "there are: id, text, gender"
     for columns in ({"text": "txt"}, {"id": "key"}, {"groups": ["sex"]}):
         with pytest.raises(DataError, match=there):
@@ -81,18 +81,18 @@ def test_163_a_column_that_there_is_not_is_named_with_those_that_there_are() -> 
         fair_rerank(ROWS, "sex")
 
 
-def test_164_ids_that_occur_twice_are_named_with_both_rows() -> None:
+def test_139_ids_that_occur_twice_are_named_with_both_rows() -> None:
     with pytest.raises(DataError, match="records:10: the document id 'd0' is that of 1 already"):
         FairAgent.from_records([*ROWS, ROWS[0]])
 
 
 @pytest.mark.parametrize("cell", [2.5, None, b"law", ["law"], {"law": 1}, object()])
-def test_165_a_cell_that_is_no_text_is_said_with_its_row(cell: object) -> None:
+def test_140_a_cell_that_is_no_text_is_said_with_its_row(cell: object) -> None:
     with pytest.raises(DataError, match=r"records:10: field 'text' is .*, expected text"):
         FairAgent.from_records([*ROWS, {"id": "odd", "text": cell}])
 
 
-def test_166_a_table_file_that_is_damaged_is_said_with_its_row(tmp_path: Path) -> None:
+def test_141_a_table_file_that_is_damaged_is_said_with_its_row(tmp_path: Path) -> None:
     import pyarrow
     from pyarrow.parquet import write_table
 
@@ -107,7 +107,7 @@ def test_166_a_table_file_that_is_damaged_is_said_with_its_row(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("form", ["csv", "parquet", "dataset"])
-def test_166_damage_at_random_is_an_error_of_ours_or_none(tmp_path: Path, form: str) -> None:
+def test_141_damage_at_random_is_an_error_of_ours_or_none(tmp_path: Path, form: str) -> None:
     """Arrow believes the offsets that a file names: a wrong one ended the process."""
     import pyarrow
     from datasets import Dataset, disable_progress_bars
@@ -136,14 +136,14 @@ def test_166_damage_at_random_is_an_error_of_ours_or_none(tmp_path: Path, form: 
     assert found > 20
 
 
-def test_167_hits_in_no_order_or_of_no_kind_are_refused() -> None:
+def test_142_hits_in_no_order_or_of_no_kind_are_refused() -> None:
     with pytest.raises(UsageError, match="the hits are in no order: hit 3 has the score 3 and the one before it 1"):
         fair_rerank([("a", 2), ("b", 1), ("c", 3)], {"gender": {"a": "female"}})
     with pytest.raises(UsageError, match="hit 2 is a object"):
         fair_rerank([("a", 2), object()], {"gender": {"a": "female"}})
 
 
-def test_168_no_groups_at_all(tmp_path: Path) -> None:
+def test_143_no_groups_at_all(tmp_path: Path) -> None:
     """BM25 searches; a search that shall be fair is refused rather than unfair in silence."""
     assert len(FairAgent.from_records(ROWS).search("law").hits) == 9
     with pytest.raises(SettingsError, match="collection 'records' has none, so there is nothing to be fair to"):
@@ -152,7 +152,7 @@ def test_168_no_groups_at_all(tmp_path: Path) -> None:
         open_agent(Collection.from_records(ROWS), tmp_path / "index")
 
 
-def test_169_a_build_in_memory_that_fails_leaves_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_144_a_build_in_memory_that_fails_leaves_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with pytest.raises(UsageError, match="no dimension 'region'"):
         FairAgent.from_records(ROWS, groups="gender", dimensions=["region"])

@@ -1,4 +1,4 @@
-"""Cases 130 to 135: what is remembered and kept is never wrong, whoever changes, damages, copies or shares it."""
+"""Cases 115 to 120: what is remembered and kept is never wrong, whoever changes, damages, copies or shares it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "collection.yaml"
 
 
-def test_130_an_index_of_documents_that_were_changed_under_their_old_time(tmp_path: Path) -> None:
+def test_115_an_index_of_documents_that_were_changed_under_their_old_time(tmp_path: Path) -> None:
     collection = write(tmp_path / "files")
     build_index(load_collection(collection), tmp_path / "index")
     LuceneRetriever(tmp_path / "index", load_collection(collection)).close()
@@ -59,7 +59,7 @@ def test_130_an_index_of_documents_that_were_changed_under_their_old_time(tmp_pa
         LuceneRetriever(tmp_path / "index", load_collection(collection))
 
 
-def test_131_a_damaged_table_is_read_anew(file: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_116_a_damaged_table_is_read_anew(file: Path, caplog: pytest.LogCaptureFixture) -> None:
     expected = table(file)
     (folder,) = folders(file)
     chance = random.Random(131)
@@ -74,7 +74,7 @@ def test_131_a_damaged_table_is_read_anew(file: Path, caplog: pytest.LogCaptureF
         assert caplog.text == "", how
 
 
-def test_132_folders_that_cannot_be_written(
+def test_117_folders_that_cannot_be_written(
     file: Path, trusting: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected = table(file)
@@ -94,7 +94,7 @@ def test_132_folders_that_cannot_be_written(
     assert len(folders(file)) == 1
 
 
-def test_133_two_processes_at_once(file: Path) -> None:
+def test_118_two_processes_at_once(file: Path) -> None:
     expected = table(file)
     (folder,) = folders(file)
     shutil.rmtree(folder)
@@ -106,7 +106,7 @@ def test_133_two_processes_at_once(file: Path) -> None:
     assert not list(file.parent.glob("*.lock"))
 
 
-def test_134_a_copied_folder_is_another_one(file: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_119_a_copied_folder_is_another_one(file: Path, caplog: pytest.LogCaptureFixture) -> None:
     expected = table(file)
     table(file)
     (folder,) = folders(file)
@@ -122,7 +122,7 @@ def test_134_a_copied_folder_is_another_one(file: Path, caplog: pytest.LogCaptur
     assert "ids.npy: is not what was written" in caplog.text
 
 
-def test_135_verify_trusts_no_note(file: Path, trusting: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_120_verify_trusts_no_note(file: Path, trusting: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     collection = load_collection(file, file.parent / "index")
     build_index(collection, file.parent / "index")
     table(file)

@@ -1,4 +1,4 @@
-"""Cases 100 to 119 of docs/reliability.md: a search server that fails; a list is whole, or there is an error."""
+"""Cases 88 to 107 of docs/reliability.md: a search server that fails; a list is whole, or there is an error."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def doctor(server: SearchServer, collection: Path, **engine: Any) -> dict[str, C
     return {check.name: check for check in check_server(part, site)}
 
 
-def test_100_a_server_that_is_not_there(tiny: tuple[Path, Path]) -> None:
+def test_88_a_server_that_is_not_there(tiny: tuple[Path, Path]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]
     waited: list[float] = []
@@ -82,7 +82,7 @@ def test_100_a_server_that_is_not_there(tiny: tuple[Path, Path]) -> None:
     assert caught.value.exit_code == 3
 
 
-def test_101_a_busy_server_is_asked_again() -> None:
+def test_89_a_busy_server_is_asked_again() -> None:
     def busy(number: int, body: Any) -> Any:
         statuses = {1: (429, {"retry-after": "7"}), 2: (503, {})}
         return Answer({}, *statuses[number]) if number in statuses else found("a", "b")
@@ -105,7 +105,7 @@ FAILED = {"total": 3, "successful": 2, "failed": 1, "failures": [{"reason": {"ty
 
 
 @pytest.mark.parametrize("shards", [FAILED, {**SHARDS, "successful": 2}])
-def test_102_a_shard_that_fails_fails_the_search(shards: Any) -> None:
+def test_90_a_shard_that_fails_fails_the_search(shards: Any) -> None:
     with SearchServer(search=found("a", "b", _shards=shards)) as server:
         engine = OpenSearchRetriever(server.index())
         for ask in (lambda: engine.search(LAW, 5), lambda: engine.score(LAW, ["a"]), lambda: engine.document("a")):
@@ -128,7 +128,7 @@ def test_102_a_shard_that_fails_fails_the_search(shards: Any) -> None:
 
 
 @pytest.mark.parametrize("mark", ["timed_out", "terminated_early"])
-def test_103_a_search_that_was_broken_off_is_no_list(mark: str) -> None:
+def test_91_a_search_that_was_broken_off_is_no_list(mark: str) -> None:
     with SearchServer(search=found("a", "b", **{mark: True})) as server:
         with pytest.raises(BackendUnavailable, match="broke a search off"):
             OpenSearchRetriever(server.index()).search(LAW, 5)
@@ -153,7 +153,7 @@ def item(id: str, status: int, kind: str = "") -> Any:
     return {"index": {"_id": id, "status": status, **error}}
 
 
-def test_104_a_bulk_request_that_is_done_in_part() -> None:
+def test_92_a_bulk_request_that_is_done_in_part() -> None:
     def partly(number: int, body: Any) -> Any:
         ids = SearchServer.ids(body)
         if number == 1:
@@ -191,7 +191,7 @@ def test_104_a_bulk_request_that_is_done_in_part() -> None:
             load(server.index(), Made(), PLAN)
 
 
-def test_105_a_version_conflict_is_another_writer() -> None:
+def test_93_a_version_conflict_is_another_writer() -> None:
     conflict = {"errors": True, "items": [item("d0", 409, "version_conflict_engine_exception"), item("d1", 201)]}
     with SearchServer(bulk=conflict) as server:
         server.there = False
@@ -199,7 +199,7 @@ def test_105_a_version_conflict_is_another_writer() -> None:
             load(server.index(), Made(), PLAN)
 
 
-def test_106_a_red_index(tiny: tuple[Path, Path]) -> None:
+def test_94_a_red_index(tiny: tuple[Path, Path]) -> None:
     health = {"status": "red", "active_primary_shards": 2, "number_of_data_nodes": 3}
     with SearchServer(health=health, count={"count": 5, "_shards": SHARDS}) as server:
         checks = doctor(server, tiny[0])
@@ -210,7 +210,7 @@ def test_106_a_red_index(tiny: tuple[Path, Path]) -> None:
         OpenSearchRetriever(server.index()).search(LAW, 5)
 
 
-def test_107_an_index_that_may_not_be_written_to() -> None:
+def test_95_an_index_that_may_not_be_written_to() -> None:
     blocked = {"errors": True, "items": [item(f"d{n}", 403, "cluster_block_exception") for n in range(2)]}
     with SearchServer(bulk=lambda number, body: blocked if number == 2 else None) as server:
         server.there = False
@@ -231,7 +231,7 @@ def test_107_an_index_that_may_not_be_written_to() -> None:
     "version",
     [{"number": "6.8.0"}, {"number": "10.0.0"}, {"number": "two"}, {"distribution": "other", "number": "1.0"}],
 )
-def test_108_a_server_of_an_unknown_version(tiny: tuple[Path, Path], version: Any) -> None:
+def test_96_a_server_of_an_unknown_version(tiny: tuple[Path, Path], version: Any) -> None:
     with SearchServer(root={"version": version}) as server:
         with pytest.raises(
             BackendUnavailable, match=r"not known whether.*Elasticsearch 7\.10 to 9 and OpenSearch 1 to 3"
@@ -245,7 +245,7 @@ def test_108_a_server_of_an_unknown_version(tiny: tuple[Path, Path], version: An
         open_agent(*tiny, engine={"kind": "opensearch", "url": server.url, "index": "i"})
 
 
-def test_109_an_index_without_the_fields(tiny: tuple[Path, Path]) -> None:
+def test_97_an_index_without_the_fields(tiny: tuple[Path, Path]) -> None:
     with SearchServer(mapping={"i": {"mappings": {"properties": {"body": {"type": "text"}}}}}) as server:
         with pytest.raises(
             DataError, match=r"no field 'contents', 'text', 'title', 'id' \(engine\.fields.*it has: body"
@@ -257,7 +257,7 @@ def test_109_an_index_without_the_fields(tiny: tuple[Path, Path]) -> None:
         OpenSearchVectors(OpenSearchRetriever(server.index()), None)  # type: ignore[arg-type]
 
 
-def test_110_an_index_that_is_not_there(tiny: tuple[Path, Path]) -> None:
+def test_98_an_index_that_is_not_there(tiny: tuple[Path, Path]) -> None:
     with SearchServer() as server:
         server.there = False
         with pytest.raises(NotThere, match=r"no index 'i' on 127\.0\.0\.1.*fairagent index --engine opensearch"):
@@ -267,7 +267,7 @@ def test_110_an_index_that_is_not_there(tiny: tuple[Path, Path]) -> None:
         assert checks["search index"].status == "problem"
 
 
-def test_111_ids_of_groups_that_the_index_lacks_are_counted_and_named(tiny: tuple[Path, Path]) -> None:
+def test_99_ids_of_groups_that_the_index_lacks_are_counted_and_named(tiny: tuple[Path, Path]) -> None:
     table = load_collection(tiny[0]).groups
     (_, ids), *_ = table.batches()  # type: ignore[attr-defined]
     lacking = sorted(ids)[:2]
@@ -288,7 +288,7 @@ def test_111_ids_of_groups_that_the_index_lacks_are_counted_and_named(tiny: tupl
 @pytest.mark.parametrize(
     "body", [b"<html>Welcome</html>", b"", b"{", b'{"hits": NaN}', b"\xff\xfe", b"[" * 100_000, b'{"hits": 1e999}']
 )
-def test_112_an_answer_that_is_no_json(body: bytes) -> None:
+def test_100_an_answer_that_is_no_json(body: bytes) -> None:
     with SearchServer(search=Answer(body)) as server, pytest.raises(BackendUnavailable, match="no JSON"):
         OpenSearchRetriever(server.index()).search(LAW, 5)
 
@@ -308,12 +308,12 @@ WRONG: list[Any] = [
 
 
 @pytest.mark.parametrize("body", WRONG, ids=str)
-def test_112_an_answer_in_another_form(body: Any) -> None:
+def test_100_an_answer_in_another_form(body: Any) -> None:
     with SearchServer(search=Answer(body)) as server, pytest.raises(BackendUnavailable, match="in a form"):
         OpenSearchRetriever(server.index()).search(LAW, 5)
 
 
-def test_113_an_answer_without_an_end() -> None:
+def test_101_an_answer_without_an_end() -> None:
     with SearchServer(search=Answer(b" " * (17 << 20))) as server:
         with pytest.raises(BackendUnavailable, match="more than 16 MB"):
             OpenSearchRetriever(server.index()).search(LAW, 5)
@@ -328,7 +328,7 @@ def test_113_an_answer_without_an_end() -> None:
         assert len(server.bodies["search"]) == 2
 
 
-def test_114_a_redirect_is_not_followed() -> None:
+def test_102_a_redirect_is_not_followed() -> None:
     with (
         SearchServer() as other,
         SearchServer(search=Answer({}, 307, {"location": f"{other.url}/i/_search"})) as server,
@@ -339,7 +339,7 @@ def test_114_a_redirect_is_not_followed() -> None:
 
 
 @pytest.mark.parametrize("status", [401, 403])
-def test_115_a_key_that_is_refused_and_shown_nowhere(status: int) -> None:
+def test_103_a_key_that_is_refused_and_shown_nowhere(status: int) -> None:
     said = refused("security_exception", f"the key {KEY} is none", status)
     with SearchServer(search=said) as server:
         index = server.index(environ={"KEY": KEY})
@@ -353,7 +353,7 @@ def test_115_a_key_that_is_refused_and_shown_nowhere(status: int) -> None:
             error = error.__cause__ or error.__context__
 
 
-def test_116_a_list_that_is_longer_than_the_server_gives() -> None:
+def test_104_a_list_that_is_longer_than_the_server_gives() -> None:
     with SearchServer(settings={"i": {"settings": {"index": {"max_result_window": "50"}}}}) as server:
         with pytest.raises(UsageError, match=r"51 documents .* gives 50 at a time; lower `depth`.*max_result_window"):
             OpenSearchRetriever(server.index()).search(LAW, 51)
@@ -362,7 +362,7 @@ def test_116_a_list_that_is_longer_than_the_server_gives() -> None:
         assert server.index().window == 10_000
 
 
-def test_117_an_index_of_something_else_is_not_loaded_into() -> None:
+def test_105_an_index_of_something_else_is_not_loaded_into() -> None:
     with SearchServer() as server:
         for force in (False, True):
             with pytest.raises(IndexMismatch, match="fairagent has not made; it is left alone"):
@@ -374,7 +374,7 @@ def test_117_an_index_of_something_else_is_not_loaded_into() -> None:
         assert {method for method, _, _ in server.requests} == {"GET"}
 
 
-def test_118_a_load_that_is_killed_goes_on_and_is_counted(tiny: tuple[Path, Path]) -> None:
+def test_106_a_load_that_is_killed_goes_on_and_is_counted(tiny: tuple[Path, Path]) -> None:
     with SearchServer(bulk=lambda number, body: Answer({}, 500) if number == 3 else None) as server:
         server.there = False
         with pytest.raises(BackendUnavailable, match="answered 500"):
@@ -392,7 +392,7 @@ def test_118_a_load_that_is_killed_goes_on_and_is_counted(tiny: tuple[Path, Path
             load(server.index(), Made(), PLAN)
 
 
-def test_119_a_query_that_the_server_calls_wrong() -> None:
+def test_107_a_query_that_the_server_calls_wrong() -> None:
     said = refused("too_many_nested_clauses", "Query contains too many nested clauses", 400)
     with SearchServer(search=said) as server:
         with pytest.raises(
@@ -465,7 +465,7 @@ def asked(server: SearchServer) -> Any:
     return ranking.ids, scores, [row.tolist() for row in rows], told, texts, counted, len(engine)
 
 
-def test_112_damaged_answers_are_errors_of_ours_or_harmless() -> None:
+def test_100_damaged_answers_are_errors_of_ours_or_harmless() -> None:
     with SearchServer(**HEALTHY) as server:
         whole = asked(server)
         assert whole[0] == ("a", "b")

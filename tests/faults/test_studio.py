@@ -1,4 +1,4 @@
-"""Cases 170 to 179 of docs/reliability.md: the studio, its API, and who asks them."""
+"""Cases 145 to 154 of docs/reliability.md: the studio, its API, and who asks them."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def key(monkeypatch: pytest.MonkeyPatch, no_variables: None) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "not-a-real-key")
 
 
-def test_170_who_has_no_token_sees_nothing(studio: Studio) -> None:
+def test_145_who_has_no_token_sees_nothing(studio: Studio) -> None:
     with httpx.Client(base_url=studio.url, trust_env=False) as client:
         for given in ("", "?token=", "?token=x", f"?token={studio.token[:-1]}"):
             reply = client.post(f"/api/search{given}", json=ASKED)
@@ -75,7 +75,7 @@ def test_170_who_has_no_token_sees_nothing(studio: Studio) -> None:
 
 
 @pytest.mark.parametrize("header", ["origin", "host"])
-def test_171_another_page_and_another_name_are_refused_before_anything_is_done(studio: Studio, header: str) -> None:
+def test_146_another_page_and_another_name_are_refused_before_anything_is_done(studio: Studio, header: str) -> None:
     with studio.client() as client:
         other = {"origin": "http://elsewhere.example", "host": "elsewhere.example"}[header]
         reply = client.post("/api/search", json=ASKED, headers={header: other})
@@ -87,7 +87,7 @@ def test_171_another_page_and_another_name_are_refused_before_anything_is_done(s
 @pytest.mark.parametrize(
     "path", ["/assets/../../../pyproject.toml", "/assets/%2e%2e%2fguard.py", "/assets//etc/passwd"]
 )
-def test_172_a_path_that_leads_elsewhere(studio: Studio, path: str) -> None:
+def test_147_a_path_that_leads_elsewhere(studio: Studio, path: str) -> None:
     port = int(studio.url.rpartition(":")[2])
     with socket.create_connection(("127.0.0.1", port)) as client:
         head = f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {studio.token}\r\n"
@@ -98,7 +98,7 @@ def test_172_a_path_that_leads_elsewhere(studio: Studio, path: str) -> None:
     assert b"build-system" not in reply
 
 
-def test_173_a_model_that_breaks_off_leaves_what_came(folder: Path) -> None:
+def test_148_a_model_that_breaks_off_leaves_what_came(folder: Path) -> None:
     broken = streamed("A lawyer ", "pleaded [1]", finish=None, usage=None, done=False)
     with LoopbackServer([broken]) as model, answering(folder, model) as studio:
         *told, (last, found) = events(studio)
@@ -110,7 +110,7 @@ def test_173_a_model_that_breaks_off_leaves_what_came(folder: Path) -> None:
         assert goes_on(studio)
 
 
-def test_173_a_model_that_is_down_is_an_error_at_the_end_of_the_stream(folder: Path) -> None:
+def test_148_a_model_that_is_down_is_an_error_at_the_end_of_the_stream(folder: Path) -> None:
     with LoopbackServer([Answer(hang_up=True)]) as model, answering(folder, model) as studio:
         *told, (last, said) = events(studio)
         assert {kind for kind, _ in told} == {"step"}
@@ -122,7 +122,7 @@ def test_173_a_model_that_is_down_is_an_error_at_the_end_of_the_stream(folder: P
         assert goes_on(studio)
 
 
-def test_174_a_query_of_a_megabyte_is_refused_unread(studio: Studio) -> None:
+def test_149_a_query_of_a_megabyte_is_refused_unread(studio: Studio) -> None:
     with studio.client() as client:
         assert client.post("/api/search", json={"query": "a" * 1_000_000}).status_code == 413
         pieces = (b'{"query": "' if not n else b"a" * 10_000 for n in range(101))
@@ -136,14 +136,14 @@ def test_174_a_query_of_a_megabyte_is_refused_unread(studio: Studio) -> None:
     assert goes_on(studio)
 
 
-def test_175_a_second_server_on_the_port(studio: Studio) -> None:
+def test_150_a_second_server_on_the_port(studio: Studio) -> None:
     port = int(studio.url.rpartition(":")[2])
     with pytest.raises(UsageError, match=f"port {port} of this machine is in use.*--port"):
         listening(port)
     assert goes_on(studio)
 
 
-def test_176_fifty_at_once_are_answered_and_more_than_may_wait_are_told_so(folder: Path) -> None:
+def test_151_fifty_at_once_are_answered_and_more_than_may_wait_are_told_so(folder: Path) -> None:
     held = threading.Event()
     lanes = Lanes(lanes=1, waiting=50)
     with running(desk_of(folder, cache=""), lanes=lanes) as studio:
@@ -159,7 +159,7 @@ def test_176_fifty_at_once_are_answered_and_more_than_may_wait_are_told_so(folde
     assert statuses == [200] * 50 + [503] * 10
 
 
-def test_176_lanes_say_that_they_are_busy() -> None:
+def test_151_lanes_say_that_they_are_busy() -> None:
     lanes, held, taken = Lanes(lanes=1, waiting=1), threading.Event(), threading.Event()
     first = lanes.submit(lambda: (taken.set(), held.wait()))
     taken.wait(10)
@@ -186,7 +186,7 @@ def served(folder: Path, *more: str) -> tuple[subprocess.Popen[str], str]:
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_177_a_signal_ends_it_in_order(folder: Path, number: signal.Signals, code: int) -> None:
+def test_152_a_signal_ends_it_in_order(folder: Path, number: signal.Signals, code: int) -> None:
     process, address = served(folder)
     with process:
         url, _, token = address.partition("?token=")
@@ -200,7 +200,7 @@ def test_177_a_signal_ends_it_in_order(folder: Path, number: signal.Signals, cod
         httpx.get(url, trust_env=False)
 
 
-def test_177_also_while_a_model_does_not_answer(folder: Path) -> None:
+def test_152_also_while_a_model_does_not_answer(folder: Path) -> None:
     with LoopbackServer([Answer("", delay=60)]) as model:
         options = ("generate=llm", "model.name=tiny", f"model.base_url={model.url}", "profile=offline", "cache=''")
         process, address = served(folder, *(part for one in options for part in ("--set", one)))
@@ -215,7 +215,7 @@ def test_177_also_while_a_model_does_not_answer(folder: Path) -> None:
     assert "Traceback" not in said
 
 
-def test_178_a_fault_of_ours_is_told_without_its_story(studio: Studio, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_153_a_fault_of_ours_is_told_without_its_story(studio: Studio, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: Any) -> Any:
         raise RuntimeError("/secret/path")
 
@@ -231,7 +231,7 @@ def test_178_a_fault_of_ours_is_told_without_its_story(studio: Studio, monkeypat
     assert goes_on(studio)
 
 
-def test_179_who_leaves_in_the_middle_ends_the_work(folder: Path) -> None:
+def test_154_who_leaves_in_the_middle_ends_the_work(folder: Path) -> None:
     with LoopbackServer(["one two"]) as model, answering(folder, model) as studio:
         told, ended = threading.Event(), threading.Event()
         answer = studio.desk.answer

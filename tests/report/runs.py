@@ -252,3 +252,23 @@ def tiny_run(**changes: object) -> Run:
         *(outcomes, {}, {"about": ""}, False, (), None, KIND, {}),
     )
     return replace(run, **changes)
+
+
+def wide_run(topics: int, systems: int) -> Run:
+    """A run of many topics and systems, which are those of `made_run` under other names."""
+    run = made_run(13)
+    names = (run.baseline, *(f"system {number}" for number in range(1, systems)))
+    of_topic: dict[str, list[Outcome]] = {}
+    for outcome in run.outcomes:
+        of_topic.setdefault(outcome.topic, []).append(outcome)
+    whole = [of for topic, of in of_topic.items() if topic not in run.excluded]
+    outcomes = []
+    for number in range(topics):
+        like = whole[number % len(whole)]
+        for place, name in enumerate(names):
+            own = like[1 + (place - 1) % (len(SYSTEMS) - 1) if place else 0]
+            outcomes.append(replace(own, topic=f"Q{number:04d}", query=f"{own.query} {number}", system=name))
+    answers = {(outcome.topic, outcome.system): outcome for outcome in outcomes}
+    rows = compare(answers, list(dict.fromkeys(o.topic for o in outcomes)), names, COLUMNS, 7)
+    changed = {"systems": names, "outcomes": tuple(outcomes), "comparisons": rows, "excluded": {}}
+    return replace(run, **changed, oracle_systems=(), expected=None)

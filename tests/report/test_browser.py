@@ -17,6 +17,8 @@ import pytest
 from browser import CHROMIUM, needs_chromium
 
 from fairagent.report.page import digest, page
+from fairagent.report.panel import exposure_bar
+from fairagent.report.topics import palette
 
 from .runs import SYSTEMS, made_run
 
@@ -44,6 +46,11 @@ def use(tmp_path: Path, text: str):
     def use(body: str, *flags: str, width: int = 1280) -> tuple[Any, list[str]]:
         act = f"""
             const all = (selector, root = document) => [...root.querySelectorAll(selector)];
+            const opened = (topic) => {{
+              topic.open = true;
+              topic.dispatchEvent(new Event("toggle"));
+              return topic;
+            }};
             const shown = (root) => all(root).filter((one) => one.offsetParent !== null);
             const set = (id, value, event) => {{
               document.getElementById(id).value = value;
@@ -96,6 +103,7 @@ def test_topics_are_filtered_by_text_and_system_and_put_in_order(use):
         const count = () => document.getElementById("count").value;
         const before = [topics().length, count()];
         set("text", "BOTANI", "input");
+        all(".topic").forEach(opened);
         const right = all(".topic").every((topic) => topic.hidden !== /botani/i.test(topic.textContent));
         const botanists = [topics(), count(), right];
         set("text", "no such words", "input");
@@ -125,7 +133,7 @@ def test_a_link_opens_its_topic_at_its_system(use):
     (opened, checked), said = use("""
         const link = document.querySelector('.extremes a[data-system="1"]');
         link.click();
-        const topic = document.querySelector(link.getAttribute("href")).closest(".topic");
+        const topic = document.querySelector(link.getAttribute("href"));
         return [topic.open, topic.querySelector(".pick:checked").dataset.system];
     """)
     assert opened
@@ -133,10 +141,72 @@ def test_a_link_opens_its_topic_at_its_system(use):
     assert said == []
 
 
-def test_choosing_a_system_needs_no_script(use):
+def test_an_address_opens_its_topic_at_its_system_and_a_click_gives_it(use):
+    (opened, checked, address), said = use("""
+        location.hash = "topic=T03&system=BM25%2BRM3";
+        dispatchEvent(new Event("hashchange"));
+        const topic = document.getElementById("topic-3");
+        const found = [topic.open, topic.querySelector(".pick:checked").dataset.system];
+        document.querySelector("#topic-5 summary").click();
+        return [...found, location.hash];
+    """)
+    assert (opened, checked, address) == (True, "1", "#topic=T05")
+    assert said == []
+
+
+def test_documents_show_relevance_groups_and_keywords(use):
+    (relevant, checks, groups, marks, moved), _ = use("""
+        const topic = opened(document.querySelector(".topic"));
+        const cells = (row) => [...row.cells].map((cell) => cell.textContent);
+        const rows = all(".ranking tr.r", topic).map(cells);
+        return [
+          rows.length, rows.filter((row) => row[1] === "✓").length,
+          all(".ranking i.g", topic).map((one) => `${one.className} ${one.textContent}`),
+          all("mark", topic).map((one) => one.textContent),
+          all(".ranking td.n", topic).map((one) => one.textContent),
+        ];
+    """)
+    assert relevant == checks > 0
+    assert "g g0 female" in groups
+    assert "lawyer" in marks
+    assert all(re.fullmatch(r"new|↑\d+|↓\d+|=", one) for one in moved)
+    assert moved
+
+
+def test_the_story_is_told_and_a_failure_said(use):
+    text, said = use("""
+        all(".topic").forEach(opened);
+        return document.getElementById("list").textContent;
+    """)
+    assert "The user's query: Lawyers" in text
+    assert "Topic words, whatever the group:" in text
+    assert re.search(r"Aimed at female \(gender\), which had \d+% \(target \d+%\)\. Feedback added:", text)
+    assert "Dropped, not in the index: zyzzyva" in text
+    assert re.search(r"gap \d\.\d{4}, was \d\.\d{4}; now \d+% (accepted|discarded)", text)
+    assert "Stopped: the gap did not fall. The ranking that is judged:" in text
+    assert "agent, exposure failed on this topic: the model refused three times" in text
+    assert said == []
+
+
+def test_bars_are_those_that_python_draws(use):
+    colors = palette(made_run())
+    drawn = exposure_bar(made_run().outcomes[0].exposures[0], colors)
+    (words, paths), _ = use("""
+        const topic = opened(document.querySelector(".topic"));
+        const bar = all(".side.baseline .story .end .bar", topic)[0];
+        return [bar.getAttribute("aria-label"), all("path", bar).map((path) => path.getAttribute("d"))];
+    """)
+    assert words == drawn.words
+    numbers = [re.findall(r"[\d.]+", path) for path in paths]
+    expected = [re.findall(r"[\d.]+", path) for _, path in drawn.parts]
+    assert [len(one) for one in numbers] == [len(one) for one in expected]
+    for one, other in zip(numbers, expected, strict=True):
+        assert list(map(float, one)) == pytest.approx(list(map(float, other)), abs=0.3)
+
+
+def test_a_topic_shows_one_system_beside_the_baseline(use):
     (before, after), _ = use("""
-        const topic = document.querySelector(".topic");
-        topic.open = true;
+        const topic = opened(document.querySelector(".topic"));
         const captions = () => all(".ranking caption", topic).filter((one) => one.offsetParent);
         const rankings = () => captions().map((one) => one.textContent.trim());
         const before = rankings();
@@ -153,6 +223,7 @@ def test_nothing_is_wider_than_the_screen(use, width):
     (page_width, wide), _ = use(
         f"""
         document.documentElement.style.width = "{width}px";
+        all(".topic").forEach(opened);
         for (const details of all("details")) details.open = true;
         for (const topic of all(".topic")) topic.style.contentVisibility = "visible";
         const inside = (one) => one.closest(".scroll, .sideways, nav, .away, svg");
@@ -163,6 +234,17 @@ def test_nothing_is_wider_than_the_screen(use, width):
     )
     assert wide == []
     assert page_width == width
+
+
+def test_a_wide_table_shows_that_it_goes_on(use):
+    """Its own scroller, and not the page, is wider than it shows; a shadow stands still at its side."""
+    (wider, attachment), _ = use("""
+        document.documentElement.style.width = "390px";
+        const scroll = document.querySelector("#results .scroll");
+        return [scroll.scrollWidth > scroll.clientWidth, getComputedStyle(scroll).backgroundAttachment];
+    """)
+    assert wider
+    assert attachment == "local, local, scroll, scroll, scroll"
 
 
 def test_dark_and_light_are_different(use):

@@ -73,7 +73,7 @@ def test_the_step_after_a_discarded_one_starts_from_the_accepted_one():
 def test_a_step_that_found_nothing_has_no_bars():
     steps = outcome().steps
     nothing = panel(steps=(*steps[:2], replace(steps[2], terms=()))).steps[-1]
-    assert (nothing.kind, nothing.bars) == ("nothing", ())
+    assert (nothing.kind, nothing.exposures) == ("nothing", ())
 
 
 def test_only_the_first_of_many_topic_words_are_shown():
@@ -88,8 +88,8 @@ def test_with_many_groups_a_step_shows_the_dimension_it_was_for():
     many = GroupShares("language", labels, (1 / STEP_GROUPS,) * STEP_GROUPS, (1 / STEP_GROUPS,) * STEP_GROUPS, 0.0)
     steps = [replace(step, exposures=(*step.exposures, many)) for step in outcome().steps]
     first, _, tried = panel(steps=tuple(steps)).steps
-    assert first.bars == ()
-    assert [bar.dimension for bar in tried.bars] == ["gender"]
+    assert first.exposures == ()
+    assert [shown.dimension for shown in tried.exposures] == ["gender"]
 
 
 def test_a_bar_ends_at_its_end():

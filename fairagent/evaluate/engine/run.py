@@ -11,6 +11,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from fairagent.brief import Brief, counted
 from fairagent.digests import checksum
 from fairagent.errors import DataError, UsageError
 from fairagent.evaluate.engine.comparison import Comparison, compare
@@ -35,8 +36,8 @@ SEAL = "sha256"
 """The key of run.json's checksum."""
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+@dataclass(frozen=True, slots=True, repr=False)
+class Run(Brief):
     """An experiment's run: `systems` in their order, the baseline first.
 
     `outcomes` holds the last outcome of every topic and system that was tried, failed ones too, in the order of the
@@ -64,6 +65,13 @@ class Run:
     kind: ExperimentKind
     rows: Mapping[str, Mapping[str, Any]]
     thresholds: tuple[Threshold, ...] = ()
+
+    @property
+    def brief(self) -> str:
+        """Its name, the collection, how many systems and topics, and whether it is finished."""
+        topics = counted(len({outcome.topic for outcome in self.outcomes}), "topic")
+        size = f"{counted(len(self.systems), 'system')}, {topics}{', not finished' if self.partial else ''}"
+        return f"{self.name!r} on {self.collection!r}: {size}"
 
     @property
     def track(self) -> Year | None:

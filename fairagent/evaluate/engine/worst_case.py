@@ -20,7 +20,8 @@ from fairagent.prompts.calls import Calls, Case
 class Estimate:
     """At most so many calls and tokens for all topics under one system, and US dollars (None: no price is set).
 
-    Corrections of invalid replies and attempts that are repeated come on top.
+    `waiting` are the seconds that the calls may take one after the other, each up to its time limit. Corrections of
+    invalid replies and attempts that are repeated come on top.
     """
 
     system: str
@@ -30,6 +31,7 @@ class Estimate:
     input_tokens: int
     output_tokens: int
     dollars: float | None
+    waiting: float
 
 
 def estimate(checked: Checked) -> list[Estimate]:
@@ -56,6 +58,7 @@ def _priced(name: str, asked: Sequence[Calls], checked: Checked) -> Estimate:
         sum(calls.input_tokens for calls in asked),
         sum(calls.output_tokens for calls in asked),
         float(sum(priced)) if len(priced) == len(asked) else None,
+        sum(calls.calls * calls.model.timeout for calls in asked),
     )
 
 

@@ -1,5 +1,4 @@
-"use strict";
-// The page is whole without this: here tables learn to sort, and topics to be found.
+// Here tables learn to sort, and topics to be found and opened; all but the topics is whole without this.
 (() => {
   const all = (selector, root = document) => [...root.querySelectorAll(selector)];
   const valueOf = (row, key) => row.cells[key]?.dataset.value ?? row.cells[key]?.textContent.trim() ?? "";
@@ -35,23 +34,42 @@
   const form = document.getElementById("filter");
   const list = document.getElementById("list");
   const topics = all(".topic", list);
+  const numbers = new Map(topics.map((topic, number) => [topic, number]));
   const [text, system, order, count, whose] = ["text", "system", "order", "count", "whose"].map((id) => document.getElementById(id));
   const words = new Map();
   const textOf = (topic) => {
-    if (!words.has(topic)) words.set(topic, topic.textContent.toLowerCase());
+    if (!words.has(topic)) words.set(topic, Topics.textOf(numbers.get(topic)));
     return words.get(topic);
   };
-  const current = () => system.value || form.dataset.shown;
-  const pickOf = (topic, number = current()) => all(".pick", topic).find((pick) => pick.dataset.system === number);
-  const gainsOf = (topic) => (pickOf(topic)?.dataset.gains ?? "").split(" ").map((gain) => (gain === "" ? null : Number(gain)));
+  const current = () => Number(system.value || form.dataset.shown);
+  const panelOf = (topic) => Topics.topics[numbers.get(topic)].panels.find((panel) => panel.system === current());
+  const gainsOf = (topic) => panelOf(topic)?.gains ?? [];
   const signed = (gain) => {
     const digits = Math.abs(gain).toFixed(3);
     return (Number(digits) === 0 ? "" : gain > 0 ? "+" : "−") + digits;
   };
 
+  function open(topic, chosen = current()) {
+    if (!topic.querySelector(".inside")) {
+      const inside = document.createElement("div");
+      inside.className = "inside";
+      inside.append(...Topics.draw(numbers.get(topic), chosen));
+      topic.append(inside);
+    }
+    const pick = all(".pick", topic).find((one) => Number(one.dataset.system) === chosen);
+    if (pick) pick.checked = true;
+  }
+
+  function show(topic, chosen) {
+    open(topic, chosen);
+    topic.hidden = false;
+    topic.open = true;
+    topic.scrollIntoView({ behavior: "instant" });
+  }
+
   function filter() {
     const wanted = text.value.toLowerCase().split(/\s+/).filter(Boolean);
-    for (const topic of topics) topic.hidden = !wanted.every((word) => textOf(topic).includes(word)) || (system.value !== "" && !pickOf(topic));
+    for (const topic of topics) topic.hidden = !wanted.every((word) => textOf(topic).includes(word)) || (system.value !== "" && !panelOf(topic));
     const shown = topics.filter((topic) => !topic.hidden).length;
     count.value = shown === topics.length ? `${shown} topics` : `${shown} of ${topics.length} topics`;
   }
@@ -71,19 +89,27 @@
 
   function choose() {
     for (const topic of topics) {
-      const pick = pickOf(topic);
-      if (pick) pick.checked = true;
-      topic.querySelector(".now").replaceChildren(...(pick ? gainsOf(topic) : []).map((gain) => {
+      if (topic.querySelector(".inside")) open(topic);
+      topic.querySelector(".now").replaceChildren(...gainsOf(topic).map((gain) => {
         const shown = document.createElement("span");
         shown.className = `gain ${gain > 0 ? "up" : gain < 0 ? "down" : ""}`;
         shown.textContent = gain === null ? "–" : signed(gain);
         return shown;
       }));
     }
-    const label = topics.map((topic) => pickOf(topic)).find(Boolean)?.nextElementSibling;
-    if (label && whose) whose.replaceChildren(...[...label.childNodes].map((node) => node.cloneNode(true)));
+    if (whose) whose.replaceChildren(Topics.system(current()));
     filter();
     arrange();
+  }
+
+  // #topic=ID opens a topic, &system=NAME at a system; what is opened has that address.
+  const names = all("option", system).filter((one) => one.value !== "");
+  function follow() {
+    const asked = new URLSearchParams(location.hash.slice(1));
+    const number = Topics.topics.findIndex((topic) => topic.id === asked.get("topic"));
+    if (number < 0) return;
+    const named = names.find((one) => one.textContent === asked.get("system"));
+    show(topics[number], named ? Number(named.value) : undefined);
   }
 
   if (topics.length) {
@@ -92,17 +118,18 @@
     text.addEventListener("input", filter);
     system.addEventListener("change", choose);
     order.addEventListener("change", arrange);
+    for (const topic of topics) {
+      topic.addEventListener("toggle", () => topic.open && open(topic));
+      topic.querySelector("summary").addEventListener("click", () => {
+        if (!topic.open) history.replaceState(null, "", `#topic=${encodeURIComponent(Topics.topics[numbers.get(topic)].id)}`);
+      });
+    }
     filter();
+    follow();
+    addEventListener("hashchange", follow);
   }
 
-  for (const link of all("a[data-system]")) {
-    link.addEventListener("click", () => {
-      const topic = document.querySelector(link.getAttribute("href"))?.closest(".topic");
-      if (!topic) return;
-      topic.hidden = false;
-      topic.open = true;
-      const pick = pickOf(topic, link.dataset.system);
-      if (pick) pick.checked = true;
-    });
+  for (const link of all("a[data-topic]")) {
+    link.addEventListener("click", () => show(document.getElementById(`topic-${link.dataset.topic}`), Number(link.dataset.system)));
   }
 })();

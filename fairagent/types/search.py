@@ -1,7 +1,4 @@
-"""The values that the parts of fairagent exchange: queries, rankings, exposures, traces, answers.
-
-Ranks start at 1. Shares are fractions in [0, 1]. Scores are the engine's own; higher is better.
-"""
+"""A search: its query, rankings, exposures, steps and result."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -10,8 +7,12 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from fairagent.alarms import Alarm as Alarm
-from fairagent.usage import Usage as Usage
+from fairagent.alarms import Alarm
+from fairagent.brief import Brief, Drawn, counted, quoted
+from fairagent.usage import Usage
+
+GROUPS_SHOWN = 4
+"""Groups that an exposure names at a prompt."""
 
 FloatArray = NDArray[np.float64]
 
@@ -19,14 +20,19 @@ UNKNOWN = "@UNKNOWN"
 """The label of documents whose group is unknown: column 0 of every membership matrix."""
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+@dataclass(frozen=True, slots=True, repr=False)
+class Document(Brief):
     """One searchable text; `extra` holds every other field of its source record."""
 
     id: str
     text: str
     title: str = ""
     extra: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def brief(self) -> str:
+        """Its id, its title and how long it is."""
+        return f"{self.id!r} {quoted(self.title)}: {counted(len(self.text), 'character')}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +43,8 @@ class Term:
     weight: float = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class Query:
+@dataclass(frozen=True, slots=True, repr=False)
+class Query(Brief):
     """What is searched for: the user's words, and the weighted keywords that a refiner added.
 
     `id` is the topic's id where the query is a topic, and seeds whatever is random about it.
@@ -61,6 +67,12 @@ class Query:
         """
         return [(self.text, 1.0), *((term.text, term.weight) for term in self.terms)]
 
+    @property
+    def brief(self) -> str:
+        """The user's words, and how many keywords were added."""
+        added = f" and {counted(len(self.terms), 'keyword')}" if self.terms else ""
+        return f"{quoted(self.text)}{f' ({self.id})' if self.id else ''}{added}"
+
 
 @dataclass(frozen=True, slots=True)
 class Topic:
@@ -76,8 +88,8 @@ class Topic:
     group: str = ""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Ranking:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class Ranking(Brief):
     """Distinct document ids, rank 1 first, with the `scores` (n,) that ordered them: finite, never increasing."""
 
     ids: tuple[str, ...]
@@ -89,6 +101,16 @@ class Ranking:
     def top(self, n: int) -> Self:
         """The first `n` documents (all of them where the ranking is shorter)."""
         return self if n >= len(self.ids) else replace(self, ids=self.ids[:n], scores=self.scores[:n])
+
+    @property
+    def brief(self) -> str:
+        """How many documents, the first and the last."""
+        if not self.ids:
+            return "of no document"
+        ends = " to ".join(
+            f"{self.ids[place]!r} ({self.scores[place]:.4g})" for place in dict.fromkeys((0, len(self) - 1))
+        )
+        return f"of {counted(len(self), 'document')}: {ends}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +135,8 @@ class Group:
         return f"{self.label} ({self.dimension})"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Exposure:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class Exposure(Brief):
     """What one ranking gives the groups of one dimension, beside what they should get.
 
     `shares` and `target` (g,) are over the KNOWN `labels` and sum to 1 each (`shares` is all zero where nothing in the
@@ -134,9 +156,22 @@ class Exposure:
     missing: float | None = None
     predicted: bool = False
 
+    @property
+    def brief(self) -> str:
+        """The groups that are farthest from what they should get, and what is unknown."""
+        rows = list(zip(self.labels, self.shares.tolist(), self.target.tolist(), strict=True))
+        far = sorted(rows, key=lambda row: -abs(row[1] - row[2]))[:GROUPS_SHOWN]
+        shown = [
+            f"{label} {share:.0%} (target {target:.0%})"
+            for label, share, target in rows
+            if (label, share, target) in far
+        ]
+        more = [f"{len(rows) - len(shown)} more groups"] if len(rows) > len(shown) else []
+        return f"{self.dimension}: {', '.join([*shown, *more, f'no label {self.unknown:.0%}'])}"
 
-@dataclass(frozen=True, slots=True)
-class Refinement:
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Refinement(Brief):
     """What a refiner proposes: keywords, who proposed them, and a `note` where there are none.
 
     `refused` are proposals that are no keywords (an address, a known one), with the reasons.
@@ -148,9 +183,14 @@ class Refinement:
     usage: Usage = Usage()
     refused: tuple[str, ...] = ()
 
+    @property
+    def brief(self) -> str:
+        """Who proposed which keywords."""
+        return f"by {self.source}: {', '.join(term.text for term in self.terms) or self.note or 'nothing'}"
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Step:
+
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class Step(Brief):
     """One step of the loop: what was searched or done, why, and what it did to the exposure of the groups.
 
     `source` says who wrote the query ("query" is the user, "topic words", a refiner's name), or names the loop's
@@ -178,6 +218,13 @@ class Step:
     notes: tuple[str, ...] = ()
     alarms: tuple[Alarm, ...] = ()
 
+    @property
+    def brief(self) -> str:
+        """Who asked for it, its gap, and what became of it."""
+        became = "accepted" if self.accepted else f"discarded{f': {self.reason}' if self.reason else ''}"
+        keywords = f", {counted(len(self.added), 'keyword')} added" if self.added else ""
+        return f"{self.source}{f' for {self.aim}' if self.aim else ''}{keywords}: gap {self.gap:.4g}, {became}"
+
 
 @dataclass(frozen=True, slots=True)
 class Draw:
@@ -189,8 +236,8 @@ class Draw:
     request: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Trace:
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class Trace(Brief):
     """Everything that happened between a query and its ranking.
 
     `exposures` and `gap` are those of the final ranking; `targets` says where each dimension's target comes from;
@@ -217,9 +264,16 @@ class Trace:
     notes: tuple[str, ...] = ()
     alarms: tuple[Alarm, ...] = ()
 
+    @property
+    def brief(self) -> str:
+        """The query, the steps, the gap before and after them, and why they ended."""
+        gaps = f"gap {self.steps[0].gap:.4g} to {self.gap:.4g}" if self.steps else f"gap {self.gap:.4g}"
+        ended = f"; {self.stopped}" if self.stopped else ""
+        return f"of {quoted(self.query.text)}: {counted(len(self.steps), 'step')}, {gaps}, {self.seconds:.2f} s{ended}"
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SearchResult:
+
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class SearchResult(Drawn):
     """A fair ranking: its `hits` for people, its `ranking` for programs, its `trace` for both."""
 
     query: Query
@@ -227,136 +281,8 @@ class SearchResult:
     hits: tuple[Hit, ...]
     trace: Trace
 
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """A filter's verdict on one document.
-
-    `fair`: the document brings no bias into an answer; `useful`: an answer needs it. None: not asked, or not answered;
-    `note` says so, with the model's reasons and whether the text was cut.
-    """
-
-    id: str
-    kept: bool
-    fair: bool | None
-    useful: bool | None
-    note: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Filtered:
-    """The `documents` that a filter kept, in their order, and its verdict on every one it saw."""
-
-    documents: tuple[Document, ...]
-    verdicts: tuple[Verdict, ...]
-    usage: Usage = Usage()
-
-
-@dataclass(frozen=True, slots=True)
-class Debiased:
-    """The contexts that DebiasRAG chose, the best first with falling `scores`, and how it chose them.
-
-    `kind` is the bias class of the query ("" is none), `avoided` are the ids of the avoided passages, `made` those of
-    the counterfactual contexts made from them (at most one each), `dropped` those of candidates that are too similar to
-    what is avoided. `theta` are the weights of relevance and of distance from what is avoided.
-    """
-
-    kind: str
-    avoided: tuple[str, ...]
-    made: tuple[str, ...]
-    documents: tuple[Document, ...] = ()
-    scores: tuple[float, ...] = ()
-    dropped: tuple[str, ...] = ()
-    theta_before: tuple[float, float] = (0.5, 0.5)
-    theta_after: tuple[float, float] = (0.5, 0.5)
-    notes: tuple[str, ...] = ()
-    usage: Usage = Usage()
-
     @property
-    def survived(self) -> tuple[str, ...]:
-        """The ids of the counterfactual contexts that were not dropped."""
-        return tuple(id for id in self.made if id not in self.dropped)
-
-    @property
-    def placed(self) -> tuple[str, ...]:
-        """The ids of the counterfactual contexts among the chosen."""
-        return tuple(one.id for one in self.documents if one.id in self.made)
-
-
-@dataclass(frozen=True, slots=True)
-class Removal:
-    """How many documents of a group a filter saw and removed, as sums of memberships (half a member counts half)."""
-
-    group: Group
-    seen: float
-    removed: float
-
-    @property
-    def share(self) -> float:
-        """The share removed, in [0, 1]; 0 where none was seen."""
-        return self.removed / self.seen if self.seen else 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """A text that answers a query from a context of documents.
-
-    `cited` are the numbers (from 1, in rank order) that it cites, in the order of their first mention; `source` says
-    who wrote it. `truncated`: it is the beginning of an answer that was cut off.
-    """
-
-    text: str
-    cited: tuple[int, ...] = ()
-    notes: tuple[str, ...] = ()
-    usage: Usage = Usage()
-    source: str = ""
-    truncated: bool = False
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Attribution:
-    """How far an answer rests on each document of its context, and what that gives the groups.
-
-    `kind` is the method: "citations", "nli", "judge" or "embeddings". `weights` (k,) are in [0, 1], in rank order.
-    `exposures` are those of the attributed documents, `retrieved` those of the whole context, one a dimension; both
-    are empty until they are measured.
-    """
-
-    kind: str
-    weights: FloatArray
-    notes: tuple[str, ...] = ()
-    usage: Usage = Usage()
-    exposures: tuple[Exposure, ...] = ()
-    retrieved: tuple[Exposure, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class AnswerResult:
-    """An answer to a query, and everything it came from.
-
-    `context` are the documents it was written from, in rank order: citation [k] is the k-th of them. `removed` is what
-    each group lost to the filter. `seconds` is the whole time, the search's included; so are `alarms` the search's.
-    """
-
-    query: Query
-    answer: Answer
-    context: tuple[Hit, ...]
-    search: SearchResult
-    notes: tuple[str, ...] = ()
-    filtered: Filtered | None = None
-    removed: tuple[Removal, ...] = ()
-    attribution: Attribution | None = None
-    seconds: float = 0.0
-    debiased: Debiased | None = None
-    alarms: tuple[Alarm, ...] = ()
-
-    @property
-    def cited(self) -> tuple[Hit, ...]:
-        """The documents that the answer cites, in the order of their first mention."""
-        return tuple(self.context[number - 1] for number in self.answer.cited)
-
-    @property
-    def usage(self) -> Usage:
-        """What all model calls took: of search, filter, debiasing, generator and attribution."""
-        parts = (self.search.trace, self.answer, self.filtered, self.debiased, self.attribution)
-        return sum((part.usage for part in parts if part), Usage())
+    def brief(self) -> str:
+        """The query, the number of documents, the first of them, and the gap."""
+        first = f", first {quoted(self.hits[0].title or self.hits[0].id)}" if self.hits else ""
+        return f"of {quoted(self.query.text)}: {counted(len(self.hits), 'document')}{first}; gap {self.trace.gap:.4g}"

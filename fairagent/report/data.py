@@ -1,0 +1,145 @@
+"""The topics of the page as one JSON object, which the page's script draws when a topic is opened.
+
+What occurs often is written once: documents, sources, reasons, targets and the lists of labels are in tables, and stand
+elsewhere as their number. Shares have four decimals. Every text is cleaned here, and the script shows it as nothing
+but text.
+"""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from markupsafe import Markup
+
+from fairagent.clean import printable
+from fairagent.evaluate.engine.outcome import GroupShares
+from fairagent.evaluate.engine.run import Run
+from fairagent.report.names import money
+from fairagent.report.panel import Palette, Panel, ShownHit, ShownStep
+from fairagent.report.text import gap_text
+from fairagent.report.topics import TopicView
+
+Record = dict[str, Any]
+Column = tuple[str, str]
+
+
+def topics_json(run: Run, views: Sequence[TopicView], columns: Sequence[Column], colors: Palette) -> Markup:
+    """All topics for a script element: nothing in it ends that element."""
+    data = _Tables(colors)
+    topics = [_topic(view, columns, data) for view in views]
+    whole = {
+        "ranked": not run.kind.classes,
+        "baseline": run.systems.index(run.baseline),
+        "documents": list(data.documents),
+        "scales": [json.loads(scale) for scale in data.scales],
+        "texts": list(data.texts),
+        "topics": topics,
+    }
+    text = json.dumps(_clean(whole), separators=(",", ":"), allow_nan=False)
+    return Markup(text.replace("<", "\\u003c"))
+
+
+class _Tables:
+    """What is written once, in the order of its first use."""
+
+    def __init__(self, colors: Palette) -> None:
+        self.documents: list[Any] = []
+        self.scales: dict[str, int] = {}
+        self.texts: dict[str, int] = {}
+        self._places: dict[object, int] = {}
+        self._colors = colors
+
+    def text(self, text: str | None) -> int | None:
+        """The number of a text that occurs often; None where there is none."""
+        return self.texts.setdefault(text, len(self.texts)) if text else None
+
+    def document(self, hit: ShownHit) -> int:
+        """The number of a document: its title and its groups."""
+        title = "".join(text for text, _ in hit.title)
+        place = self._places.setdefault((title, hit.chips), len(self.documents))
+        if place == len(self.documents):
+            self.documents.append([title, [[chip.color, chip.text] for chip in hit.chips]])
+        return place
+
+    def exposure(self, exposure: GroupShares) -> list[Any]:
+        """The number of the dimension with its labels, colors and target; the shares; what has no label."""
+        numbers = [self._colors.get((exposure.dimension, label)) for label in exposure.labels]
+        target = [_short(share) for share in exposure.target]
+        scale = json.dumps([exposure.dimension, exposure.labels, numbers, target])
+        place = self.scales.setdefault(scale, len(self.scales))
+        return [place, [_short(share) for share in exposure.shares], _short(exposure.unknown)]
+
+
+def _topic(view: TopicView, columns: Sequence[Column], data: _Tables) -> Record:
+    return {
+        "id": view.id,
+        "query": view.query,
+        "excluded": view.excluded,
+        "panels": [_panel(panel, view.query, columns, data) for panel in view.panels],
+    }
+
+
+def _panel(panel: Panel, query: str, columns: Sequence[Column], data: _Tables) -> Record:
+    outcome = panel.outcome
+    values = [outcome.values.get(dimension, {}).get(measure) for dimension, measure in columns]
+    answer = outcome.answer
+    tokens = [outcome.input_tokens, outcome.output_tokens, money(outcome.cost)] if outcome.calls else []
+    found = {
+        "system": panel.system,
+        "values": [None if value is None else round(value, 4) for value in values],
+        "gains": [None if gain is None else round(gain, 6) for gain in panel.gains],
+        "failed": outcome.failed,
+        "query": outcome.query if outcome.query != query else None,
+        "answer": answer and [answer.text, answer.graded_by, list(answer.removed)],
+        "steps": [_step(step, data) for step in panel.steps],
+        "stopped": data.text(outcome.stopped),
+        "took": [outcome.calls, *tokens],
+        "exposures": [data.exposure(exposure) for exposure in panel.exposures],
+        "hits": [_hit(hit, data) for hit in panel.hits],
+        "hidden": panel.hidden or None,
+    }
+    return _told(found)
+
+
+def _hit(hit: ShownHit, data: _Tables) -> list[Any]:
+    """The document, whether it is relevant, how far it rose, and from where to where its title has keywords."""
+    marks, at = [], 0
+    for text, marked in hit.title:
+        marks += [at, at + len(text)] if marked else []
+        at += len(text)
+    return [data.document(hit), int(hit.relevant), hit.moved, *marks]
+
+
+def _step(step: ShownStep, data: _Tables) -> Record:
+    record = step.record
+    found = {
+        "source": data.text(record.source),
+        "aim": data.text(record.aim),
+        "was": step.aim and [_short(share) for share in step.aim[1:]],
+        "terms": [[text, f"{weight:.2g}"] for text, weight in step.terms],
+        "more": step.more or None,
+        "dropped": list(record.dropped),
+        "refused": list(record.refused),
+        "gap": gap_text(record.gap),
+        "discarded": not record.accepted,
+        "exposures": [data.exposure(exposure) for exposure in step.exposures],
+    }
+    return _told(found)
+
+
+def _told(found: Record) -> Record:
+    """What there is of it; a number that is 0 is there."""
+    return {key: value for key, value in found.items() if value or type(value) is int}
+
+
+def _short(share: float) -> float:
+    """Four decimals are more than is drawn; what is there does not become nothing."""
+    return round(share, 4) or (0.0001 if share > 0 else 0)
+
+
+def _clean(value: Any) -> Any:
+    if isinstance(value, str):
+        return printable(value)
+    if isinstance(value, dict):
+        return {key: _clean(part) for key, part in value.items()}
+    return [_clean(part) for part in value] if isinstance(value, list | tuple) else value

@@ -1,0 +1,80 @@
+"""Results as notebooks show them: documents with their groups, and exposure above target, as the page draws them."""
+
+from collections.abc import Iterable, Sequence
+
+from markupsafe import Markup
+
+from fairagent.clean import in_line, printable
+from fairagent.evaluate.engine.outcome import GroupShares
+from fairagent.report.answer import CUT_OFF, RESTING
+from fairagent.report.page import template, templates
+from fairagent.report.panel import Chip, GroupBar, Palette, chips, exposure_bar
+from fairagent.report.text import gap_text
+from fairagent.types import AnswerResult, Exposure, Hit, SearchResult
+
+Named = tuple[str, Sequence[Exposure]]
+"""What a ranking is called, and its exposure in each dimension."""
+
+
+def html_of(result: SearchResult | AnswerResult) -> str:
+    """A result as HTML that stands in a page of others: its styles hold inside it alone, and it has no script."""
+    return _of_answer(result) if isinstance(result, AnswerResult) else _of_search(result)
+
+
+def _of_search(result: SearchResult) -> str:
+    trace = result.trace
+    named = [("before", trace.steps[0].exposures), ("after", trace.exposures)]
+    facts = f"gap {gap_text(trace.steps[0].gap)} → {gap_text(trace.gap)}; {trace.stopped}"
+    return _drawn(result.query.text, facts, None, "rank", [(hit.rank, hit, False) for hit in result.hits], named)
+
+
+def _of_answer(result: AnswerResult) -> str:
+    attribution, answer = result.attribution, result.answer
+    text = f"{answer.text}{CUT_OFF}" if answer.truncated else answer.text
+    lines = [(number, hit, number in answer.cited) for number, hit in enumerate(result.context, start=1)]
+    named = [("read", attribution.retrieved), (RESTING[attribution.kind], attribution.exposures)] if attribution else []
+    return _drawn(result.query.text, f"answered by {answer.source}", text, "source", lines, named)
+
+
+def _drawn(
+    query: str,
+    facts: str,
+    answer: str | None,
+    numbered: str,
+    lines: Sequence[tuple[int, Hit, bool]],
+    named: Sequence[Named],
+) -> str:
+    groups = [(exposure.dimension, label) for exposure in (named[-1][1] if named else ()) for label in exposure.labels]
+    colors: Palette = {group: number for number, group in enumerate(groups)}
+    return (
+        templates()
+        .get_template("notebook.html")
+        .render(
+            style=_style(),
+            query=query,
+            facts=facts,
+            answer=answer,
+            numbered=numbered,
+            lines=[(number, in_line(hit.title or hit.id), _chips(hit, colors), cited) for number, hit, cited in lines],
+            rows=list(_bars(named, colors)),
+            colors=colors,
+        )
+    )
+
+
+def _style() -> Markup:
+    """Colors and groups as on the page, inside the result's own element."""
+    inside = "".join(map(template, ("groups.css", "notebook.css")))
+    return Markup(template("colors.css").replace(":root", ".fairagent") + f".fairagent {{ {inside} }}")
+
+
+def _chips(hit: Hit, colors: Palette) -> list[Chip]:
+    return [chip for dimension, shares in hit.groups.items() for chip in chips(dimension, shares, colors)]
+
+
+def _bars(named: Sequence[Named], colors: Palette) -> Iterable[tuple[str, list[tuple[str, GroupBar]]]]:
+    """Each dimension with a bar for each ranking."""
+    for exposures in zip(*(exposures for _, exposures in named), strict=True):
+        bars = [exposure_bar(GroupShares.of(exposure), colors) for exposure in exposures]
+        names = [name for name, _ in named]
+        yield printable(exposures[0].dimension), list(zip(names, bars, strict=True))

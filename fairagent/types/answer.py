@@ -1,0 +1,172 @@
+"""An answer: its context, what a filter and debiasing did to that, its text, and what it rests on."""
+
+from dataclasses import dataclass
+
+from fairagent.alarms import Alarm
+from fairagent.brief import Brief, Drawn, counted, quoted
+from fairagent.types.search import Document, Exposure, FloatArray, Group, Hit, Query, SearchResult
+from fairagent.usage import Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A filter's verdict on one document.
+
+    `fair`: the document brings no bias into an answer; `useful`: an answer needs it. None: not asked, or not answered;
+    `note` says so, with the model's reasons and whether the text was cut.
+    """
+
+    id: str
+    kept: bool
+    fair: bool | None
+    useful: bool | None
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Filtered(Brief):
+    """The `documents` that a filter kept, in their order, and its verdict on every one it saw."""
+
+    documents: tuple[Document, ...]
+    verdicts: tuple[Verdict, ...]
+    usage: Usage = Usage()
+
+    @property
+    def brief(self) -> str:
+        """How many documents were kept."""
+        return f"kept {len(self.documents)} of {counted(len(self.verdicts), 'document')}"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Debiased(Brief):
+    """The contexts that DebiasRAG chose, the best first with falling `scores`, and how it chose them.
+
+    `kind` is the bias class of the query ("" is none), `avoided` are the ids of the avoided passages, `made` those of
+    the counterfactual contexts made from them (at most one each), `dropped` those of candidates that are too similar to
+    what is avoided. `theta` are the weights of relevance and of distance from what is avoided.
+    """
+
+    kind: str
+    avoided: tuple[str, ...]
+    made: tuple[str, ...]
+    documents: tuple[Document, ...] = ()
+    scores: tuple[float, ...] = ()
+    dropped: tuple[str, ...] = ()
+    theta_before: tuple[float, float] = (0.5, 0.5)
+    theta_after: tuple[float, float] = (0.5, 0.5)
+    notes: tuple[str, ...] = ()
+    usage: Usage = Usage()
+
+    @property
+    def survived(self) -> tuple[str, ...]:
+        """The ids of the counterfactual contexts that were not dropped."""
+        return tuple(id for id in self.made if id not in self.dropped)
+
+    @property
+    def placed(self) -> tuple[str, ...]:
+        """The ids of the counterfactual contexts among the chosen."""
+        return tuple(one.id for one in self.documents if one.id in self.made)
+
+    @property
+    def brief(self) -> str:
+        """The bias class, and how many contexts were chosen and made."""
+        chosen, made = counted(len(self.documents), "context"), len(self.made)
+        return f"of class {self.kind or 'none'!r}: {chosen} chosen, {made} made, {len(self.dropped)} dropped"
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """How many documents of a group a filter saw and removed, as sums of memberships (half a member counts half)."""
+
+    group: Group
+    seen: float
+    removed: float
+
+    @property
+    def share(self) -> float:
+        """The share removed, in [0, 1]; 0 where none was seen."""
+        return self.removed / self.seen if self.seen else 0.0
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Answer(Brief):
+    """A text that answers a query from a context of documents.
+
+    `cited` are the numbers (from 1, in rank order) that it cites, in the order of their first mention; `source` says
+    who wrote it. `truncated`: it is the beginning of an answer that was cut off.
+    """
+
+    text: str
+    cited: tuple[int, ...] = ()
+    notes: tuple[str, ...] = ()
+    usage: Usage = Usage()
+    source: str = ""
+    truncated: bool = False
+
+    @property
+    def brief(self) -> str:
+        """Who wrote it, how long it is, what it cites and how it begins."""
+        cut = ", cut off" if self.truncated else ""
+        length = f"{counted(len(self.text), 'character')}, {len(self.cited)} cited{cut}"
+        return f"by {self.source or 'nobody'}: {length}: {quoted(self.text)}"
+
+
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class Attribution(Brief):
+    """How far an answer rests on each document of its context, and what that gives the groups.
+
+    `kind` is the method: "citations", "nli", "judge" or "embeddings". `weights` (k,) are in [0, 1], in rank order.
+    `exposures` are those of the attributed documents, `retrieved` those of the whole context, one a dimension; both
+    are empty until they are measured.
+    """
+
+    kind: str
+    weights: FloatArray
+    notes: tuple[str, ...] = ()
+    usage: Usage = Usage()
+    exposures: tuple[Exposure, ...] = ()
+    retrieved: tuple[Exposure, ...] = ()
+
+    @property
+    def brief(self) -> str:
+        """The method, and on how many documents the answer rests."""
+        resting = int((self.weights > 0).sum())
+        return f"by {self.kind}: on {resting} of {counted(len(self.weights), 'document')}"
+
+
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class AnswerResult(Drawn):
+    """An answer to a query, and everything it came from.
+
+    `context` are the documents it was written from, in rank order: citation [k] is the k-th of them. `removed` is what
+    each group lost to the filter. `seconds` is the whole time, the search's included; so are `alarms` the search's.
+    """
+
+    query: Query
+    answer: Answer
+    context: tuple[Hit, ...]
+    search: SearchResult
+    notes: tuple[str, ...] = ()
+    filtered: Filtered | None = None
+    removed: tuple[Removal, ...] = ()
+    attribution: Attribution | None = None
+    seconds: float = 0.0
+    debiased: Debiased | None = None
+    alarms: tuple[Alarm, ...] = ()
+
+    @property
+    def cited(self) -> tuple[Hit, ...]:
+        """The documents that the answer cites, in the order of their first mention."""
+        return tuple(self.context[number - 1] for number in self.answer.cited)
+
+    @property
+    def usage(self) -> Usage:
+        """What all model calls took: of search, filter, debiasing, generator and attribution."""
+        parts = (self.search.trace, self.answer, self.filtered, self.debiased, self.attribution)
+        return sum((part.usage for part in parts if part), Usage())
+
+    @property
+    def brief(self) -> str:
+        """The query, the answer's beginning, and how many documents it cites of those it was written from."""
+        cited = f"{len(self.answer.cited)} of {counted(len(self.context), 'document')} cited"
+        return f"to {quoted(self.query.text)}: {quoted(self.answer.text)}; {cited}"
