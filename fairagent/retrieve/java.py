@@ -7,7 +7,9 @@ without which Ctrl-C would kill the process before any `finally` runs.
 pyjnius binds a method to its object by writing the object into the method, which all objects of the class share
 (its issue 563). Two things follow for every caller. Arguments are evaluated BEFORE the method is named:
 `builder.add(make_query())` adds to whatever builder `make_query` used last. And Java is used inside `using_java()`,
-or another thread's object may receive the call.
+or another thread's object may receive the call. (JPype has no such trap, but a process whose Java it has started hangs
+when pyserini or PyTerrier import pyjnius. What is to use every core needs processes in any case, since most of a search
+is Python's: `fairagent.processes`.)
 """
 
 import importlib.util
