@@ -37,6 +37,7 @@ EXTRAS = {
     "pyterrier": ("pyterrier",),
     "trec": ("ir-datasets",),
     "dask": ("dask", "distributed"),
+    "studio": ("fastapi", "uvicorn", "mcp"),
     "local": ("xllamacpp", "gguf", "accelerate"),
 }
 """Extra -> what it brings, as in pyproject.toml."""

@@ -31,7 +31,7 @@ def topics_json(run: Run, views: Sequence[TopicView], columns: Sequence[Column],
         "ranked": not run.kind.classes,
         "baseline": run.systems.index(run.baseline),
         "documents": list(data.documents),
-        "scales": [json.loads(scale) for scale in data.scales],
+        "scales": list(data.scales),
         "texts": list(data.texts),
         "topics": topics,
     }
@@ -44,7 +44,7 @@ class _Tables:
 
     def __init__(self, colors: Palette) -> None:
         self.documents: list[Any] = []
-        self.scales: dict[str, int] = {}
+        self.scales: dict[tuple[Any, ...], int] = {}
         self.texts: dict[str, int] = {}
         self._places: dict[object, int] = {}
         self._colors = colors
@@ -65,7 +65,7 @@ class _Tables:
         """The number of the dimension with its labels, colors and target; the shares; what has no label."""
         numbers = [self._colors.get((exposure.dimension, label)) for label in exposure.labels]
         target = [_short(share) for share in exposure.target]
-        scale = json.dumps([exposure.dimension, exposure.labels, numbers, target])
+        scale = (exposure.dimension, tuple(exposure.labels), tuple(numbers), tuple(target))
         place = self.scales.setdefault(scale, len(self.scales))
         return [place, [_short(share) for share in exposure.shares], _short(exposure.unknown)]
 

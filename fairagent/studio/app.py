@@ -18,7 +18,7 @@ from starlette.types import ASGIApp
 
 from fairagent.clean import LONGEST_QUERY, logger
 from fairagent.errors import FairAgentError
-from fairagent.report.page import TEMPLATES
+from fairagent.report.page import STYLES, TEMPLATES
 from fairagent.report.record import Record
 from fairagent.studio.calls import GivenList, Question
 from fairagent.studio.desk import Desk, Told, nobody
@@ -32,7 +32,7 @@ PAGES = Path(__file__).parent / "pages"
 LARGEST_BODY = 256_000
 """Bytes of a request: a query has 2,000 characters at most, a list 1,000 ids."""
 ASSETS = {
-    "page.css": (TEMPLATES / "page.css", "text/css"),
+    **{name: (TEMPLATES / name, "text/css") for name in STYLES},
     "studio.css": (PAGES / "studio.css", "text/css"),
     **{name: (PAGES / name, "text/javascript") for name in ("search.js", "draw.js", "ask.js", "runs.js")},
 }

@@ -17,6 +17,7 @@ from fairagent.refine.feedback import FeedbackRefiner
 from fairagent.refine.grounded import GroundedRefiner
 from fairagent.refine.llm import LlmRefiner
 from fairagent.refine.refiner import Refiner
+from fairagent.report.record import result_record, to_json
 from fairagent.retrieve.relevance_model import Postings
 from fairagent.testing import Scripted, ScriptedModel
 from fairagent.types import Document, Query, Ranking, SearchResult
@@ -134,9 +135,9 @@ def test_17_it_is_said_why_nothing_was_usable(kind: str, name: str, stopped: str
 
 def test_17_what_was_wrong_stands_in_the_trace() -> None:
     assert search("llm", *ODD["stop words"]).trace.steps[1].dropped == ("the", "of the", "and")
-    trace = search("llm", *ODD["10 kB"], "she").trace
-    assert trace.steps[1].refused == tuple(f"{text} ...: longer than 80 characters" for text in ("x" * 40, "y " * 20))
-    assert "longer than 80 characters" in str(trace)
+    result = search("llm", *ODD["10 kB"], "she")
+    assert result.trace.steps[1].refused == tuple(f"{text} ...: longer than 80 characters" for text in ("x" * 40, "y " * 20))
+    assert "longer than 80 characters" in to_json(result_record(result))
 
 
 # --- 18: what was tried before ---------------------------------------------------------------------------------
@@ -201,7 +202,7 @@ def test_24_an_address_is_refused_and_a_brand_cannot_outweigh_the_query() -> Non
     result = searching(engine, refiner("grounded", model, engine)).search("famous q")
     step = result.trace.steps[1]
     assert step.refused == ("http://acme.example/buy: an address",)
-    assert "refused" in str(result.trace)
+    assert "refused" in to_json(result_record(result))
     assert [term.text for term in step.added] == ["Acme"]
     # The user's words weigh 1 each and stay; all that a model adds at once weighs .3 of them together.
     assert all(query.text == "famous q" for query in engine.searched)

@@ -65,7 +65,9 @@ WAITING: dict[str, Callable[[LuceneRetriever, Path], object]] = {
     "search": lambda retriever, folder: retriever.search(Query("lawyer"), 5),
     "score": lambda retriever, folder: retriever.score(Query("lawyer"), ["law1"]),
     "document": lambda retriever, folder: retriever.document("law1"),
-    "document_frequency": lambda retriever, folder: retriever.document_frequency("courts"),
+    "document_frequency": lambda retriever, folder: retriever.document_frequency(
+        "words that are not remembered from one time to the next"
+    ),
     "analyze": lambda retriever, folder: retriever.analyze("a text that is not remembered from one time to the next"),
     "close": lambda retriever, folder: LuceneRetriever(folder).close(),
     "build": lambda retriever, folder: build_index(Made(MADE.made[:2]), folder.parent / "other"),
