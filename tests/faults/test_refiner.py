@@ -136,7 +136,9 @@ def test_17_it_is_said_why_nothing_was_usable(kind: str, name: str, stopped: str
 def test_17_what_was_wrong_stands_in_the_trace() -> None:
     assert search("llm", *ODD["stop words"]).trace.steps[1].dropped == ("the", "of the", "and")
     result = search("llm", *ODD["10 kB"], "she")
-    assert result.trace.steps[1].refused == tuple(f"{text} ...: longer than 80 characters" for text in ("x" * 40, "y " * 20))
+    assert result.trace.steps[1].refused == tuple(
+        f"{text} ...: longer than 80 characters" for text in ("x" * 40, "y " * 20)
+    )
     assert "longer than 80 characters" in to_json(result_record(result))
 
 
