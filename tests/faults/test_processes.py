@@ -133,7 +133,7 @@ def test_52_sigterm_ends_a_run_as_ctrl_c_does(file: Path, server: LoopbackServer
 
 
 def test_52_a_terminal_that_is_gone_is_no_other_error(file: Path, server: LoopbackServer, tmp_path: Path) -> None:
-    server.script = life.Moody(lambda text: replace(completion(text), delay=0.1))
+    server.script = life.Moody(lambda text: replace(completion(text), delay=0.5))
     terminal, inside = pty.openpty()
     program = [sys.executable, "-c", "from fairagent.cli import main; main()", "evaluate", str(file), "--run", "run"]
     process = subprocess.Popen(

@@ -221,8 +221,10 @@ def test_153_a_fault_of_ours_is_told_without_its_story(studio: Studio, monkeypat
 
     with monkeypatch.context() as patch:
         patch.setattr(studio.desk, "search", broken)
+        # The server closes a connection after a fault: each request has its own.
         with studio.client() as client:
             plain = client.post("/api/search", json=ASKED)
+        with studio.client() as client:
             stream = client.post("/api/search", json=ASKED, headers={"accept": "text/event-stream"})
     assert plain.status_code == 500
     assert "a fault of fairagent" in plain.json()["error"]

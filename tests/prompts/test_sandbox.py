@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import time
 import tracemalloc
+from collections.abc import Iterator
 
 import pytest
 
@@ -100,6 +102,15 @@ STOPPED = [
     ("{{ secret|tojson }}", "not JSON serializable"),
 ]
 HOSTILE = {**GIVEN, "text": "lawyers in Asia " * 10, "words": ["a", "__class__"], "secret": object()}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def nothing_to_collect() -> Iterator[None]:
+    """What other tests have left in this process is not looked through while the clock runs."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
 
 
 @pytest.mark.parametrize("text", REFUSED, ids=range(len(REFUSED)))

@@ -49,8 +49,9 @@ class StoredDocuments:
 def parsed(id: str, stored: str) -> Document:
     """The document that a stored text is: a JSON object, a page or record with tags, or plain text.
 
-    >>> parsed("7", '{"id": "7", "title": "Bonn", "contents": "A city.", "year": 1288}')
-    Document(id='7', text='A city.', title='Bonn', extra={'year': 1288})
+    >>> found = parsed("7", '{"id": "7", "title": "Bonn", "contents": "A city.", "year": 1288}')
+    >>> found.id, found.title, found.text, found.extra
+    ('7', 'Bonn', 'A city.', {'year': 1288})
     >>> parsed("7", "A city.").text
     'A city.'
     """
