@@ -30,7 +30,7 @@ from fairagent.exposure import ExposureMeter
 from fairagent.found import Found
 from fairagent.loop.channels import Mixer
 from fairagent.loop.environment import Environment
-from fairagent.pipeline import build, open_site
+from fairagent.pipeline import build, open_site, parts_of, settled
 from fairagent.refine.feedback import FeedbackRefiner
 from fairagent.retrieve.clock import engine_accounts, engine_time
 from fairagent.settings import Settings, load_settings
@@ -60,8 +60,9 @@ def main() -> None:
     parser.add_argument("--people", type=int, default=3000, help="of the made-up collection")
     parser.add_argument("--bm25", action="store_true", help="leave out the default, whose vectors take long to make")
     asked = parser.parse_args()
-    made = Path(tempfile.gettempdir()) / f"fairagent-benchmark-demo-{asked.people}"
-    file = asked.collection or (made / "collection.yaml" if made.exists() else write_demo(made, people=asked.people))
+    folder = Path(tempfile.gettempdir()) / f"fairagent-benchmark-demo-{asked.people}"
+    there = folder / "collection.yaml"
+    file = asked.collection or (there if folder.exists() else write_demo(folder, people=asked.people))
     for account, methods in PARTS.items():
         for owner, name in methods:
             setattr(owner, name, engine_time(account)(getattr(owner, name)))
@@ -69,7 +70,9 @@ def main() -> None:
     shown = {name: row for name, row in SYSTEMS.items() if row or not asked.bm25}
     for row in shown.values():
         settings = load_settings(overrides=row, environ={})
-        settings.engine.prepare(open_site(file, settings=settings), lambda what, done: None)
+        made = settled(open_site(file, settings=settings))
+        for part in parts_of(made.settings):
+            part.prepare(made, lambda what, done: None)
     print(f"{site.collection.name}: {len(site.collection.topics)} topics; ms a topic, median of {PASSES} passes")
     print(f"{'':18s} {'all':>7s}" + "".join(f"{name:>8s}" for name in ACCOUNTS) + "   times BM25  loop's share")
     plain = ratio = share = 0.0

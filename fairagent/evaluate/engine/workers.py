@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 LOCAL = "local"
 """The address of a Dask cluster that is started on this machine for the run."""
-PATIENCE = 0.5
+PATIENCE = 5.0
 """Seconds that a run goes on before the other processes of a crew are started; they take seconds to get ready."""
 
 
