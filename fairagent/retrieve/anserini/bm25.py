@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from fairagent.errors import UsageError
 from fairagent.retrieve.anserini.opened import BM25, AnseriniEngine, AnseriniIndex
-from fairagent.retrieve.anserini.queries import term_weights, weighted_query
 from fairagent.retrieve.anserini.stored import StoredDocuments, has_texts
 from fairagent.retrieve.anserini.terms import IndexTerms, has_vectors
 from fairagent.retrieve.base import check_length
 from fairagent.retrieve.clock import engine_time
 from fairagent.retrieve.java import java_class, using_java
 from fairagent.retrieve.lucene.analysis import Analyzer
+from fairagent.retrieve.queries import term_weights, weighted_query
 from fairagent.retrieve.relevance_model import Postings
 from fairagent.types import Document, FloatArray, Query, Ranking
 

@@ -12,11 +12,11 @@ from fairagent.errors import IndexMismatch
 from fairagent.retrieve.anserini import loops
 from fairagent.retrieve.anserini.bm25 import AnseriniRetriever, borrowed
 from fairagent.retrieve.anserini.opened import IMPACT, AnseriniEngine, AnseriniIndex
-from fairagent.retrieve.anserini.queries import term_weights, weighted_query
 from fairagent.retrieve.anserini.stored import StoredDocuments, has_texts
 from fairagent.retrieve.base import check_length
 from fairagent.retrieve.clock import engine_time
 from fairagent.retrieve.java import java_class, using_java
+from fairagent.retrieve.queries import term_weights, weighted_query
 from fairagent.types import Document, FloatArray, Query, Ranking
 
 if TYPE_CHECKING:

@@ -18,9 +18,8 @@ from fairagent.retrieve.anserini import frames
 from fairagent.retrieve.anserini.frames import Frame
 from fairagent.retrieve.handles import constructor, field, method, static, typed
 from fairagent.retrieve.java import java_class
+from fairagent.retrieve.queries import CONTENTS
 
-CONTENTS = "contents"
-"""The field that Anserini searches."""
 ID = "id"
 """The field with the documents' ids."""
 VECTOR = "vector"

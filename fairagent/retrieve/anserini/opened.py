@@ -17,8 +17,8 @@ from fairagent.retrieve.anserini import loops
 from fairagent.retrieve.anserini.kept import commit_file, kept_ids
 from fairagent.retrieve.hits import numbers_and_scores
 from fairagent.retrieve.java import java_class, start_java, using_java
-from fairagent.retrieve.lucene.search import MAX_TERMS
 from fairagent.retrieve.lucene.strings import IdTable, ranked
+from fairagent.retrieve.queries import CONTENTS, MAX_TERMS
 from fairagent.types import FloatArray, Ranking
 
 SEEN = 1000
@@ -165,7 +165,7 @@ class AnseriniIndex:
         found = self._holds()
         if found is None:
             raise IndexMismatch(
-                f"the index at {self.folder} is none of Anserini's: it has neither the field `{loops.CONTENTS}` nor "
+                f"the index at {self.folder} is none of Anserini's: it has neither the field `{CONTENTS}` nor "
                 f"`{loops.VECTOR}`; its fields: {', '.join(sorted(self.fields))}"
             )
         if found != kind:
@@ -183,12 +183,12 @@ class AnseriniIndex:
         """The kind of engine that searches such an index; None where there is none."""
         if loops.VECTOR in self.fields and self.fields[loops.VECTOR].dimension:
             return VECTORS
-        if loops.CONTENTS not in self.fields or not self.fields[loops.CONTENTS].searched:
+        if CONTENTS not in self.fields or not self.fields[CONTENTS].searched:
             return None
         with using_java():
-            terms = self.reader.getSumTotalTermFreq(loops.CONTENTS)
+            terms = self.reader.getSumTotalTermFreq(CONTENTS)
             # ImpactSimilarity keeps no lengths: each is 1, however many terms a document has.
-            longer = terms > self.reader.getDocCount(loops.CONTENTS)
+            longer = terms > self.reader.getDocCount(CONTENTS)
             return IMPACT if longer and all(map(_no_lengths, self._leaves)) else BM25
 
 
@@ -222,7 +222,7 @@ class Sound:
 
 
 def _no_lengths(leaf: Any) -> bool:
-    norms = leaf.getNormValues(loops.CONTENTS)
+    norms = leaf.getNormValues(CONTENTS)
     if norms is None:
         return True
     return all(

@@ -15,6 +15,7 @@ from fairagent.retrieve.anserini.opened import AnseriniIndex
 from fairagent.retrieve.base import full_text
 from fairagent.retrieve.java import using_java
 from fairagent.retrieve.lucene.words import WORD
+from fairagent.retrieve.queries import CONTENTS
 from fairagent.retrieve.relevance_model import Postings
 from fairagent.types import Document
 
@@ -28,7 +29,7 @@ log = logger(__name__)
 
 def has_vectors(index: AnseriniIndex) -> bool:
     """Whether an index stores the terms of each document (document vectors)."""
-    return index.fields[loops.CONTENTS].vectors
+    return index.fields[CONTENTS].vectors
 
 
 class IndexTerms:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairagent.digests import expect_whole
-from fairagent.errors import BackendUnavailable, DataError, IndexMismatch, UsageError
+from fairagent.errors import BackendUnavailable, IndexMismatch, UsageError
 from fairagent.retrieve.base import check_length
 from fairagent.retrieve.clock import engine_time
 from fairagent.retrieve.hits import numbers_and_scores
@@ -21,11 +21,9 @@ from fairagent.retrieve.lucene.documents import document_of
 from fairagent.retrieve.lucene.index import REMEDY, Indexable, Manifest
 from fairagent.retrieve.lucene.strings import IdTable, ranked
 from fairagent.retrieve.lucene.vectors import TermVectors
+from fairagent.retrieve.queries import CONTENTS, MAX_TERMS, term_weights, weighted_query
 from fairagent.retrieve.relevance_model import Postings
 from fairagent.types import Document, FloatArray, Query, Ranking
-
-MAX_TERMS = 1 << 16
-"""The most distinct terms that a query may have (Lucene's own default is 1,024)."""
 
 
 class LuceneRetriever:
@@ -168,27 +166,11 @@ class LuceneRetriever:
     def _count(self, term: str) -> int:
         """How many documents hold an index term."""
         with using_java():
-            found: int = self._reader.docFreq(java_class("org.apache.lucene.index.Term")("contents", term))
+            found: int = self._reader.docFreq(java_class("org.apache.lucene.index.Term")(CONTENTS, term))
         return found
 
     def _lucene_query(self, query: Query) -> Any:
-        weights: dict[str, float] = {}
-        for text, weight in query.weighted:
-            if not 1e-30 < weight < 1e30:
-                raise UsageError(
-                    f"the weight of a keyword is a (usual) number above 0; that of {text[:60]!r} is {weight}"
-                )
-            for term in self.analyzer.terms(text):
-                weights[term] = weights.get(term, 0.0) + weight
-        if len(weights) > MAX_TERMS:
-            raise DataError(f"a query may have {MAX_TERMS:,} distinct terms; this one has {len(weights):,}")
-        boost = java_class("org.apache.lucene.search.BoostQuery")
-        should = java_class("org.apache.lucene.search.BooleanClause$Occur").SHOULD
-        builder = java_class("org.apache.lucene.search.BooleanQuery$Builder")()
-        for term, weight in weights.items():
-            clause = boost(_term_query(term), weight)
-            builder.add(clause, should)
-        return builder.build()
+        return weighted_query(term_weights(query, self.analyzer.terms))
 
     def _top(self, lucene_query: Any, n: int) -> tuple[NDArray[np.intp], FloatArray]:
         import jnius
@@ -225,11 +207,3 @@ def _open(folder: Path, k1: float, b: float) -> tuple[Any, Any]:
 def _damaged(folder: Path, error: Exception) -> IndexMismatch:
     reason = str(error).partition("\n")[0]
     return IndexMismatch(f"the index at {folder} is damaged; {REMEDY} ({reason})")
-
-
-@lru_cache(maxsize=50_000)
-def _term_query(term: str) -> Any:
-    """The immutable Lucene query for one term: expanded queries repeat them, and creating Java objects is slow."""
-    return java_class("org.apache.lucene.search.TermQuery")(
-        java_class("org.apache.lucene.index.Term")("contents", term)
-    )

@@ -17,6 +17,7 @@ from fairagent.retrieve.opensearch.groups import ServerGroups
 from fairagent.retrieve.opensearch.index import BATCH, ServerIndex
 from fairagent.retrieve.opensearch.remembered import Remembered
 from fairagent.retrieve.opensearch.terms import ServerTerms, check_text
+from fairagent.retrieve.queries import term_weights
 from fairagent.retrieve.relevance_model import Postings
 from fairagent.types import Document, FloatArray, Query, Ranking
 
@@ -48,7 +49,7 @@ class OpenSearchRetriever:
     def __len__(self) -> int:
         return self.index.documents
 
-    @engine_time()
+    @engine_time("server")
     def search(self, query: Query, n: int) -> Ranking:
         """The best `n` documents with a score above 0; empty where no keyword occurs in the index.
 
@@ -77,7 +78,7 @@ class OpenSearchRetriever:
             found = self._asked(evidence, asked, query)
         return ordered([one for one in found if one.score > 0], n)
 
-    @engine_time()
+    @engine_time("server")
     def score(self, query: Query, ids: Sequence[str]) -> FloatArray:
         """The scores of the documents `ids` for `query`, (n,), in one request (of 10,000); 0 where no term matches.
 
@@ -93,33 +94,33 @@ class OpenSearchRetriever:
         """The document as the server stores it; DataError where it has none of that id."""
         return self.documents([id])[0]
 
-    @engine_time()
+    @engine_time("server")
     def documents(self, ids: Sequence[str]) -> list[Document]:
         """These documents, in as few requests as their texts allow; DataError naming ids that are not there."""
         told = self._texts.all(ids, self._read, BATCH)
         return [told[id] for id in ids]
 
-    @engine_time()
+    @engine_time("server")
     def document_frequency(self, word: str) -> int:
         """How many documents hold `word` (of several words, the rarest); 0 where none does or it is a stop word."""
         return self._terms.document_frequency(word)
 
-    @engine_time()
+    @engine_time("server")
     def postings(self, ids: Sequence[str]) -> Postings:
         """The terms of these documents, of all fields that are searched; DataError naming ids that are not there."""
         return self._terms.postings(ids)
 
-    @engine_time()
+    @engine_time("server")
     def words(self, vocabulary: NDArray[np.intp]) -> list[str]:
         """A readable word for each term number of `postings`."""
         return self._terms.words(vocabulary)
 
-    @engine_time()
+    @engine_time("server")
     def analyze(self, text: str) -> list[str]:
         """The index terms of `text` in order, as the text field's analyzer makes them."""
         return self._terms.analyze(text)
 
-    @engine_time()
+    @engine_time("server")
     def group_counts(self, query: Query) -> dict[str, dict[str, int]]:
         """Dimension -> label -> how many of ALL documents that match `query` have it, by one aggregation.
 
@@ -131,15 +132,8 @@ class OpenSearchRetriever:
         return self.groups.count({"bool": {"should": self._clauses(query), "minimum_should_match": 1}})
 
     def _clauses(self, query: Query) -> Clauses:
-        weights: dict[str, float] = {}
-        for text, weight in query.weighted:
-            if not 1e-30 < weight < 1e30:
-                raise UsageError(
-                    f"the weight of a keyword is a (usual) number above 0; that of {text[:60]!r} is {weight}"
-                )
-            check_text(text)
-            if text.strip():
-                weights[text] = weights.get(text, 0.0) + weight
+        # The server analyzes the texts.
+        weights = term_weights(query, _whole)
         clauses = [
             {"match": {field: {"query": text, "boost": weight}}}
             for text, weight in weights.items()
@@ -186,3 +180,9 @@ def ordered(found: Sequence[Found], n: int) -> Ranking:
     """The best `n` of documents by their scores, ties by the bytes of their ids."""
     best = sorted(found, key=lambda one: (-one.score, one.id.encode("utf-8", "surrogatepass")))[:n]
     return Ranking(tuple(one.id for one in best), np.array([one.score for one in best], dtype=np.float64))
+
+
+def _whole(text: str) -> list[str]:
+    """A text of a query as one piece; DataError where it is none that can be sent."""
+    check_text(text)
+    return [text] if text.strip() else []

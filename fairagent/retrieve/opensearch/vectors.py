@@ -84,7 +84,7 @@ class OpenSearchVectors:
     def __len__(self) -> int:
         return len(self._words)
 
-    @engine_time()
+    @engine_time("server")
     def search(self, query: Query, n: int) -> Ranking:
         """The `n` nearest documents (fewer where the server finds fewer)."""
         check_length(n)
@@ -106,7 +106,7 @@ class OpenSearchVectors:
         with understood(self._index.server):
             return ordered([one.scored(read(one.score)) for one in found], n)
 
-    @engine_time()
+    @engine_time("server")
     def score(self, query: Query, ids: Sequence[str]) -> FloatArray:
         """The inner products (or cosines) of the given documents, (n,), computed here; 0 for a blank query.
 
@@ -120,7 +120,7 @@ class OpenSearchVectors:
             products /= np.maximum(np.linalg.norm(rows, axis=1) * np.linalg.norm(vector), np.finfo(np.float64).tiny)
         return np.asarray(products)
 
-    @engine_time()
+    @engine_time("server")
     def vectors(self, ids: Sequence[str]) -> Embeddings:
         """The embeddings of these documents, (n, d); DataError naming ids without one."""
         told = self._kept.all(ids, self._ask, max(1, min(self._index.window, MOST_NUMBERS // self.dimensions)))

@@ -1,14 +1,17 @@
-"""Lucene queries of weighted terms in the field that Anserini searches."""
+"""Lucene queries of weighted terms in the field `contents`, which Anserini searches, and which our index has."""
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
 from fairagent.errors import DataError, UsageError
-from fairagent.retrieve.anserini.loops import CONTENTS
 from fairagent.retrieve.java import java_class
-from fairagent.retrieve.lucene.search import MAX_TERMS
 from fairagent.types import Query
+
+CONTENTS = "contents"
+"""The field that is searched."""
+MAX_TERMS = 1 << 16
+"""The most distinct terms that a query may have (Lucene's own default is 1,024)."""
 
 
 def term_weights(query: Query, analyze: Callable[[str], list[str]]) -> dict[str, float]:
@@ -37,4 +40,5 @@ def weighted_query(weights: Mapping[str, float]) -> Any:
 
 @lru_cache(maxsize=50_000)
 def _term_query(term: str) -> Any:
+    """The immutable Lucene query for one term: expanded queries repeat them, and creating Java objects is slow."""
     return java_class("org.apache.lucene.search.TermQuery")(java_class("org.apache.lucene.index.Term")(CONTENTS, term))
