@@ -132,7 +132,7 @@ def _hits(chosen: Sequence[Document], found: SearchResult, meter: ExposureMeter)
     """The lines of the documents that were chosen; one that was made has rank 0, and nobody knows its groups."""
     hits = {hit.id: hit for hit in found.hits}
     unknown: dict[str, dict[str, float]] = {target.dimension: {} for target in meter.targets}
-    return tuple(hits.get(one.id) or Hit(0, one.id, 0.0, one.title, unknown) for one in chosen)
+    return tuple(hits.get(one.id) or Hit(0, one.id, 0.0, one.title, unknown, one.snippet) for one in chosen)
 
 
 def _made(answer: Answer, chosen: Sequence[Document], made: frozenset[str]) -> tuple[str, ...]:

@@ -78,13 +78,13 @@ def hits_of(ranking: Ranking, meter: ExposureMeter, retriever: Retriever) -> tup
     """The documents with their titles (where the engine keeps texts) and the known groups they belong to."""
     labels = [(target.dimension, target.labels) for target in meter.targets]
     memberships = [rows[:, 1:].tolist() for rows in meter.memberships(ranking.ids)]
-    titles = [one.title for one in shown(ranking.ids, retriever)] if isinstance(retriever, TextSource) else None
+    documents = shown(ranking.ids, retriever) if isinstance(retriever, TextSource) else None
     hits = []
     for i, (id, score) in enumerate(zip(ranking.ids, ranking.scores.tolist(), strict=True)):
-        title = titles[i] if titles else ""
+        title, snippet = (documents[i].title, documents[i].snippet) if documents else ("", "")
         groups = {
             dimension: {label: share for label, share in zip(names, rows[i], strict=True) if share > 0}
             for (dimension, names), rows in zip(labels, memberships, strict=True)
         }
-        hits.append(Hit(i + 1, id, score, title, groups))
+        hits.append(Hit(i + 1, id, score, title, groups, snippet))
     return tuple(hits)

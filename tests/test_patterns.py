@@ -78,7 +78,7 @@ MADE: dict[str, Use] = {
         lambda text: re.fullmatch(rf"({'|'.join(against.DEFINITIONS)})@([1-9][0-9]*)", text.strip())
     ),
     "evaluate/kinds/stereotypes/items.py: pattern": tolerated(lambda text: filled_word("The BLANK is BLANK.", text)),
-    "debias/lexicon.py: f'(?<!\\\\w)(?<!\\\\w-)(?:{parts})(?!\\\\w|-\\\\w)'": lambda text: load_lexicon().swap(text),
+    "debias/lexicon.py: f'(?<!\\\\w)(?<!\\\\w-)(?:{parts})(?!\\\\w|-\\\\w)'": load_lexicon().swap,
 }
 """Place -> a use of the pattern that is made there."""
 DOORS: dict[str, Use] = {

@@ -1,5 +1,8 @@
 """`fairagent report`: the tables and the page of a run, written anew from its journal."""
 
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -26,7 +29,7 @@ def report(
     from fairagent.evaluate.engine.run import load_run
     from fairagent.files import locked
 
-    with status():
+    with status(), _without_collection():
         with doing(f"reading the journal of {folder}"):
             run = load_run(folder, baseline)
         with locked(folder):
@@ -35,3 +38,13 @@ def report(
             with doing(f"drawing the page of {len(run.outcomes):,} rankings"):
                 write_page(run, folder / PAGE)
     show(run, folder, as_json)
+
+
+@contextmanager
+def _without_collection() -> Iterator[None]:
+    """No search for garbage: of millions of values that are made and kept it takes a quarter of the time."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()

@@ -95,7 +95,11 @@ class Judge:
         grades, ids = self.collection.qrels.get(topic, {}), [hit.id for hit in found]
         groups = {dimension: self._groups(topic, dimension, ids) for dimension in self.counted}
         return tuple(
-            HitRecord(hit.id, hit.title, hit.score, grades.get(hit.id, 0) > 0, {d: groups[d][i] for d in groups})
+            HitRecord(
+                *(hit.id, hit.title, hit.score, grades.get(hit.id, 0) > 0),
+                groups={dimension: of_hits[i] for dimension, of_hits in groups.items()},
+                snippet=hit.snippet,
+            )
             for i, hit in enumerate(found)
         )
 

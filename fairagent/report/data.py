@@ -1,8 +1,8 @@
 """The topics of the page as one JSON object, which the page's script draws when a topic is opened.
 
-What occurs often is written once: documents, sources, reasons, targets and the lists of labels are in tables, and stand
-elsewhere as their number. Shares have four decimals. Every text is cleaned here, and the script shows it as nothing
-but text.
+What occurs often is written once: documents, keywords, sources, reasons, targets and the lists of labels are in tables,
+and stand elsewhere as their number. Shares have four decimals. Every text is cleaned here, and the script shows it as
+nothing but text.
 """
 
 import json
@@ -19,6 +19,10 @@ from fairagent.report.panel import Palette, Panel, ShownHit, ShownStep
 from fairagent.report.text import gap_text
 from fairagent.report.topics import TopicView
 
+SNIPPETS = 1_500_000
+"""Characters of all snippets of the page together, about."""
+SHORTEST_SNIPPET = 60
+
 Record = dict[str, Any]
 Column = tuple[str, str]
 
@@ -30,7 +34,8 @@ def topics_json(run: Run, views: Sequence[TopicView], columns: Sequence[Column],
     whole = {
         "ranked": not run.kind.classes,
         "baseline": run.systems.index(run.baseline),
-        "documents": list(data.documents),
+        "documents": data.documents,
+        "snippets": cut(data.snippets),
         "scales": list(data.scales),
         "texts": list(data.texts),
         "topics": topics,
@@ -44,6 +49,7 @@ class _Tables:
 
     def __init__(self, colors: Palette) -> None:
         self.documents: list[Any] = []
+        self.snippets: list[str] = []
         self.scales: dict[tuple[Any, ...], int] = {}
         self.texts: dict[str, int] = {}
         self._places: dict[object, int] = {}
@@ -54,11 +60,12 @@ class _Tables:
         return self.texts.setdefault(text, len(self.texts)) if text else None
 
     def document(self, hit: ShownHit) -> int:
-        """The number of a document: its title and its groups."""
+        """The number of a document: its title, its groups and the beginning of its text."""
         title = "".join(text for text, _ in hit.title)
-        place = self._places.setdefault((title, hit.chips), len(self.documents))
+        place = self._places.setdefault((title, hit.snippet, hit.chips), len(self.documents))
         if place == len(self.documents):
             self.documents.append([title, [[chip.color, chip.text] for chip in hit.chips]])
+            self.snippets.append(hit.snippet)
         return place
 
     def exposure(self, exposure: GroupShares) -> list[Any]:
@@ -116,7 +123,7 @@ def _step(step: ShownStep, data: _Tables) -> Record:
         "source": data.text(record.source),
         "aim": data.text(record.aim),
         "was": step.aim and [_short(share) for share in step.aim[1:]],
-        "terms": [[text, f"{weight:.2g}"] for text, weight in step.terms],
+        "terms": [[data.text(text), f"{weight:.2g}"] for text, weight in step.terms],
         "more": step.more or None,
         "dropped": list(record.dropped),
         "refused": list(record.refused),
@@ -125,6 +132,12 @@ def _step(step: ShownStep, data: _Tables) -> Record:
         "exposures": [data.exposure(exposure) for exposure in step.exposures],
     }
     return _told(found)
+
+
+def cut(snippets: list[str]) -> list[str]:
+    """The snippets, so short that the page stays a page; none where too little would be left of them."""
+    length = SNIPPETS // max(1, len(snippets))
+    return [text[:length] for text in snippets] if length >= SHORTEST_SNIPPET else []
 
 
 def _told(found: Record) -> Record:

@@ -35,11 +35,15 @@ class GroupBar:
 
 @dataclass(frozen=True, slots=True)
 class ShownHit:
-    """One line of a ranking; `moved` is how many ranks it rose from the baseline's, None where it was not there."""
+    """One line of a ranking, as the page shows it.
+
+    `moved` is how many ranks it rose from the baseline's, None where it was not there.
+    """
 
     rank: int
     id: str
     title: Pieces
+    snippet: str
     relevant: bool
     chips: tuple[Chip, ...]
     moved: int | None
@@ -105,6 +109,7 @@ def _hit(rank: int, hit: HitRecord, colors: Palette, added: frozenset[str], base
         rank,
         hit.id,
         highlighted(hit.title or hit.id, added),
+        hit.snippet,
         hit.relevant,
         tuple(chip for dimension, shares in hit.groups.items() for chip in chips(dimension, shares, colors)),
         None if before is None else before - rank,

@@ -21,6 +21,8 @@ LONGEST = 26
 """Letters of a name beside a point; the legend has it in full."""
 LETTER = 0.55
 """Width of a letter in parts of its size, on average over the fonts that browsers have."""
+MARKS = 16
+"""About so many markers on a line over topics."""
 DOTTED, DASHED = "1 3", "5 4"
 
 
@@ -94,7 +96,8 @@ def gains_plot(by_system: Mapping[int, Sequence[float]], systems: Sequence[str])
     for system, gains in ordered.items():
         line = list(enumerate(gains, start=1))
         chart.line(line, f"s{color_number(system)}", 1.6, 0.9)
-        for place, gain in line:
+        # Enough marks to tell the lines apart, not one a topic.
+        for place, gain in line[:: max(1, len(line) // MARKS)]:
             chart.mark(place, gain, system, size=0.45, outline=False)
     said = "; ".join(
         f"{systems[system]}: from {signed(gains[0])} to {signed(gains[-1])}, "

@@ -104,7 +104,8 @@ def _debiased(debiased: Debiased) -> Record:
 def hit_record(hit: Hit) -> Record:
     """One line of a ranking."""
     groups = {dimension: dict(shares) for dimension, shares in hit.groups.items()}
-    return {"rank": hit.rank, "id": hit.id, "title": hit.title, "score": hit.score, "groups": groups}
+    told = {"rank": hit.rank, "id": hit.id, "title": hit.title, "snippet": hit.snippet, "score": hit.score}
+    return {**told, "groups": groups}
 
 
 def step_record(step: Step) -> Record:

@@ -20,6 +20,10 @@ UNKNOWN = "@UNKNOWN"
 """The label of documents whose group is unknown: column 0 of every membership matrix."""
 
 
+SNIPPET = 200
+"""Characters of a document's snippet at most."""
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Document(Brief):
     """One searchable text; `extra` holds every other field of its source record."""
@@ -33,6 +37,13 @@ class Document(Brief):
     def brief(self) -> str:
         """Its id, its title and how long it is."""
         return f"{self.id!r} {quoted(self.title)}: {counted(len(self.text), 'character')}"
+
+    @property
+    def snippet(self) -> str:
+        """The first 200 characters of its text in one line, or 199 and an ellipsis."""
+        # Of a book only the first pages are looked at.
+        words = " ".join(self.text[: 4 * SNIPPET].split())
+        return words if len(words) <= SNIPPET else f"{words[: SNIPPET - 1]}…"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,13 +126,17 @@ class Ranking(Brief):
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One line of a result: a document, its place, and the share of each group it belongs to."""
+    """One line of a result: a document, its place, and the share of each group it belongs to.
+
+    `title` and `snippet`, the beginning of its text, are empty where the engine keeps no texts.
+    """
 
     rank: int
     id: str
     score: float
     title: str
     groups: Mapping[str, Mapping[str, float]]
+    snippet: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -218,7 +218,7 @@ def test_what_happens_in_another_process_of_a_crew_is_raised_here(how: str, erro
 
 
 ORPHANS = """
-import os, sys, time
+import os, signal, sys, time
 from fairagent.evaluate.engine import workers
 
 def pid(seconds):
@@ -226,6 +226,8 @@ def pid(seconds):
     return os.getpid()
 
 if __name__ == "__main__":
+    # Where tests run in the background, a shell may have had it ignored.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     workers.PATIENCE = 0.0
     def told(one):
         if one != os.getpid():

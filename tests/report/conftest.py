@@ -76,7 +76,7 @@ def trace() -> Trace:
 @pytest.fixture
 def result(trace: Trace) -> SearchResult:
     hits = (
-        Hit(1, "d0", 1.0, "First", {"gender": {"female": 1.0}}),
+        Hit(1, "d0", 1.0, "First", {"gender": {"female": 1.0}}, "First of all."),
         Hit(2, "d1", 0.5, "", {"gender": {}}),
     )
     return SearchResult(trace.query, ranking(2), hits, trace)

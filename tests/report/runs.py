@@ -102,6 +102,7 @@ def _outcome(topic: str, occupation: int, system: str, random: Random) -> Outcom
             round(30 - rank * 0.7 - random.random() * 0.5, 4),
             occupation in entry.occupations,
             _groups(entry),
+            f"{entry.title} was a {OCCUPATIONS[occupation].one}, or not.",
         )
         for rank, entry in enumerate(ranked)
     )
@@ -224,7 +225,9 @@ def tiny_run(**changes: object) -> Run:
             words, source="feedback", terms=(("judg", 0.2),), aim="female (gender)", gap=0.35, accepted=False
         )
         hits = (
-            HitRecord("d1", "Judges of the courts", 2.0, True, {"gender": {"female": 1.0}}),
+            HitRecord(
+                "d1", "Judges of the courts", 2.0, True, {"gender": {"female": 1.0}}, "They <b>sat</b> in court."
+            ),
             HitRecord("d2", "", 1.0, False, {"gender": {}}),
         )
         return Outcome(
@@ -254,8 +257,12 @@ def tiny_run(**changes: object) -> Run:
     return replace(run, **changes)
 
 
+def _snippet(topic: int, id: str) -> str:
+    return f"document {id} of topic {topic} ".ljust(200, "x")
+
+
 def wide_run(topics: int, systems: int) -> Run:
-    """A run of many topics and systems, which are those of `made_run` under other names."""
+    """A run of many topics, each with documents of its own, and of many systems: `made_run` under other names."""
     run = made_run(13)
     names = (run.baseline, *(f"system {number}" for number in range(1, systems)))
     of_topic: dict[str, list[Outcome]] = {}
@@ -267,7 +274,9 @@ def wide_run(topics: int, systems: int) -> Run:
         like = whole[number % len(whole)]
         for place, name in enumerate(names):
             own = like[1 + (place - 1) % (len(SYSTEMS) - 1) if place else 0]
-            outcomes.append(replace(own, topic=f"Q{number:04d}", query=f"{own.query} {number}", system=name))
+            hits = tuple(replace(hit, id=f"{hit.id}-{number}", snippet=_snippet(number, hit.id)) for hit in own.hits)
+            topic = f"Q{number:04d}"
+            outcomes.append(replace(own, topic=topic, query=f"{own.query} {number}", system=name, hits=hits))
     answers = {(outcome.topic, outcome.system): outcome for outcome in outcomes}
     rows = compare(answers, list(dict.fromkeys(o.topic for o in outcomes)), names, COLUMNS, 7)
     changed = {"systems": names, "outcomes": tuple(outcomes), "comparisons": rows, "excluded": {}}

@@ -10,6 +10,7 @@ import html
 import json
 import re
 import subprocess
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from fairagent.report.page import digest, page
 from fairagent.report.panel import exposure_bar
 from fairagent.report.topics import palette
 
-from .runs import SYSTEMS, made_run
+from .runs import SYSTEMS, made_run, wide_run
 
 FLAGS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--hide-scrollbars"),
@@ -40,40 +41,46 @@ def text() -> str:
 
 
 @pytest.fixture
-def use(tmp_path: Path, text: str):
-    """Open the page and run the body of a function in it; what that returns, and what the console said."""
+def use(use_page, text: str):
+    """Use the page of the made run."""
+    return use_page(text)
 
-    def use(body: str, *flags: str, width: int = 1280) -> tuple[Any, list[str]]:
-        act = f"""
-            const all = (selector, root = document) => [...root.querySelectorAll(selector)];
-            const opened = (topic) => {{
-              topic.open = true;
-              topic.dispatchEvent(new Event("toggle"));
-              return topic;
-            }};
-            const shown = (root) => all(root).filter((one) => one.offsetParent !== null);
-            const set = (id, value, event) => {{
-              document.getElementById(id).value = value;
-              document.getElementById(id).dispatchEvent(new Event(event));
-            }};
-            const seen = document.createElement("script");
-            seen.id = "seen";
-            seen.type = "application/json";
-            seen.textContent = JSON.stringify((() => {{ {body} }})());
-            document.body.append(seen);
-        """
-        allowed = text.replace("script-src ", f"script-src '{digest(act)}' ", 1)
-        assert allowed != text
-        copy = tmp_path / "page.html"
-        copy.write_text(allowed.replace("</body>", f"<script>{act}</script></body>"), encoding="utf-8")
-        profile = f"--user-data-dir={tmp_path / 'profile'}"
-        command = [str(CHROMIUM), *FLAGS, profile, f"--window-size={width},900", *flags, "--dump-dom", copy.as_uri()]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
-        said = re.findall(r"CONSOLE.*", done.stderr)
-        assert SEEN in done.stdout, done.stderr
-        return json.loads(html.unescape(done.stdout.split(SEEN)[1].split("</script>")[0])), said
 
-    return use
+@pytest.fixture
+def use_page(tmp_path: Path):
+    """Open a page and run the body of a function in it; what that returns, and what the console said."""
+    return lambda text: partial(_use, tmp_path, text)
+
+
+def _use(tmp_path: Path, text: str, body: str, *flags: str, width: int = 1280) -> tuple[Any, list[str]]:
+    act = f"""
+        const all = (selector, root = document) => [...root.querySelectorAll(selector)];
+        const opened = (topic) => {{
+          topic.open = true;
+          topic.dispatchEvent(new Event("toggle"));
+          return topic;
+        }};
+        const shown = (root) => all(root).filter((one) => one.offsetParent !== null);
+        const set = (id, value, event) => {{
+          document.getElementById(id).value = value;
+          document.getElementById(id).dispatchEvent(new Event(event));
+        }};
+        const seen = document.createElement("script");
+        seen.id = "seen";
+        seen.type = "application/json";
+        seen.textContent = JSON.stringify((() => {{ {body} }})());
+        document.body.append(seen);
+    """
+    allowed = text.replace("script-src ", f"script-src '{digest(act)}' ", 1)
+    assert allowed != text
+    copy = tmp_path / "page.html"
+    copy.write_text(allowed.replace("</body>", f"<script>{act}</script></body>"), encoding="utf-8")
+    profile = f"--user-data-dir={tmp_path / 'profile'}"
+    command = [str(CHROMIUM), *FLAGS, profile, f"--window-size={width},900", *flags, "--dump-dom", copy.as_uri()]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    said = re.findall(r"CONSOLE.*", done.stderr)
+    assert SEEN in done.stdout, done.stderr
+    return json.loads(html.unescape(done.stdout.split(SEEN)[1].split("</script>")[0])), said
 
 
 def test_a_click_sorts_a_table_and_another_turns_it_round(use):
@@ -171,6 +178,42 @@ def test_documents_show_relevance_groups_and_keywords(use):
     assert "lawyer" in marks
     assert all(re.fullmatch(r"new|↑\d+|↓\d+|=", one) for one in moved)
     assert moved
+
+
+def test_the_text_of_a_document_is_a_click_away(use):
+    (closed, opened), said = use("""
+        const topic = opened(document.querySelector(".topic"));
+        const hit = all(".ranking details.text", topic).find((one) => one.checkVisibility());
+        const text = () => hit.querySelector("p").checkVisibility() ? hit.querySelector("p").textContent : "";
+        const closed = text();
+        hit.querySelector("summary").click();
+        return [closed, text()];
+    """)
+    assert closed == ""
+    assert opened.endswith(" was a lawyer, or not.")
+    assert said == []
+
+
+@pytest.mark.parametrize("systems", [5, 14, 26])
+def test_no_label_of_a_plot_lies_on_another(use_page, systems):
+    """Labels are placed by an estimate of their width; here by what the browser draws."""
+    (labels, overlapping), said = use_page(page(wide_run(20, systems)))("""
+        const across = (a, b) => a.left < b.right - 1 && b.left < a.right - 1;
+        const meets = (a, b) => across(a, b) && a.top < b.bottom - 2 && b.top < a.bottom - 2;
+        const overlapping = [];
+        let labels = 0;
+        for (const plot of all("svg.plot")) {
+          const texts = all("text", plot).map((one) => [one.textContent, one.getBoundingClientRect()]);
+          labels += texts.length;
+          texts.forEach(([one, box], place) => {
+            for (const [other, its] of texts.slice(place + 1)) if (meets(box, its)) overlapping.push([one, other]);
+          });
+        }
+        return [labels, overlapping];
+    """)
+    assert labels > 50
+    assert overlapping == []
+    assert said == []
 
 
 def test_the_story_is_told_and_a_failure_said(use):

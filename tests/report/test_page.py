@@ -14,7 +14,9 @@ import pytest
 from fairagent.evaluate.engine.outcome import GroupShares, HitRecord
 from fairagent.evaluate.engine.run import Run
 from fairagent.report.chart import SERIES, color_number, marker_number
+from fairagent.report.data import cut
 from fairagent.report.page import GROUP_COLORS, STYLES, TEMPLATES, digest, page, write_page
+from fairagent.settings import Settings
 
 from .runs import COLUMNS, DIMENSIONS, MEASURES, ORACLE, SYSTEMS, compare, failed, made_run, tiny_run, wide_run
 
@@ -278,13 +280,17 @@ def data_of(text: str) -> dict[str, Any]:
     return json.loads(found)
 
 
-def test_settings_of_systems_stand_as_their_differences():
-    systems = {"A": {"n": 5, "loop": {"kind": "plain"}}, "B": {"n": 5, "loop": {"kind": "fair", "steps": 3}}}
+def test_settings_of_systems_stand_as_their_differences_from_the_defaults():
+    usual = Settings().model_dump(mode="json")
+    plain = usual | {"n": 5, "loop": {"kind": "none"}}
+    other = usual | {"loop": {"kind": "fair-qr", "worse": 0.05, "floor": 0.9}, "rerank": {"kind": "no such", "x": 1}}
+    systems = {"A": {"settings": usual}, "B": {"settings": plain}, "C": {"settings": other, "price": {"input": 2}}}
     told = Parsed(page(tiny_run(provenance={"about": "", "seed": 7, "systems": systems}))).text
     assert "seed7" in told
-    assert "A 1 setting of its ownloop.kindplain" in told
-    assert "B 2 settings of its ownloop.kindfairloop.steps3" in told
-    assert "The same for all 1 settingn5" in told
+    assert "A 0 settings" in told
+    assert "B 2 settingsn5loop.kindnone" in told
+    # What fair-qr has by itself is no difference, and of a part that is not here all is one.
+    assert "C 5 settingsloop.kindfair-qrloop.floor0.9rerank.kindno suchrerank.x1price.input2" in told
 
 
 def test_fourteen_systems_have_colors_and_markers_of_their_own():
@@ -306,7 +312,9 @@ def test_the_data_of_a_topic_by_hand():
     data = data_of(page(tiny_run()))
     assert data["documents"] == [["Judges of the courts", [[0, "female"]]], ["d2", []]]
     assert data["scales"] == [["gender", ["female", "male"], [0, 1], [0.5, 0.5]]]
-    assert data["texts"] == ["query", "topic words", "feedback", "female (gender)", "the gap did not fall"]
+    assert data["snippets"] == ["They <b>sat</b> in court.", ""]
+    words = ["query", "topic words", "court", "feedback", "female (gender)", "judg", "the gap did not fall"]
+    assert data["texts"] == words
     assert (data["ranked"], data["baseline"]) == (True, 0)
     plain, agent = data["topics"][0]["panels"]
     assert plain["steps"] == [{"source": 0, "gap": "0.4000", "exposures": [[0, [0.2, 0.8], 0]]}]
@@ -314,11 +322,18 @@ def test_the_data_of_a_topic_by_hand():
     assert plain["values"] == [0.5, 0.8, 0.4]
     # d2 rose by one; in the other title "courts", from letter 14 to 20, is a keyword.
     assert agent["hits"] == [[1, 0, 1], [0, 1, -1, 14, 20]]
-    assert agent["steps"][1]["terms"] == [["court", "0.5"]]
-    tried = {"source": 2, "aim": 3, "was": [0.4, 0.4, 0.5], "terms": [["judg", "0.2"]], "gap": "0.3500"}
+    assert agent["steps"][1]["terms"] == [[2, "0.5"]]
+    tried = {"source": 3, "aim": 4, "was": [0.4, 0.4, 0.5], "terms": [[5, "0.2"]], "gap": "0.3500"}
     assert agent["steps"][2] == {**tried, "discarded": True, "exposures": [[0, [0.4, 0.6], 0]]}
-    assert agent["stopped"] == 4
+    assert agent["stopped"] == 6
     assert agent["gains"] == [0.14]
+
+
+def test_snippets_are_cut_or_left_out_where_there_are_many():
+    assert [len(text) for text in cut(["x" * 200] * 4)] == [200] * 4
+    assert {len(text) for text in cut(["x" * 200] * 10_000)} == {150}
+    assert cut(["x" * 200] * 30_000) == []
+    assert cut([]) == []
 
 
 def empty(run: Run, **changes: object) -> Run:

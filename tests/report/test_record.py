@@ -17,6 +17,7 @@ def test_the_facts_by_hand(result: SearchResult) -> None:
         "rank": 1,
         "id": "d0",
         "title": "First",
+        "snippet": "First of all.",
         "score": 1.0,
         "groups": {"gender": {"female": 1.0}},
     }

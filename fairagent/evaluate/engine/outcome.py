@@ -80,19 +80,23 @@ class StepRecord:
 
 @dataclass(frozen=True, slots=True)
 class HitRecord:
-    """One document of the final ranking; its rank is its place, from 1. `groups`: dimension -> label -> share."""
+    """One document of the final ranking; its rank is its place, from 1. `groups`: dimension -> label -> share.
+
+    `snippet` is the beginning of its text, "" where the engine keeps none.
+    """
 
     id: str
     title: str
     score: float
     relevant: bool
     groups: Mapping[str, Mapping[str, float]]
+    snippet: str = ""
 
     @classmethod
     def unjudged(cls, found: SearchResult | None) -> tuple[HitRecord, ...]:
         """The documents that were retrieved, where nobody has judged what is relevant."""
         hits = found.hits if found else ()
-        return tuple(cls(hit.id, hit.title, hit.score, False, hit.groups) for hit in hits)
+        return tuple(cls(hit.id, hit.title, hit.score, False, hit.groups, hit.snippet) for hit in hits)
 
 
 @dataclass(frozen=True, slots=True)

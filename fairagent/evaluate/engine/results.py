@@ -151,12 +151,12 @@ def details_latex(run: Run) -> str:
 
 def trec_run(run: Run, system: str) -> str:
     """The rankings of the judged topics in TREC's form: topic, Q0, document, rank from 1, score, tag."""
-    lines = []
+    lines, tag = [], file_name(system)
     for outcome in run.answered:
         if outcome.system == system:
             pairs = zip(outcome.scored, falling([score for _, score in outcome.scored]), strict=True)
             for rank, ((id, _), score) in enumerate(pairs, start=1):
-                lines.append(f"{outcome.topic} Q0 {id} {rank} {score} {file_name(system)}\n")
+                lines.append(f"{outcome.topic} Q0 {id} {rank} {score} {tag}\n")
     return "".join(lines)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,7 @@ from fairagent.files import write_whole
 from fairagent.intake.json_text import parse_json
 from fairagent.intake.text import file_text
 from fairagent.measures.trec_fair import Year
+from fairagent.memo import Memo
 
 HEAD = "run.json"
 JOURNAL = "journal.jsonl"
@@ -65,6 +66,8 @@ class Run(Brief):
     kind: ExperimentKind
     rows: Mapping[str, Mapping[str, Any]]
     thresholds: tuple[Threshold, ...] = ()
+    memo: Memo = field(default_factory=Memo, init=False, compare=False)
+    """What several tables are made of, and is computed once."""
 
     @property
     def brief(self) -> str:
@@ -101,7 +104,8 @@ class Run(Brief):
 
     def gain(self, measure: str, value: float, baseline: float = 0.0) -> float:
         """By how much `value` is better than the baseline's."""
-        return baseline - value if measure in lower_is_better(self.kind, self.dimensions) else value - baseline
+        lower = self.memo.get("lower is better", lambda: lower_is_better(self.kind, self.dimensions))
+        return baseline - value if measure in lower else value - baseline
 
     def expected_of(self, row: Comparison) -> float | None:
         """The number that was expected in the place of the row's mean, if any."""

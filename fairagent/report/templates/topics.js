@@ -63,7 +63,7 @@ const Topics = (() => {
       what.append(el("p", {}, "Aimed at ", el("b", {}, aim), `${was}. ${source} ${one.terms ? "added:" : "had nothing to add."}`));
     }
     if (one.terms && kind !== "query") {
-      const terms = one.terms.flatMap(([text, weight]) => [el("span", { class: "term" }, bdi(text), el("small", {}, weight)), " "]);
+      const terms = one.terms.flatMap(([text, weight]) => [el("span", { class: "term" }, bdi(textAt(text)), el("small", {}, weight)), " "]);
       what.append(el("p", { class: "terms" }, ...terms, one.more ? el("span", { class: "soft" }, `and ${one.more} more`) : null));
     }
     if (one.dropped) what.append(soft("Dropped, not in the index: ", bdi(one.dropped.join(", "))));
@@ -109,7 +109,9 @@ const Topics = (() => {
     const rows = (panel.hits ?? []).map(([number, relevant, moved, ...marks], place) => {
       const [text, groups] = data.documents[number];
       const cells = [el("td", {}, String(place + 1)), data.ranked ? el("td", {}, relevant ? "✓" : "") : null];
-      cells.push(el("td", {}, title(text, marks)), el("td", {}, ...(groups.length ? groups.map(chip) : ["–"])));
+      const snippet = data.snippets[number];
+      const shown = snippet ? el("details", { class: "text" }, el("summary", {}, title(text, marks)), el("p", {}, bdi(snippet))) : title(text, marks);
+      cells.push(el("td", {}, shown), el("td", {}, ...(groups.length ? groups.map(chip) : ["–"])));
       if (compared) cells.push(el("td", { class: "n" }, moved === null ? el("b", {}, "new") : moved > 0 ? `↑${moved}` : moved < 0 ? `↓${-moved}` : "="));
       return el("tr", relevant ? { class: "r" } : {}, ...cells);
     });
@@ -166,7 +168,7 @@ const Topics = (() => {
     for (const panel of topic.panels) {
       said.push(textAt(panel.stopped), panel.failed ?? "", ...(panel.answer ?? []).flat());
       for (const [document] of panel.hits ?? []) said.push(data.documents[document][0], ...data.documents[document][1].map(([, text]) => text));
-      for (const one of panel.steps ?? []) said.push(textAt(one.aim), ...(one.terms ?? []).map(([text]) => text));
+      for (const one of panel.steps ?? []) said.push(textAt(one.aim), ...(one.terms ?? []).map(([text]) => textAt(text)));
     }
     return said.join(" ").toLowerCase();
   };

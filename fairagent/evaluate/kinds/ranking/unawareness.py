@@ -59,7 +59,12 @@ def unawareness(run: Run, base: float, confusion: Confusion) -> list[Unaware]:
 
     AWRF, then each group's share of exposure. `base` is that of AWRF's logarithm.
     """
-    return [row for name in run.dimensions for row in _of_dimension(run, name, base, confusion.get(name))]
+
+    def rows() -> list[Unaware]:
+        return [row for name in run.dimensions for row in _of_dimension(run, name, base, confusion.get(name))]
+
+    found: list[Unaware] = run.memo.get((FILE, base), rows)
+    return found
 
 
 def tables(run: Run, base: float, confusion: Confusion) -> list[Table]:

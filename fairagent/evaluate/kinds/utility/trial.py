@@ -182,7 +182,7 @@ class UtilityTrial:
 
     def _hits(self, found: Found, grades: Mapping[str, int]) -> tuple[HitRecord, ...]:
         return tuple(
-            HitRecord(one.id, one.title, score, grades.get(one.id, 0) >= self.section.relevant, {})
+            HitRecord(one.id, one.title, score, grades.get(one.id, 0) >= self.section.relevant, {}, one.snippet)
             for one, score in zip(found.documents, found.scores, strict=True)
         )
 
