@@ -6,11 +6,12 @@
 
 Prints for the engine alone, for the paper's loop on it (FAIR-QR with feedback), and for the settings by default on BM25
 and as they are, the milliseconds a topic and where they go. The engine's: `lucene` (Java's own search), `bridge`
-(queries into Java, hits out of it), `terms` (the forward index), `vectors`, `fusion`. The agent's: `measure`
-(exposures), `refine` (evidence from the terms), `re-rank`, `result` (the hits' texts and groups), and `loop`, which is
-everything else. Each is the median of five passes, each on an engine newly opened and asked one query to warm it. What
-the default engine needs is made first; indexes go to ./indexes and are reused. Exit code 1 where the default takes more
-than three times as long as BM25, or the loop's share of FAIR-QR is above .05.
+(queries into Java, hits out of it), `terms` (the forward index and the vocabulary), `vectors`, `fusion`. The agent's:
+`target` (the groups' shares of the first 500 documents), `measure` (groups of documents, exposures), `refine` (evidence
+from the terms), `re-rank`, `result` (the hits' texts and groups), and `loop`, which is everything else. Each is the
+median of five passes, each on an engine newly opened and asked one query to warm it. What the default engine needs is
+made first; indexes go to ./indexes and are reused. Exit code 1 where the default takes more than three times as long as
+BM25, or the loop's share of FAIR-QR is above .05.
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ SYSTEMS: dict[str, Mapping[str, Any]] = {
     "default": {},
 }
 PARTS: Mapping[str, tuple[tuple[Any, str], ...]] = {
-    "measure": ((ExposureMeter, "measure"),),
+    "target": ((ExposureMeter, "make"),),
+    "measure": ((ExposureMeter, "measure"), (ExposureMeter, "memberships")),
     "refine": ((FeedbackRefiner, "refine"), (Mixer, "mix"), (Environment, "_learned")),
     "re-rank": ((FairAgent, "_serve"),),
     "result": ((Found, "result"),),

@@ -145,6 +145,7 @@ class LuceneRetriever:
         except (jnius.JavaException, ValueError, KeyError, TypeError) as error:
             raise _damaged(self._folder, error) from None
 
+    @engine_time("terms")
     def document_frequency(self, word: str) -> int:
         """How many documents hold `word` (of several words, the rarest); 0 where none does or it is a stop word."""
         return min((self._frequency(term) for term in self.analyzer.terms(word)), default=0)
