@@ -6,11 +6,12 @@ READY := $(VENV)/.ready
 
 PAGES := README.md CHANGELOG.md CONTRIBUTING.md LICENSE docs evaluations examples prompts
 
-.PHONY: help demo demo-llm test test-llm fuzz check docs local setup clean
+.PHONY: help demo demo-llm test test-llm test-slow fuzz check docs local setup clean
 
 help:
 	@echo "make demo    set up and run the main job on the made-up collection"
 	@echo "make test    set up and run the tests"
+	@echo "make test-slow   set up and run the tests that take 10 seconds or more each"
 	@echo "make demo-llm   the same with a small language model on this machine: shows the plumbing, not the quality"
 	@echo "make test-llm   set up and run the tests that ask a small language model"
 	@echo "make fuzz    100,000 cases of damaged and hostile files, replies and arguments; make test has 2,000"
@@ -23,6 +24,9 @@ demo: $(READY)
 
 test: $(READY)
 	$(BIN)/pytest -n auto
+
+test-slow: $(READY)
+	$(BIN)/pytest -n auto -m slow
 
 demo-llm: local
 	$(BIN)/fairagent model demo

@@ -47,13 +47,19 @@ def golden() -> Path:
     return VENDORED
 
 
+ASKED_FOR = {
+    "llm": "asks a real language model; `make test-llm` gets a small one and runs it",
+    "slow": "takes 10 seconds or more; `make test-slow` runs it",
+}
+"""Tests with these marks run where `-m` names the mark."""
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Tests that ask a real model run where they are asked for."""
-    if "llm" not in str(config.option.markexpr):
-        reason = "asks a real language model; `make test-llm` gets a small one and runs it"
-        for item in items:
-            if item.get_closest_marker("llm"):
-                item.add_marker(pytest.mark.skip(reason=reason))
+    """Tests that take long, or ask a real model, run where they are asked for."""
+    for item in items:
+        mark = next((mark for mark in ASKED_FOR if item.get_closest_marker(mark)), None)
+        if mark and mark not in str(config.option.markexpr):
+            item.add_marker(pytest.mark.skip(reason=ASKED_FOR[mark]))
 
 
 @pytest.fixture(scope="session", autouse=True)

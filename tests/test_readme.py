@@ -34,6 +34,7 @@ def test_every_block_is_run():
     assert {language for language, _ in BLOCKS} == {"python", "console", "yaml", "text"}
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_all_of_it_works_in_the_order_in_which_it_stands_in_an_empty_folder(tmp_path):
     """One test, since each block needs what those before it made.

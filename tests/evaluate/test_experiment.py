@@ -53,6 +53,7 @@ def files(folder: Path) -> dict[str, bytes]:
     }
 
 
+@pytest.mark.slow
 def test_killed_ten_times_it_comes_to_the_same(tmp_path: Path) -> None:
     file = words.write(tmp_path, DELAYED.replace("0.02", "0.06"))
     words.run(file, tmp_path / "whole", workers=8)

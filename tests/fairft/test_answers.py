@@ -32,6 +32,7 @@ FOLDER = Path(__file__).resolve().parents[2] / "evaluations" / "fairft"
 QUESTIONS = [f"the {WORDS[i]} {WORDS[(i * 3 + 1) % len(WORDS)]} ?" for i in range(4)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("towers", ["both", "query"])
 def test_a_trained_retriever_finds_what_answers_are_given_from(
     tmp_path: Path, towers: Literal["both", "query"], monkeypatch: pytest.MonkeyPatch

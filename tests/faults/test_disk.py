@@ -180,6 +180,7 @@ def test_73_what_a_killed_process_left_is_taken_up(tmp_path: Path, left: str) ->
 # Cases 77 and 78
 
 
+@pytest.mark.slow
 def test_74_an_index_that_is_killed_at_any_moment_is_the_old_or_the_new_one(tmp_path: Path) -> None:
     file = words.write(tmp_path).with_name("collection.yaml")
     command = ("index", "--force", "-c", str(file), "--index", "index", "--set", "engine=bm25")
@@ -229,6 +230,7 @@ def made(folder: Path) -> dict[str, bytes]:
     return {name: content for name, content in life.files(folder).items() if name != "report.html"}
 
 
+@pytest.mark.slow
 def test_75_evaluate_killed_at_random_moments_comes_to_the_same(tmp_path: Path) -> None:
     """Whatever it was writing: journal, tables, run.json. What is paid for then: test_36 in test_run_life.py."""
     slow = words.EXPERIMENT.replace("engine: words}", "engine: {kind: words, delay: 0.01}}")
@@ -319,6 +321,7 @@ def _splade(folder: Path) -> tuple[str, ...]:
     return (*found.ids, *map(str, found.scores))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("build", "answer"),
     [

@@ -129,6 +129,7 @@ PYSERINI = """
 """
 
 
+@pytest.mark.slow
 def test_124_pyserini_opens_the_index_and_finds_the_same(tmp_path: Path) -> None:
     """As docs/collections.md shows it, in a process of its own; pyserini asks for a key of OpenAI's when imported."""
     build_index(MADE, tmp_path / "index", terms=False)

@@ -193,6 +193,7 @@ def test_52_who_shall_survive_his_terminal_does(before: str, after: str) -> None
     assert out.splitlines()[1:] == [after, "True"], error
 
 
+@pytest.mark.slow
 def test_52_the_workers_of_a_cluster_end_with_it(file: Path, server: LoopbackServer, tmp_path: Path) -> None:
     pytest.importorskip("distributed", reason="the package distributed (extra: dask) is not installed")
     server.script = life.Moody(lambda text: replace(completion(text), delay=0.2))

@@ -8,6 +8,8 @@ from collections import Counter
 from pathlib import Path
 from random import Random
 
+import pytest
+
 from fairagent.collection.trec_fair import read_run
 from fairagent.errors import DataError
 from fairagent.measures.trec_fair import DIMENSIONS_2022, Pages, Run, Task, TrackEvaluator
@@ -119,6 +121,7 @@ def named(path: Path, error: DataError) -> bool:
     )
 
 
+@pytest.mark.slow
 def test_ten_thousand_run_files(tmp_path: Path) -> None:
     random, path = Random(16), tmp_path / "run.txt"
     came_to: Counter[tuple[str, str]] = Counter()

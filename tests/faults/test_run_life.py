@@ -58,6 +58,7 @@ def run(
 # Case 36
 
 
+@pytest.mark.slow
 def test_36_killed_at_every_7th_call_it_pays_for_each_call_once(
     file: Path, server: LoopbackServer, tmp_path: Path
 ) -> None:
@@ -86,6 +87,7 @@ def test_36_killed_at_every_7th_call_it_pays_for_each_call_once(
     assert life.files(tmp_path / "killed" / "runs") == expected
 
 
+@pytest.mark.slow
 def test_02_no_quota_in_the_middle_ends_the_run_and_the_next_goes_on(
     file: Path, server: LoopbackServer, tmp_path: Path
 ) -> None:
@@ -254,6 +256,7 @@ def test_38_a_tampered_row_is_refused_and_never_executed(file: Path, server: Loo
 # Case 39
 
 
+@pytest.mark.slow
 def test_39_no_more_requests_leave_than_the_budget_has(file: Path, server: LoopbackServer, tmp_path: Path) -> None:
     limited = tmp_path / "limited.yaml"
     text = file.read_text(encoding="utf-8").replace("collection: ", f"collection: {file.parent}/")
@@ -280,6 +283,7 @@ def test_39_no_more_requests_leave_than_the_budget_has(file: Path, server: Loopb
     assert life.paid_twice(server) == []
 
 
+@pytest.mark.slow
 def test_39_ctrl_c_keeps_what_is_done_and_the_budget(file: Path, server: LoopbackServer, tmp_path: Path) -> None:
     server.script = life.Moody(lambda text: replace(completion(text), delay=0.1))
     process = life.start("evaluate", str(file), "--workers", "8", "--run", "run", folder=tmp_path, server=server)

@@ -81,6 +81,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("terminal")
 
 
+@pytest.mark.slow
 def test_60_a_terminal_is_not_steered(folder: Path) -> None:
     hostile(folder / "c")
     (folder / "one.txt").write_text("T1 Q0 f1 1 2 me\nT1 Q0 m1 2 1 me\n")

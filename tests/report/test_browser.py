@@ -29,10 +29,7 @@ FLAGS = (
 )
 SEEN = '<script id="seen" type="application/json">'
 
-pytestmark = [
-    needs_chromium,
-    pytest.mark.slow,
-]
+pytestmark = needs_chromium
 
 
 @pytest.fixture(scope="module")

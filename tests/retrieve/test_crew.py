@@ -23,6 +23,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tiny_models.save_bert(tmp_path_factory.mktemp("crew") / "model")
 
 
+@pytest.mark.slow
 def test_what_comes_is_what_one_process_gives_in_order_and_a_dead_one_is_named(model: Path) -> None:
     alone = SentenceEncoder(str(model))
     taken: list[int] = []

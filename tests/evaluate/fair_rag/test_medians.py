@@ -92,6 +92,7 @@ def test_they_are_over_all_curves_of_their_systems_and_beside_what_is_expected(r
     assert [line[head.index(f"expected {name}")] for name in ("slope", NORMALIZED)] == ["0.1250", "0.7500"]
 
 
+@pytest.mark.slow
 def test_queries_one_by_one(run: Run) -> None:
     html = page(run)
     captions = re.findall(r"([^<>]+): utility \(normalized EU\) against disparity \(EE-D\), query by query", html)
