@@ -1,6 +1,6 @@
 """Execute the notebooks of examples/notebooks, each in an empty folder of its own: `make notebooks`.
 
-    python docs/notebooks.py [build/notebooks] [--only NAME]
+    python docs/notebooks.py [build/notebooks] [--of examples/notebooks] [--only NAME]
 
 Ends with 1 where a cell fails, or a command in one. Executed copies go into the folder; the site is made from them.
 """
@@ -20,7 +20,6 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 
 ROOT = Path(__file__).resolve().parents[1]
-NOTEBOOKS = sorted((ROOT / "examples" / "notebooks").glob("*.ipynb"))
 AT_ONCE = 2
 SECONDS = 300
 """That a cell may take."""
@@ -60,6 +59,7 @@ def main() -> None:
     """Execute them all, or those that are named."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", nargs="?", type=Path, default=ROOT / "build" / "notebooks")
+    parser.add_argument("--of", type=Path, default=ROOT / "examples" / "notebooks", metavar="FOLDER")
     parser.add_argument("--only", default="", metavar="NAME", help="those whose name holds NAME")
     chosen = parser.parse_args()
     chosen.folder.mkdir(parents=True, exist_ok=True)
@@ -68,7 +68,8 @@ def main() -> None:
         del os.environ[name]
     for name, first in (("PATH", str(Path(sys.executable).parent)), ("PYTHONPATH", str(ROOT))):
         os.environ[name] = os.pathsep.join(filter(None, (first, os.environ.get(name))))
-    faults = asyncio.run(execute_all([path for path in NOTEBOOKS if chosen.only in path.name], chosen.folder))
+    paths = [path for path in sorted(chosen.of.glob("*.ipynb")) if chosen.only in path.name]
+    faults = asyncio.run(execute_all(paths, chosen.folder))
     print(*faults, sep="\n", file=sys.stderr)
     sys.exit(bool(faults))
 

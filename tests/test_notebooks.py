@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -42,3 +45,31 @@ def test_their_links_lead_to_files(path: Path) -> None:
 @pytest.mark.parametrize("page", ["README.md", "docs/gallery.md", "docs/mkdocs.yml"])
 def test_the_pages_lead_to_them(path: Path, page: str) -> None:
     assert f"{path.parent.name}/{path.stem}." in (ROOT / page).read_text(encoding="utf-8")
+
+
+def notebook(code: str) -> str:
+    cell = {"cell_type": "code", "id": "a", "metadata": {}, "execution_count": None, "outputs": [], "source": code}
+    return json.dumps({"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
+
+
+def test_what_fails_in_one_is_said_and_the_others_are_executed(tmp_path: Path) -> None:
+    """A cell that raises, and a command that ends with an error, which IPython alone would not notice."""
+    pytest.importorskip("nbclient", reason="no nbclient is installed (make setup)")
+    pytest.importorskip("ipykernel", reason="no ipykernel is installed (make setup)")
+    cells = {
+        "good": "import os\n'FAIRAGENT_N' in os.environ",
+        "raises": "1 / 0",
+        "command": "!exit 3",
+    }
+    for name, code in cells.items():
+        (tmp_path / f"{name}.ipynb").write_text(notebook(code), encoding="utf-8")
+    out = tmp_path / "out"
+    command = [sys.executable, str(ROOT / "docs" / "notebooks.py"), str(out), "--of", str(tmp_path)]
+    settings = {**os.environ, "FAIRAGENT_N": "3"}
+    done = subprocess.run(command, env=settings, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert [path.name for path in out.iterdir()] == ["good.ipynb"]
+    assert cells_of(out / "good.ipynb", "code")[0]["outputs"][0]["data"]["text/plain"] == ["False"]
+    assert "raises.ipynb: " in done.stderr
+    assert "ZeroDivisionError" in done.stderr
+    assert "non-zero exit status 3" in done.stderr
