@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 
 PAGES := README.md CHANGELOG.md CONTRIBUTING.md LICENSE docs evaluations examples prompts
 
-.PHONY: help demo demo-llm test test-llm test-slow fuzz check docs local setup clean
+.PHONY: help demo demo-llm test test-slow test-llm fuzz check notebooks dist docs gallery local setup clean
 
 help:
 	@echo "make demo    set up and run the main job on the made-up collection"
@@ -16,7 +16,10 @@ help:
 	@echo "make test-llm   set up and run the tests that ask a small language model"
 	@echo "make fuzz    100,000 cases of damaged and hostile files, replies and arguments; make test has 2,000"
 	@echo "make check   set up and run the linter, the formatter's check, the type checker and the reference's check"
+	@echo "make notebooks   set up and execute the notebooks of examples/notebooks"
+	@echo "make dist    set up, build the wheel and the source archive in dist, install the wheel elsewhere and try it"
 	@echo "make docs    set up and build the documentation, API included, in build/site"
+	@echo "make gallery   set up and take the pictures of docs/gallery.md anew (needs Chromium)"
 	@echo "make clean   remove what these made"
 
 demo: $(READY)
@@ -50,12 +53,25 @@ check: $(READY)
 	$(BIN)/mypy
 	$(BIN)/python docs/generate.py --check
 
+notebooks: $(READY)
+	$(BIN)/python docs/notebooks.py build/notebooks
+
+# The wheel is built from the source archive; nothing is downloaded for either, nor for trying it.
+dist: $(READY)
+	rm -rf dist
+	$(BIN)/python -m build --no-isolation --outdir dist . >/dev/null
+	$(BIN)/twine check --strict dist/*
+	$(BIN)/python tests/installed.py dist
+
 # The pages keep their paths, so that links work here as in the repository.
-docs: $(READY)
+docs: notebooks
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
 	mkdir -p build/pages
 	ln -sfn $(PAGES:%=$(CURDIR)/%) build/pages
 	$(BIN)/mkdocs build --strict --quiet --config-file docs/mkdocs.yml
+
+gallery: $(READY)
+	$(BIN)/python tests/gallery.py docs/gallery
 
 setup: $(READY)
 

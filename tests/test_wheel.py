@@ -1,14 +1,16 @@
-"""The wheel: built, unpacked, and used from an empty folder, as someone who never saw the checkout would."""
+"""The wheel: built, unpacked, and imported from an empty folder; `make dist` installs it and runs the program."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
 import pytest
+from installed import metadata_faults, source_faults, wheel_faults
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -49,15 +51,35 @@ def test_prompts_are_the_checkouts(wheel, tmp_path):
     assert hashes == str({name: here[name].sha256 for name in here.ids})
 
 
-def test_main_job_runs_from_an_empty_folder(wheel, tmp_path):
-    code = "import sys; sys.argv[1:] = ['demo', '--people', '200']; from fairagent.cli import main; main()"
-    assert "FAIR-QR, no model" in run_installed(wheel, tmp_path, code)
+def test_it_holds_the_package_and_nothing_else(wheel: Path) -> None:
+    assert wheel_faults(wheel) == []
+    assert metadata_faults(wheel) == []
 
 
-def test_holds_no_tests_and_is_typed(wheel):
-    names = zipfile.ZipFile(wheel).namelist()
-    assert not [name for name in names if name.startswith(("tests/", "evaluations/"))]
-    assert "fairagent/py.typed" in names
-    assert "fairagent/_prompts/refine_query.j2" in names
-    assert "fairagent/profiles/fair-qr.yaml" in names
-    assert "fairagent/_prompts/variants/few-shot/refine_query.j2" in names
+def test_what_a_wheel_lacks_or_has_too_much_is_found(wheel: Path, tmp_path: Path) -> None:
+    damaged = tmp_path / wheel.name
+    with zipfile.ZipFile(wheel) as whole, zipfile.ZipFile(damaged, "w") as archive:
+        for name in whole.namelist():
+            if name == "fairagent/profiles/fair-qr.yaml":
+                archive.writestr(name, "engine: none")
+            elif name not in ("fairagent/py.typed", "fairagent/_prompts/refine_query.j2"):
+                archive.writestr(name, whole.read(name))
+        archive.writestr("tests/conftest.py", "")
+    assert wheel_faults(damaged) == [
+        "fairagent/_prompts/refine_query.j2 is not in the wheel",
+        "fairagent/py.typed is not in the wheel",
+        "tests/conftest.py should not be in the wheel",
+        "fairagent/profiles/fair-qr.yaml has other bytes",
+    ]
+
+
+def test_what_a_source_archive_lacks_or_has_too_much_is_found(tmp_path: Path) -> None:
+    source = tmp_path / "x-1.tar.gz"
+    (tmp_path / "README.md").write_text("x", encoding="utf-8")
+    with tarfile.open(source, "w:gz") as archive:
+        for name in ("README.md", "PKG-INFO", "shared/data/docs.jsonl"):
+            archive.add(tmp_path / "README.md", f"x-1/{name}")
+    assert source_faults(source, {"README.md", "prompts/refine_query.j2"}) == [
+        "prompts/refine_query.j2 is not in the source archive",
+        "shared/data/docs.jsonl should not be in the source archive",
+    ]

@@ -24,7 +24,8 @@ ORACLE = "ORACLE: a target or the groups came from the relevance judgments; no f
 def plain(renderable: RenderableType, width: int = 100) -> str:
     """`renderable` as text without colors, in lines of at most `width` characters."""
     page = io.StringIO()
-    console(file=page, width=width, color_system=None).print(renderable)
+    # In a notebook rich would show it there and then.
+    console(file=page, width=width, color_system=None, force_jupyter=False).print(renderable)
     return "\n".join(line.rstrip() for line in page.getvalue().splitlines()) + "\n"
 
 

@@ -83,6 +83,11 @@ def test_a_terminal_without_block_characters(trace: Trace, result: SearchResult)
     assert b"#" in raw.getvalue()
 
 
+def test_text_is_text_in_a_notebook_too(result: SearchResult, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rich.console._is_jupyter", lambda: True)
+    assert "First" in plain(hits_table(result.hits))
+
+
 def test_an_empty_ranking_and_an_infinite_gap() -> None:
     assert "rank" in plain(hits_table(()))
     assert gap_text(math.inf) == "infinite"

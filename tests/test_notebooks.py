@@ -1,0 +1,75 @@
+"""The notebooks as they are committed; `make notebooks` executes them."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+NOTEBOOKS = sorted((ROOT / "examples" / "notebooks").glob("*.ipynb"))
+named = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+
+
+def cells_of(path: Path, kind: str) -> list[dict[str, Any]]:
+    found = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    return [cell for cell in found if cell["cell_type"] == kind]
+
+
+def test_there_are_four() -> None:
+    assert [path.stem for path in NOTEBOOKS] == ["editing_prompts", "llama_index_rag", "trec_run", "your_data"]
+
+
+@named
+def test_they_are_committed_without_outputs(path: Path) -> None:
+    cells = cells_of(path, "code")
+    assert cells
+    assert [cell["id"] for cell in cells if cell["outputs"] or cell["execution_count"] is not None] == []
+
+
+@named
+def test_their_links_lead_to_files(path: Path) -> None:
+    text = "\n".join("".join(cell["source"]) for cell in cells_of(path, "markdown"))
+    links = [link.partition("#")[0] for link in re.findall(r"\]\(([^)]+)\)", text)]
+    assert links
+    assert [link for link in links if not (path.parent / link).is_file()] == []
+
+
+@named
+@pytest.mark.parametrize("page", ["README.md", "docs/gallery.md", "docs/mkdocs.yml"])
+def test_the_pages_lead_to_them(path: Path, page: str) -> None:
+    assert f"{path.parent.name}/{path.stem}." in (ROOT / page).read_text(encoding="utf-8")
+
+
+def notebook(code: str) -> str:
+    cell = {"cell_type": "code", "id": "a", "metadata": {}, "execution_count": None, "outputs": [], "source": code}
+    return json.dumps({"cells": [cell], "metadata": {}, "nbformat": 4, "nbformat_minor": 5})
+
+
+def test_what_fails_in_one_is_said_and_the_others_are_executed(tmp_path: Path) -> None:
+    """A cell that raises, and a command that ends with an error, which IPython alone would not notice."""
+    pytest.importorskip("nbclient", reason="no nbclient is installed (make setup)")
+    pytest.importorskip("ipykernel", reason="no ipykernel is installed (make setup)")
+    cells = {
+        "good": "import os\n'FAIRAGENT_N' in os.environ",
+        "raises": "1 / 0",
+        "command": "!exit 3",
+    }
+    for name, code in cells.items():
+        (tmp_path / f"{name}.ipynb").write_text(notebook(code), encoding="utf-8")
+    out = tmp_path / "out"
+    command = [sys.executable, str(ROOT / "docs" / "notebooks.py"), str(out), "--of", str(tmp_path)]
+    settings = {**os.environ, "FAIRAGENT_N": "3"}
+    done = subprocess.run(command, env=settings, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert [path.name for path in out.iterdir()] == ["good.ipynb"]
+    assert cells_of(out / "good.ipynb", "code")[0]["outputs"][0]["data"]["text/plain"] == ["False"]
+    assert "raises.ipynb: " in done.stderr
+    assert "ZeroDivisionError" in done.stderr
+    assert "non-zero exit status 3" in done.stderr
