@@ -25,16 +25,20 @@ from fairagent.studio.desk import Desk, Told, nobody
 from fairagent.studio.events import events
 from fairagent.studio.guard import Guard, refused
 from fairagent.studio.lanes import Lanes
+from fairagent.studio.prompt_calls import add_prompts
+from fairagent.studio.prompt_desk import PromptDesk
 from fairagent.studio.runs import page_of, run_records
 from fairagent.studio.said import FAULT, encoded, status
 
 PAGES = Path(__file__).parent / "pages"
 LARGEST_BODY = 256_000
 """Bytes of a request: a query has 2,000 characters at most, a list 1,000 ids."""
+SCRIPTS = ("search.js", "draw.js", "ask.js", "runs.js", "prompts.js", "draw-prompts.js")
 ASSETS = {
     **{name: (TEMPLATES / name, "text/css") for name in STYLES},
     "studio.css": (PAGES / "studio.css", "text/css"),
-    **{name: (PAGES / name, "text/javascript") for name in ("search.js", "draw.js", "ask.js", "runs.js")},
+    "prompts.css": (PAGES / "prompts.css", "text/css"),
+    **{name: (PAGES / name, "text/javascript") for name in SCRIPTS},
 }
 """All files that a browser may have, by their names in its address."""
 STREAM = "text/event-stream"
@@ -48,8 +52,13 @@ T = TypeVar("T")
 log = logger(__name__)
 
 
-def studio_app(desk: Desk, lanes: Lanes, port: int, token: str, runs: Path = Path("runs")) -> ASGIApp:
-    """The whole server as an ASGI application, for `port` of this machine; `runs` is the folder of run folders."""
+def studio_app(
+    desk: Desk, lanes: Lanes, port: int, token: str, runs: Path = Path("runs"), prompts: Path | None = None
+) -> ASGIApp:
+    """The whole server as an ASGI application, for `port` of this machine.
+
+    `runs` is the folder of run folders, `prompts` that in which the user's templates are kept (`PromptDesk`).
+    """
     app = FastAPI(
         title="fairagent",
         version=version("fairagent"),
@@ -61,12 +70,12 @@ def studio_app(desk: Desk, lanes: Lanes, port: int, token: str, runs: Path = Pat
     )
     _add_errors(app)
     _add_pages(app)
-    _add_calls(app, desk, lanes)
+    _add_calls(app, desk, lanes, PromptDesk(desk, prompts))
     _add_runs(app, lanes, runs)
     return Guard(app, port, token)
 
 
-def _add_calls(app: FastAPI, desk: Desk, lanes: Lanes) -> None:
+def _add_calls(app: FastAPI, desk: Desk, lanes: Lanes, prompts: PromptDesk) -> None:
     async def done(work: Callable[[], Record]) -> Response:
         return _json(await asyncio.wrap_future(lanes.submit(work)))
 
@@ -75,6 +84,7 @@ def _add_calls(app: FastAPI, desk: Desk, lanes: Lanes) -> None:
             return StreamingResponse(events(lanes, work), media_type=STREAM)
         return await done(lambda: work(nobody))
 
+    add_prompts(app, prompts, told, _json)
     streams: dict[int | str, dict[str, Any]] = {
         200: {"content": {"application/json": {}, STREAM: {}}, "description": "The whole record, or events."}
     }
@@ -123,6 +133,10 @@ def _add_pages(app: FastAPI) -> None:
     @app.get("/runs", include_in_schema=False)
     async def runs_page() -> Response:
         return HTMLResponse(environment.get_template("runs.html").render())
+
+    @app.get("/prompts", include_in_schema=False)
+    async def prompts_page() -> Response:
+        return HTMLResponse(environment.get_template("prompts.html").render(longest=LONGEST_QUERY))
 
     @app.get("/", include_in_schema=False)
     async def search_page() -> Response:
