@@ -57,6 +57,7 @@ FLOW = [
     "agent",
     "sampled",
     "pipeline",
+    "tryout",
     "fairft",
     "evaluate",
     "extend",

@@ -75,7 +75,7 @@ def read_content(path: Path, faults: list[Fault]) -> bytes | None:
 
 
 def source_of(path: Path, content: bytes, faults: list[Fault]) -> TemplateSource | None:
-    """The parts of a file `path` with that content; None, and what is wrong added to `faults`, where not all are there."""
+    """The parts of a file `path` of that content; None, and what is wrong added to `faults`, where one is missing."""
     before = len(faults)
     try:
         text = content.decode("utf-8-sig")

@@ -40,6 +40,7 @@ FOLDER = Path("my-prompts")
 SHIPPED, EDITED = "shipped", "edited"
 MOST_SAID = 3
 """Faults that one sentence names."""
+EXAMPLES = "filled with examples; with a query, from a search"
 NO_MODEL = "trying a template needs a language model; start the studio with --set model.name=NAME"
 
 

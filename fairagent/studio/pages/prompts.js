@@ -68,6 +68,20 @@ function typed() {
   timer = setTimeout(check, PAUSE);
 }
 
+// Another text in the place of what is there, which can be had back.
+function replace(other) {
+  const before = text.value;
+  if (before === other) return;
+  const undo = make("button", { type: "button", onclick: () => {
+    put("state");
+    text.value = before;
+    typed();
+  } }, "Undo");
+  text.value = other;
+  put("state", "Replaced. ", undo);
+  typed();
+}
+
 async function check() {
   const mine = ++checks;
   try {
@@ -159,9 +173,8 @@ async function choices() {
     now.own = theirs;
     versions(theirs.template === null ? "shipped" : "own");
     base = chosen();
-    text.value = base;
     put("conflict");
-    typed();
+    replace(base);
   } }, "Take the file's");
   const shown = make("pre", { tabindex: 0, "aria-label": "the file as it is now" }, theirs.template ?? "(there is no file any more)");
   return [make("details", {}, make("summary", {}, "The file as it is now"), shown), make("div", { class: "act" }, mine, " ", take)];
@@ -264,8 +277,7 @@ at("id").addEventListener("change", async () => {
   await show();
 });
 at("version").addEventListener("change", () => {
-  text.value = chosen();
-  typed();
+  replace(chosen());
 });
 for (const id of ["q", "topic", "group", "documents"]) at(id).addEventListener("change", change);
 at("form").addEventListener("submit", (event) => {
@@ -276,9 +288,7 @@ text.addEventListener("input", typed);
 text.addEventListener("scroll", scrolled);
 at("save").addEventListener("click", () => save(now.own.sha256));
 at("discard").addEventListener("click", () => {
-  text.value = base;
-  at("state").textContent = "";
-  typed();
+  replace(base);
 });
 at("try-one").addEventListener("click", () => tryOn([]));
 at("try-ten").addEventListener("click", () => tryOn(about.topics.slice(0, TEN).map((topic) => topic.id)));
