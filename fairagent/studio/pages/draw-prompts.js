@@ -31,7 +31,8 @@ export function pair(topic, query) {
 
 const side = (name) => make("section", { class: "side-of", "data-side": name, "aria-label": name }, make("h4", {}, name), make("p", { class: "soft" }, "…"));
 
-export function fillSide(section, one, open) {
+// `alone`: it is one topic, whose rankings are open.
+export function fillSide(section, one, alone, open) {
   const keywords = (one.rows ?? []).map((row) =>
     make("tr", {}, make("th", { scope: "row" }, row.what), make("td", { class: "n" }, row.found), make("td", {}, row.becomes)),
   );
@@ -43,12 +44,12 @@ export function fillSide(section, one, open) {
     one.end ? make("p", {}, one.end) : null,
     (one.replies ?? []).map((text) => make("pre", { tabindex: 0, "aria-label": `reply to the ${one.side} template` }, text)),
     one.usage ? make("p", { class: "hint" }, used(one)) : null,
-    one.hits?.length ? make("details", {}, make("summary", {}, "Ranking"), make("div", { class: "sideways" }, ranking(`Ranking, ${one.side} template`, one.hits, "engine_rank", open))) : null,
+    one.hits?.length ? make("details", { open: alone }, make("summary", {}, "Ranking"), make("div", { class: "sideways" }, ranking(`Ranking, ${one.side} template`, one.hits, "engine_rank", open))) : null,
   ];
   section.replaceChildren(section.firstElementChild, ...inside.flat().filter(Boolean));
 }
 
-const used = (one) => `${one.usage.calls} calls, ${one.usage.input_tokens} tokens in, ${one.usage.output_tokens} out${one.cached ? ", from the cache" : ""}`;
+const used = (one) => `${one.usage.calls} ${one.usage.calls === 1 ? "call" : "calls"}, ${one.usage.input_tokens} tokens in, ${one.usage.output_tokens} out${one.cached ? ", from the cache" : ""}`;
 
 export function summary(found) {
   const of = `${found.tried.length} of ${found.of} tried.`;

@@ -206,7 +206,7 @@ async function tryOn(topics) {
       pairs.set(key, pair(one.topic, one.query));
       at("tried").append(pairs.get(key).card);
     }
-    fillSide(pairs.get(key).sides[one.side], one, openDocument);
+    fillSide(pairs.get(key).sides[one.side], one, !topics.length, openDocument);
     at("trying").textContent = `${++done} tried …`;
   };
   try {
