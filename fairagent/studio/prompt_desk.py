@@ -136,7 +136,7 @@ class PromptDesk:
             try:
                 found.append(where | self._tried(asked, sides[side], query))
             except (ModelError, BudgetExceeded, BackendUnavailable) as error:
-                ended = f"the {side} template on {query.id or query.text!r}: {error}"
+                ended = f"the {side} template on {query.id or repr(query.text)}: {error}"
                 found.append(where | {"error": str(error)})
             told("tried", found[-1])
             if ended:
