@@ -187,13 +187,18 @@ def test_saved_compared_and_discarded(page: Browser, own: Path, trying: Studio) 
     assert "NAME MEN." in page.run(VALUE)
 
 
-def test_a_file_that_was_changed_meanwhile_stays_until_one_says_so(page: Browser, own: Path) -> None:
+@pytest.mark.parametrize("reloaded", [False, True])
+def test_a_file_that_was_changed_meanwhile_stays_until_one_says_so(
+    page: Browser, trying: Studio, own: Path, reloaded: bool
+) -> None:
     insert(page, "NAME WOMEN.\n")
     page.wait(CHECKED)
     own.mkdir(exist_ok=True)
     file = own / "refine_query.j2"
     theirs = SHIPPED.replace("version: 3", "version: 9")
     file.write_text(theirs, encoding="utf-8")
+    if reloaded:
+        opened(page, trying)
     page.run("document.getElementById('save').click()")
     page.wait("document.querySelector('#conflict details') !== null")
     assert "was changed meanwhile" in page.text("#conflict")

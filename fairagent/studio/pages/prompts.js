@@ -14,11 +14,15 @@ const notice = (text) => make("p", { class: "notice" }, text);
 const text = at("text");
 const draftOf = (id) => `fairagent prompt ${id}`;
 
+const yours = (id) => `${id} (yours)`;
+
 let about; // of the collection
 let all; // templates, and the folder
 let now; // the template: its versions, the user's own, its variables
 let base = ""; // the text that changes are counted from
-let checks = 0;
+let was = ""; // the SHA-256 that the user's file had when that was read
+let checking = false;
+let stale = false; // something was typed since the last check began
 let timer = 0;
 let trying = null;
 
@@ -61,8 +65,10 @@ function openLine(line) {
 }
 
 function typed() {
-  if (text.value === base) sessionStorage.removeItem(draftOf(now.id));
-  else sessionStorage.setItem(draftOf(now.id), text.value);
+  if (text.value === base) {
+    sessionStorage.removeItem(draftOf(now.id));
+    was = now.own.sha256;
+  } else sessionStorage.setItem(draftOf(now.id), JSON.stringify({ template: text.value, was }));
   at("saved").textContent = text.value === base ? "" : "not saved";
   clearTimeout(timer);
   timer = setTimeout(check, PAUSE);
@@ -82,18 +88,24 @@ function replace(other) {
   typed();
 }
 
+// One check at a time; what was typed meanwhile is checked next.
 async function check() {
-  const mine = ++checks;
-  try {
-    const found = await record("/api/prompts/check", filled());
-    if (mine !== checks) return;
-    put("error");
-    showCheck(found);
-  } catch (error) {
-    if (mine !== checks) return;
-    at("verdict").textContent = "not checked";
-    put("error", notice(error.message));
+  stale = true;
+  if (checking) return;
+  checking = true;
+  while (stale) {
+    stale = false;
+    try {
+      const found = await record("/api/prompts/check", filled());
+      if (stale) continue;
+      put("error");
+      showCheck(found);
+    } catch (error) {
+      at("verdict").textContent = "not checked";
+      put("error", notice(error.message));
+    }
   }
+  checking = false;
 }
 
 function showCheck(found) {
@@ -130,8 +142,9 @@ async function openTemplate(id) {
   at("trying").textContent = "";
   versions(now.own.template === null ? "shipped" : "own");
   base = chosen();
-  const draft = sessionStorage.getItem(draftOf(id));
-  text.value = draft ?? base;
+  const draft = JSON.parse(sessionStorage.getItem(draftOf(id)));
+  text.value = draft?.template ?? base;
+  was = draft?.was ?? now.own.sha256;
   at("state").textContent = draft === null ? "" : "What you typed before is here again; it is not saved.";
   if (now.own.fault) put("error", notice(now.own.fault));
   typed();
@@ -150,16 +163,19 @@ function chosen() {
   return value === "own" ? now.own.template : now.versions.find((one) => one.name === value).template;
 }
 
-async function save(was) {
+async function save() {
   put("conflict");
   const { id, template } = filled();
   try {
     const { own } = await record("/api/prompts/save", { id, template, was });
+    if (now.id !== id) return;
     now.own = own;
     base = template;
+    was = own.sha256;
     versions("own");
+    at("id").selectedOptions[0].textContent = yours(id);
     at("state").textContent = `Saved to ${own.file}.`;
-    if (now.id === id) typed();
+    typed();
   } catch (error) {
     put("conflict", notice(error.message), error.status === 409 ? await choices() : []);
   }
@@ -168,9 +184,13 @@ async function save(was) {
 // The file was changed meanwhile: both texts are there, and the user says which one stays.
 async function choices() {
   const theirs = (await record(`/api/prompts/${encodeURIComponent(now.id)}`)).own;
-  const mine = make("button", { type: "button", onclick: () => save(theirs.sha256) }, "Put mine in its place");
+  const mine = make("button", { type: "button", onclick: () => {
+    was = theirs.sha256;
+    save();
+  } }, "Put mine in its place");
   const take = make("button", { type: "button", onclick: () => {
     now.own = theirs;
+    was = theirs.sha256;
     versions(theirs.template === null ? "shipped" : "own");
     base = chosen();
     put("conflict");
@@ -266,12 +286,13 @@ async function change() {
 [about, all] = await Promise.all([record("/api/about"), record("/api/prompts")]);
 setPalette(about.dimensions);
 const used = all.used === "shipped" ? "the shipped templates" : all.used;
-at("about").textContent = `Searches of this studio ask with ${used}. What you save goes to ${all.folder}; use it with --set prompts=${all.folder}.`;
+const kept = all.used === all.folder ? "its next start uses what you save there" : `what you save goes to ${all.folder}, for --set prompts=${all.folder}`;
+at("about").textContent = `Searches of this studio ask with ${used}; ${kept}.`;
 at("topics").append(...about.topics.map((topic) => make("option", { value: topic.query })));
 at("topic").append(...about.topics.map((topic) => make("option", { value: topic.id }, `${topic.id}: ${topic.query}`)));
 const labels = Object.values(about.dimensions).flat();
 at("group").append(...[...new Set(labels)].map((label) => make("option", { value: label }, label)));
-at("id").append(...all.templates.map((one) => make("option", { value: one.id }, one.own ? `${one.id} (yours)` : one.id)));
+at("id").append(...all.templates.map((one) => make("option", { value: one.id }, one.own ? yours(one.id) : one.id)));
 at("id").addEventListener("change", async () => {
   history.pushState(null, "", `/prompts?${new URLSearchParams({ id: at("id").value })}`);
   await show();
@@ -286,7 +307,7 @@ at("form").addEventListener("submit", (event) => {
 });
 text.addEventListener("input", typed);
 text.addEventListener("scroll", scrolled);
-at("save").addEventListener("click", () => save(now.own.sha256));
+at("save").addEventListener("click", save);
 at("discard").addEventListener("click", () => {
   replace(base);
 });
