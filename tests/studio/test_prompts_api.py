@@ -147,6 +147,9 @@ def test_hidden_characters_are_named_by_their_lines_and_stay(trying: Studio, own
     text = SHIPPED.replace("[user]\n", "[user]\nlaw\u200byer\n", 1)
     assert post(trying, "check", template=text)["hidden"] == [USER + 1]
     assert post(trying, "check", template=SHIPPED)["hidden"] == []
+    answer = (shipped_folder() / "answer.j2").read_text(encoding="utf-8") + "law\u200byer\u202e\n"
+    assert post(trying, "save", id="answer", template=answer)["own"]["template"] == answer
+    assert (own / "answer.j2").read_text(encoding="utf-8") == answer
 
 
 def test_both_templates_are_tried_on_each_topic(trying: Studio) -> None:
