@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from fairagent.errors import FairAgentError, UsageError
-from fairagent.evaluate.engine.journal import whole_lines
 from fairagent.evaluate.engine.results import PAGE
 from fairagent.evaluate.engine.run import HEAD, JOURNAL, read_head
+from fairagent.lines import whole_lines
 from fairagent.report.record import Record
 
 
