@@ -19,6 +19,7 @@ from fairagent.evaluate.engine.run import HEAD, JOURNAL, TRANSCRIPT, Run, answer
 from fairagent.lines import whole_lines
 from fairagent.llm.exchange import Exchange
 from fairagent.llm.transcript import exchange_in
+from fairagent.measures.parse import labels_of
 from fairagent.report.record import Record
 
 OPEN = 4
@@ -104,6 +105,7 @@ class RunFolder:
             "id": id,
             "query": self._query(id),
             "excluded": self.head["excluded"].get(id),
+            "labels": labels_of(self.head["plan"]["measures"]),
             "systems": [self._system(id, system) for system in (self.systems if id else [""])],
         }
 

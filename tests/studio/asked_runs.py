@@ -67,7 +67,9 @@ def make_runs(folder: Path, root: Path, **names: float) -> Path:
                 patch.setenv("OPENAI_BASE_URL", server.url)
                 file = root / f"{name}.yaml"
                 file.write_text(
-                    EXPERIMENT.format(name=name, collection=collection, index=folder / "index", temperature=temperature),
+                    EXPERIMENT.format(
+                        name=name, collection=collection, index=folder / "index", temperature=temperature
+                    ),
                     encoding="utf-8",
                 )
                 done = CliRunner().invoke(

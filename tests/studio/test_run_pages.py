@@ -273,7 +273,7 @@ class TestInABrowser:
         page.wait("location.search === '?text=lawyer'")
         tab_to(page, f"{focused} === 'T1'")
         page.press("Enter")
-        page.wait(f"{SHOWN} === 2 && document.activeElement.id === 'topic'")
+        page.wait(f"{SHOWN} === 2 && document.activeElement.id === 'topic-name'")
         tab_to(page, "document.activeElement.matches('.exchange summary')")
         page.press("Enter")
         page.wait("document.querySelector('.exchange').open === false")

@@ -33,7 +33,7 @@ function leads(change, text) {
   const on = (event) => {
     if (event.ctrlKey || event.metaKey || event.shiftKey || event.button) return;
     event.preventDefault();
-    go(change).then(() => at("topic").focus());
+    go(change).then(() => at("topic-name").focus());
   };
   return make("a", { href: link(change), onclick: on }, text);
 }
@@ -66,7 +66,8 @@ function showTopics(run, text, current) {
   document.title = `${run.title}: fairagent studio`;
   at("about").textContent = `${run.kind} on ${run.collection}: ${run.systems.join(", ")}. ${run.outcomes} of ${run.planned} outcomes.`;
   const opened = run.beside ? [" · ", leads({ topic: null, opened: "1" }, `${run.beside} exchanges when systems were opened`)] : [];
-  at("files").replaceChildren(make("a", { href: `/runs/${encodeURIComponent(name)}`, target: "_blank", rel: "noopener" }, "page"), ...opened);
+  const going = run.outcomes < run.planned ? [make("progress", { max: run.planned, value: run.outcomes, "aria-label": "outcomes" })] : [];
+  at("files").replaceChildren(make("a", { href: `/runs/${encodeURIComponent(name)}`, target: "_blank", rel: "noopener" }, "page"), ...opened, ...going);
   document.querySelector("#topics tbody").replaceChildren(...run.topics.map((topic) => row(topic, text, run.systems.length, current)));
   at("topics").hidden = !run.topics.length;
   const said = [text ? `${run.found} topics with ${JSON.stringify(text)}` : `${run.found} topics`];
@@ -95,12 +96,12 @@ function step(one) {
   );
 }
 
-function values(outcome) {
-  const rows = Object.entries(outcome.values).flatMap(([dimension, of]) => Object.entries(of).map(([measure, value]) => [dimension ? `${measure}, ${dimension}` : measure, value]));
-  return rows.length ? make("dl", { class: "values" }, rows.map(([what, value]) => make("div", {}, make("dt", {}, what), make("dd", {}, value === null ? "–" : value.toFixed(4))))) : null;
+function values(outcome, labels) {
+  const rows = Object.entries(outcome.values).flatMap(([dimension, of]) => Object.entries(of).map(([measure, value]) => [`${labels[measure] ?? measure}${dimension ? `, ${dimension}` : ""}`, measure, value]));
+  return rows.length ? make("dl", { class: "values" }, rows.map(([what, measure, value]) => make("div", { title: measure }, make("dt", {}, what), make("dd", {}, value === null ? "–" : value.toFixed(4))))) : null;
 }
 
-function panel(one, run, text, titled) {
+function panel(one, { run, labels }, text, titled) {
   const { outcome } = one;
   const hits = outcome?.hits ?? [];
   const asked = one.exchanges.map((each) => exchange(each, run, text));
@@ -111,7 +112,7 @@ function panel(one, run, text, titled) {
     make("h3", {}, one.system || "When systems were opened", titled ? make("small", {}, run) : null),
     outcome || !one.system ? null : make("p", { class: "soft" }, "not done yet"),
     outcome?.failed ? make("p", { class: "notice" }, "failed: ", marked(outcome.failed, text)) : null,
-    outcome ? values(outcome) : null,
+    outcome ? values(outcome, labels) : null,
     outcome?.calls ? make("p", { class: "hint" }, took(outcome)) : null,
     outcome?.answer ? make("p", { class: "answer" }, marked(outcome.answer.text, text)) : null,
     outcome?.steps.length ? [make("h4", {}, "Steps"), make("ol", { class: "story" }, outcome.steps.map(step)), outcome.stopped ? make("p", { class: "hint" }, outcome.stopped) : null] : null,
@@ -137,7 +138,7 @@ async function showTopic(id, beside, text) {
   const panels = systems.map((system) => {
     const both = topics.map((topic) => {
       const one = topic.systems.find((each) => each.system === system);
-      return one ? panel(one, topic.run, text, Boolean(second)) : make("p", { class: "soft" }, `${topic.run} has no system ${system}.`);
+      return one ? panel(one, topic, text, Boolean(second)) : make("p", { class: "soft" }, `${topic.run} has no system ${system}.`);
     });
     return second ? make("div", { class: "twin" }, both) : both[0];
   });

@@ -19,7 +19,7 @@ function row(run) {
   const page = make("td", {});
   const box = make("input", { type: "checkbox", "aria-label": `compare ${run.name}`, onchange: () => tick(run.name, box.checked) });
   const cells = [run.kind, run.systems.join(", "), String(run.topics)].map((text) => make("td", {}, text));
-  const element = make("tr", {}, name, cells, make("td", {}, bar, " ", words), page, make("td", {}, box));
+  const element = make("tr", {}, name, make("td", {}, box), make("td", {}, bar, " ", words), cells, page);
   const update = (now) => {
     bar.max = now.planned;
     bar.value = now.outcomes;
