@@ -1,4 +1,4 @@
-"""What the studio tells of a run: topics, exchanges with models, two runs compared; by its API and in a real Chromium."""
+"""What the studio tells of a run: topics, exchanges with models, two runs compared; by API and in a real Chromium."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ export function marked(text, sought) {
   return [...pieces, text.slice(from)];
 }
 
-const many = (count, what) => `${count.toLocaleString("en")} ${what}${count === 1 ? "" : "s"}`;
+export const many = (count, what) => `${count.toLocaleString("en")} ${what}${count === 1 ? "" : "s"}`;
 
 export function took(one) {
   const cost = one.cost === null ? "price unknown" : `$${one.cost.toFixed(4)}`;

@@ -3,7 +3,7 @@
 
 import { record } from "./ask.js";
 import { chips, gapText, make, setPalette } from "./draw.js";
-import { exchange, marked, took } from "./exchange.js";
+import { exchange, many, marked, took } from "./exchange.js";
 
 const PAUSE = 5000;
 const at = (id) => document.getElementById(id);
@@ -65,15 +65,15 @@ function showTopics(run, text, current) {
   at("name").textContent = run.title;
   document.title = `${run.title}: fairagent studio`;
   at("about").textContent = `${run.kind} on ${run.collection}: ${run.systems.join(", ")}. ${run.outcomes} of ${run.planned} outcomes.`;
-  const opened = run.beside ? [" · ", leads({ topic: null, opened: "1" }, `${run.beside} exchanges when systems were opened`)] : [];
+  const opened = run.beside ? [" · ", leads({ topic: null, opened: "1" }, `${many(run.beside, "exchange")} when systems were opened`)] : [];
   const going = run.outcomes < run.planned ? [make("progress", { max: run.planned, value: run.outcomes, "aria-label": "outcomes" })] : [];
   at("files").replaceChildren(make("a", { href: `/runs/${encodeURIComponent(name)}`, target: "_blank", rel: "noopener" }, "page"), ...opened, ...going);
   document.querySelector("#topics tbody").replaceChildren(...run.topics.map((topic) => row(topic, text, run.systems.length, current)));
   at("topics").hidden = !run.topics.length;
-  const said = [text ? `${run.found} topics with ${JSON.stringify(text)}` : `${run.found} topics`];
+  const said = [`${many(run.found, "topic")}${text ? ` with ${JSON.stringify(text)}` : ""}`];
   if (run.found > run.topics.length) said.push(`the first ${run.topics.length} are shown; search for others`);
-  said.push(`${run.exchanges} exchanges with models in the transcript`);
-  if (run.damaged) said.push(`${run.damaged} of its lines are damaged and left out`);
+  said.push(`${many(run.exchanges, "exchange")} with models in the transcript`);
+  if (run.damaged) said.push(`${many(run.damaged, "line")} of it cannot be read`);
   at("state").textContent = `${said.join("; ")}.`;
 }
 
@@ -116,7 +116,7 @@ function panel(one, { run, labels }, text, titled) {
     outcome?.calls ? make("p", { class: "hint" }, took(outcome)) : null,
     outcome?.answer ? make("p", { class: "answer" }, marked(outcome.answer.text, text)) : null,
     outcome?.steps.length ? [make("h4", {}, "Steps"), make("ol", { class: "story" }, outcome.steps.map(step)), outcome.stopped ? make("p", { class: "hint" }, outcome.stopped) : null] : null,
-    hits.length ? make("details", {}, make("summary", {}, `${hits.length} documents`), make("ol", {}, hits.map((hit) => make("li", {}, hit.title || hit.id, " ", chips(hit.groups), hit.relevant ? make("span", { class: "badge yes" }, "relevant") : null)))) : null,
+    hits.length ? make("details", {}, make("summary", {}, many(hits.length, "document")), make("ol", {}, hits.map((hit) => make("li", {}, hit.title || hit.id, " ", chips(hit.groups), hit.relevant ? make("span", { class: "badge yes" }, "relevant") : null)))) : null,
     count ? [make("h4", {}, `Exchanges with models: ${count}`), ...asked, one.hidden ? make("p", { class: "hint" }, `The first ${asked.length} are shown; all are in transcript.jsonl.`) : null] : null,
   );
 }
