@@ -17,6 +17,7 @@ import pytest
 from typer.testing import CliRunner
 
 from fairagent.cli import app
+from fairagent.cli.verify import verify
 from fairagent.errors import UsageError
 from fairagent.evaluate.engine.check import check_experiment
 from fairagent.evaluate.engine.experiment import run_experiment
@@ -296,6 +297,10 @@ def test_160_torn_and_damaged_lines_cost_themselves_alone(file: Path, server: Lo
     evaluated(file, tmp_path / "run")
     found = list(read_transcript(path))
     assert [place for place, one in enumerate(found) if one is None] == [1]
+    told = {check.name: check for check in verify(tmp_path / "run")}
+    assert told["transcript"].status == "problem"
+    assert told["transcript"].found == f"1 of {len(found)} lines are damaged: 2"
+    assert told["tables"].status == "ok"
     assert len(found) > len(lines)
     assert life.files(tmp_path / "run") == expected
 
