@@ -19,10 +19,11 @@ from typer.testing import CliRunner
 from fairagent.cli import app
 from fairagent.cli.verify import verify
 from fairagent.errors import UsageError
+from fairagent.evaluate.engine import workers as engine_workers
 from fairagent.evaluate.engine.check import check_experiment
 from fairagent.evaluate.engine.experiment import run_experiment
 from fairagent.evaluate.engine.topic_runner import close, run_job
-from fairagent.evaluate.engine.workers import threads
+from fairagent.evaluate.engine.workers import crew, threads
 from fairagent.llm import ModelReply
 from fairagent.llm.cache import ReplyCache
 from fairagent.llm.exchange import Exchange
@@ -322,3 +323,17 @@ def test_161_what_is_asked_in_another_process_comes_back_with_its_topic(
     assert done.outcome.calls == len(done.exchanges) == len(server.requests) > 0
     assert {(one.topic, one.system) for one in done.exchanges} == {(plan.topics[0], "asked")}
     assert [one.cached for one in again.exchanges] == [True] * len(done.exchanges)
+
+
+def test_161_a_crew_of_processes_writes_one_transcript(
+    file: Path, server: LoopbackServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine_workers, "PATIENCE", 0.0)
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    checked = check_experiment(file, environ={**os.environ, "FAIRAGENT_CACHE": "''"})
+    with crew(2) as workers:
+        run_experiment(checked, tmp_path / "run", workers)
+    found = kept(tmp_path / "run")
+    assert Counter(one.messages[-1][1] for one in found) == asked_of(server)
+    assert len({one.topic for one in found}) == 10
+    assert all(one.system for one in found)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -295,6 +296,34 @@ class TestInABrowser:
                 ".map((one) => one.outerHTML)"
             )
             assert nameless == []
+
+    def test_a_run_that_goes_on_is_seen_to(self, page: Browser, studio: Studio, runs: Path) -> None:
+        """What comes while somebody looks appears; what is ticked and open stays so."""
+        going = runs / "three"
+        shutil.copytree(runs / "one", going)
+        journal = going / "journal.jsonl"
+        lines = journal.read_bytes().splitlines(keepends=True)
+        journal.write_bytes(b"".join(lines[:2]))
+        row = "document.querySelector('#runs tbody tr:nth-child(2)')"
+        try:
+            page.open(f"{studio.url}/runs")
+            page.wait(f"{row}?.textContent.includes('2 of 6')")
+            page.run(f"{row}.querySelector('input').click()")
+            page.run(f"{row}.querySelector('input').focus()")
+            journal.write_bytes(b"".join(lines[:4]))
+            page.wait(f"{row}.textContent.includes('4 of 6')")
+            assert page.run(f"{row}.querySelector('input').checked") is True
+            assert page.run(f"document.activeElement === {row}.querySelector('input')") is True
+            page.open(f"{studio.url}/runs/three/topics?topic=T1")
+            page.wait(f"{SHOWN} === 2")
+            page.run("document.querySelector('.exchange').open = true")
+            assert "4 of 6" in page.text("#about")
+            journal.write_bytes(b"".join(lines))
+            page.wait("document.getElementById('about').textContent.includes('6 of 6')")
+            assert page.run("document.querySelector('.exchange').open") is True
+            assert page.run("document.querySelector('progress')") is None
+        finally:
+            shutil.rmtree(going)
 
     def test_a_run_that_is_not_there_says_so(self, page: Browser, studio: Studio) -> None:
         page.open(f"{studio.url}/compare?left=one&right=three")
