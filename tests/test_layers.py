@@ -26,6 +26,7 @@ FLOW = [
     "intake",
     "files",
     "digests",
+    "lines",
     "remembered",
     "folders",
     "memo",

@@ -95,7 +95,9 @@ class Prompts:
     ) -> ModelRequest:
         """Template `id` filled with `variables`, with the longest reply that it says; raises what `render` raises."""
         messages, most = self.render(id, **variables), self[id].head.max_tokens
-        return ModelRequest(messages, temperature=temperature, max_tokens=most, accept=accept, narrowed=narrowed)
+        return ModelRequest(
+            messages, temperature=temperature, max_tokens=most, accept=accept, narrowed=narrowed, prompt=id
+        )
 
     def _bring(self, id: str) -> bool:
         """Whether another package brings a template of this id, which is there then."""

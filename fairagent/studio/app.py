@@ -27,26 +27,20 @@ from fairagent.studio.guard import Guard, refused
 from fairagent.studio.lanes import Lanes
 from fairagent.studio.prompt_calls import add_prompts
 from fairagent.studio.prompt_desk import PromptDesk
-from fairagent.studio.runs import page_of, run_records
+from fairagent.studio.run_pages import RUN_SCRIPTS, add_runs
 from fairagent.studio.said import FAULT, encoded, status
 
 PAGES = Path(__file__).parent / "pages"
 LARGEST_BODY = 256_000
 """Bytes of a request: a query has 2,000 characters at most, a list 1,000 ids."""
-SCRIPTS = ("search.js", "draw.js", "ask.js", "runs.js", "prompts.js", "draw-prompts.js")
+SCRIPTS = ("search.js", "draw.js", "ask.js", "prompts.js", "draw-prompts.js")
 ASSETS = {
     **{name: (TEMPLATES / name, "text/css") for name in STYLES},
-    "studio.css": (PAGES / "studio.css", "text/css"),
-    "prompts.css": (PAGES / "prompts.css", "text/css"),
-    **{name: (PAGES / name, "text/javascript") for name in SCRIPTS},
+    **{name: (PAGES / name, "text/css") for name in ("studio.css", "prompts.css", "runs.css")},
+    **{name: (PAGES / name, "text/javascript") for name in (*SCRIPTS, *RUN_SCRIPTS)},
 }
 """All files that a browser may have, by their names in its address."""
 STREAM = "text/event-stream"
-RUN_POLICY = (
-    "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-)
-"""Of a run's page, which is a file of whoever made it: it stands alone, and can ask this server nothing."""
 T = TypeVar("T")
 
 log = logger(__name__)
@@ -71,7 +65,7 @@ def studio_app(
     _add_errors(app)
     _add_pages(app)
     _add_calls(app, desk, lanes, PromptDesk(desk, prompts))
-    _add_runs(app, lanes, runs)
+    add_runs(app, lanes, runs)
     return Guard(app, port, token)
 
 
@@ -116,23 +110,8 @@ def _add_calls(app: FastAPI, desk: Desk, lanes: Lanes, prompts: PromptDesk) -> N
         return await done(partial(desk.recipes, asked, "answer" if answer else "search"))
 
 
-def _add_runs(app: FastAPI, lanes: Lanes, root: Path) -> None:
-    @app.get("/api/runs", summary="The runs of the server's folder of runs, and how far each has come")
-    async def runs() -> Response:
-        return _json({"folder": str(root), "runs": await asyncio.wrap_future(lanes.submit(partial(run_records, root)))})
-
-    @app.get("/runs/{name}", include_in_schema=False)
-    async def run_page(name: str) -> Response:
-        path = await asyncio.wrap_future(lanes.submit(partial(page_of, root, name)))
-        return HTMLResponse(path.read_bytes(), headers={"content-security-policy": RUN_POLICY})
-
-
 def _add_pages(app: FastAPI) -> None:
     environment = Environment(loader=FileSystemLoader(PAGES), autoescape=True, undefined=StrictUndefined)
-
-    @app.get("/runs", include_in_schema=False)
-    async def runs_page() -> Response:
-        return HTMLResponse(environment.get_template("runs.html").render())
 
     @app.get("/prompts", include_in_schema=False)
     async def prompts_page() -> Response:

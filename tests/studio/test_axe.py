@@ -13,10 +13,13 @@ from studio_server import TOKEN, Studio, desk_of, running
 
 from fairagent.testing import LoopbackServer
 
+from .asked_runs import make_runs
+
 pytestmark = [needs_chromium, needs_axe, pytest.mark.slow]
 
 SEARCHED = "document.getElementById('again')?.hidden === false"
 TRIED = "/^\\d+ of/.test(document.getElementById('trying')?.textContent)"
+OPEN = "document.querySelectorAll('details').forEach((one) => { one.open = true; })"
 PAGES = {
     "/": ("document.querySelectorAll('#controls > *').length > 5", "document.getElementById('settings').open = true"),
     "/?q=lawyer&loop=fair-qr": (SEARCHED, "0"),
@@ -26,7 +29,9 @@ PAGES = {
         "document.getElementById('filled')?.textContent.includes('aims at')",
         "document.getElementById('try-one').click(); document.getElementById('compare').click();",
     ),
-    "/runs": ("document.querySelectorAll('#runs tbody tr').length === 1", "0"),
+    "/runs": ("document.querySelectorAll('#runs tbody tr').length === 3", "0"),
+    "/runs/one/topics?topic=T1": ("document.querySelector('#panels > *') !== null", OPEN),
+    "/compare?left=one&right=two": ("document.querySelector('#rows table') !== null", OPEN),
     "/api": ("document.querySelector('h1') !== null", "0"),
 }
 """Each page: what holds when it is there, and what is opened on it then."""
@@ -35,8 +40,8 @@ AFTER = {"/prompts?id=refine_query&q=lawyer": f"{TRIED} && document.querySelecto
 
 @pytest.fixture(scope="module")
 def lit(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Studio]:
-    """A studio with a model, and a run that cannot be read."""
-    runs = tmp_path_factory.mktemp("runs")
+    """A studio with a model, two runs, and one that cannot be read."""
+    runs = make_runs(folder, tmp_path_factory.mktemp("asked"), one=0.1, two=0.9)
     (runs / "damaged").mkdir()
     (runs / "damaged" / "run.json").write_text("{", encoding="utf-8")
     with (
@@ -46,7 +51,7 @@ def lit(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stud
         patch.setenv("OPENAI_API_KEY", "not-a-real-key")
         named = {"name": "tiny", "base_url": model.url, "attempts": 1}
         desk = desk_of(folder, cache="", model=named, profile="offline")
-        with running(desk, runs=runs, prompts=runs / "mine") as studio:
+        with running(desk, runs=runs, prompts=runs.parent / "mine") as studio:
             yield studio
 
 
