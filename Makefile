@@ -75,13 +75,15 @@ gallery: $(READY)
 
 setup: $(READY)
 
-# constraints.txt holds torch at its CPU build; without it pip brings several GB of CUDA packages.
+# constraints.txt holds torch at its CPU build; without it pip brings several GB of CUDA packages. Of axe-playwright-python
+# tests read axe-core, a script for browsers, and nothing that needs playwright.
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "fairagent needs Python 3.11 or newer, not $$($(PYTHON) --version); set PYTHON=python3.11"; exit 3; }
 	@$(PYTHON) -c 'import ensurepip, venv' || { echo "install the venv module: apt-get install python3-venv"; exit 3; }
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --no-deps axe-playwright-python
 	@touch $(READY)
 
 clean:

@@ -26,7 +26,7 @@ needs_chromium = pytest.mark.skipif(
     reason="no chromium is installed (apt-get install chromium)",
 )
 """Skips a test where there is no Chromium; with the variable BROWSER_REQUIRED the test fails there instead."""
-KEYS = {"Enter": ("\r", 13), "Tab": ("", 9), "Escape": ("", 27), " ": (" ", 32)}
+KEYS = {"Enter": ("\r", 13), "Tab": ("", 9), "Escape": ("", 27), " ": (" ", 32), "Backspace": ("", 8)}
 PATIENCE = 60.0
 
 
@@ -102,11 +102,11 @@ class Browser:
         found: str = self.run(f"document.querySelector({json.dumps(selector)}).innerText")
         return found
 
-    def press(self, *keys: str) -> None:
+    def press(self, *keys: str, shift: bool = False) -> None:
         """Press keys one after the other."""
         for key in keys:
             text, code = KEYS[key]
-            about = {"key": key, "code": key.strip() or "Space", "windowsVirtualKeyCode": code}
+            about = {"key": key, "code": key.strip() or "Space", "windowsVirtualKeyCode": code, "modifiers": 8 * shift}
             self.do("Input.dispatchKeyEvent", type="keyDown", **about, **({"text": text} if text else {}))
             self.do("Input.dispatchKeyEvent", type="keyUp", **about)
 

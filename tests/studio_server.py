@@ -80,11 +80,13 @@ def desk_of(folder: Path, **overrides: Any) -> Desk:
 
 
 @contextmanager
-def running(desk: Desk, token: str = TOKEN, lanes: Lanes | None = None, runs: Path = Path("runs")) -> Iterator[Studio]:
+def running(
+    desk: Desk, token: str = TOKEN, lanes: Lanes | None = None, runs: Path = Path("runs"), prompts: Path | None = None
+) -> Iterator[Studio]:
     """A server for `desk`, while the block runs."""
     with closing(listening(0)) as opened, closing(desk):
         port = opened.getsockname()[1]
-        app = studio_app(desk, lanes or Lanes(), port, token, runs)
+        app = studio_app(desk, lanes or Lanes(), port, token, runs, prompts)
         config = uvicorn.Config(app, log_level="critical", ws="none", lifespan="off", timeout_graceful_shutdown=1)
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [opened]})

@@ -32,6 +32,7 @@ def answer(
     settings: options.SettingsFile = None,
     assignments: options.Assignments = None,
     log_prompts: options.LogPrompts = False,
+    transcript: options.TranscriptFile = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Search fairly, and answer from what was found.
@@ -42,6 +43,7 @@ def answer(
     beforehand; `--set debias.kind=debias-rag` chooses contexts unlike the biased passages of a library. An answer that
     was cut off is shown as far as it goes, and the exit code is 7.
     """
+    from fairagent.llm.transcript import transcript as kept_in
     from fairagent.pipeline import build, engine_alone, open_site, served
     from fairagent.report.beside import beside_table
     from fairagent.report.record import answer_record, to_json
@@ -67,7 +69,7 @@ def answer(
             echo(piece, end="")
 
         site = open_site(settings=chosen)
-        with closing(site.models):
+        with closing(site.models), kept_in(transcript):
             name = site.collection.name
             agent, question = served(build(site)), query_of(query, topic, site.collection)
             results = [engine_alone(site).answer(question)] if beside else []

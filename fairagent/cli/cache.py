@@ -1,8 +1,13 @@
-"""`fairagent cache`: statistics and deletion of the cached replies of language models."""
+"""`fairagent cache`: the cached replies of language models: statistics, what they say, deletion."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import asdict
+from itertools import islice
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -10,7 +15,15 @@ from fairagent.cli.options import AsJson, Assignments, SettingsFile, settings_of
 from fairagent.cli.terminal import console, echo
 from fairagent.errors import UsageError
 
-cache = typer.Typer(no_args_is_help=True, help="Show or delete the cached replies of language models.")
+if TYPE_CHECKING:
+    from fairagent.llm import ModelReply
+
+LISTED = 20
+"""Replies."""
+KEY_SHOWN = 12
+"""Characters of a key in a list: enough to name it by."""
+
+cache = typer.Typer(no_args_is_help=True, help="Count, show or delete the cached replies of language models.")
 
 
 @cache.command("stats")
@@ -35,6 +48,78 @@ def stats(settings: SettingsFile = None, assignments: Assignments = None, as_jso
         out.print(f"  {model}: {count:,}", soft_wrap=True)
     if found.replies:
         out.print(f"they took {found.calls:,} calls, {found.tokens:,} tokens, ${found.dollars:.4f} at known prices")
+
+
+@cache.command("show")
+def show(
+    key: Annotated[
+        str | None, typer.Argument(metavar="KEY", help="The beginning of a reply's key.", show_default=False)
+    ] = None,
+    newest: Annotated[bool, typer.Option("--newest", help="Show the reply that was kept last.")] = False,
+    limit: Annotated[int, typer.Option("--limit", metavar="N", min=1, help="List at most N replies.")] = LISTED,
+    settings: SettingsFile = None,
+    assignments: Assignments = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the kept replies, the last first, or show one: by the beginning of its key, or the newest.
+
+    The cache keeps what models said, under a hash of what they were asked. What they were asked is in the transcript of
+    a run, or of a search with --transcript.
+    """
+    from fairagent.llm.cache import ReplyCache
+    from fairagent.report.record import to_json
+
+    if key and newest:
+        raise UsageError("name a key or --newest, not both")
+    folder = _folder(settings, assignments)
+    found: list[tuple[str, ModelReply]] = []
+    if folder.is_dir():
+        with closing(ReplyCache(folder)) as kept:
+            those = (one for one in kept.newest() if one[0].startswith(key or ""))
+            found = list(islice(those, 1 if newest else None if key else limit))
+    one = bool(key) or newest
+    if one and not found:
+        raise UsageError(f"no reply{f' has a key that begins with {key!r}' if key else ' is kept'} in {folder}")
+    if key and len(found) > 1:
+        keys = "\n  ".join(id for id, _ in found[:LISTED])
+        raise UsageError(f"{len(found):,} replies have keys that begin with {key!r}; give more of one:\n  {keys}")
+    records = [{"key": id, **asdict(reply)} for id, reply in found]
+    if as_json:
+        echo(to_json(records[0] if one else {"folder": str(folder), "replies": records}))
+    elif one:
+        _print_reply(*found[0])
+    else:
+        _list(found, folder)
+
+
+def _list(found: Sequence[tuple[str, ModelReply]], folder: Path) -> None:
+    from rich import box
+    from rich.table import Table
+
+    from fairagent.clean import in_line
+
+    if not found:
+        console().print(f"no replies are kept in {folder}", soft_wrap=True)
+        return
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
+    for name in ("key", "model"):
+        table.add_column(name, no_wrap=True)
+    for name in ("tokens in", "out"):
+        table.add_column(name, justify="right", no_wrap=True)
+    table.add_column("reply", no_wrap=True, overflow="ellipsis")
+    for id, reply in found:
+        counts = f"{reply.input_tokens:,}", f"{reply.output_tokens:,}"
+        table.add_row(id[:KEY_SHOWN], in_line(reply.model), *counts, in_line(reply.text[:200]))
+    console().print(table)
+
+
+def _print_reply(key: str, reply: ModelReply) -> None:
+    cost = "price unknown" if reply.cost is None else f"${reply.cost:.6f} when it was paid"
+    calls = f"{reply.calls:,} call{'s' * (reply.calls != 1)}"
+    tokens = f"{reply.input_tokens:,} tokens in, {reply.output_tokens:,} out"
+    about = f"{reply.model}: {calls}, {tokens}, {reply.seconds:.2f} s, {cost}; ended: {reply.finish}"
+    for line in (f"key {key}", about, *(f"note: {note}" for note in reply.notes), "", reply.text):
+        console().print(line, soft_wrap=True)
 
 
 @cache.command("clear")

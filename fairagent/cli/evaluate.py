@@ -143,6 +143,7 @@ def evaluate(
 def show(run: Run, folder: Path, as_json: bool, paid: Usage | None = None) -> None:
     """Print the results of a run, and what was paid for them now."""
     from fairagent.evaluate.engine.results import PAGE
+    from fairagent.evaluate.engine.run import TRANSCRIPT
 
     now = {} if paid is None else {"paid": _spent(paid), "saved": _spent(paid.saved)}
     print_results(run, as_json, {"folder": str(folder)}, now)
@@ -151,6 +152,8 @@ def show(run: Run, folder: Path, as_json: bool, paid: Usage | None = None) -> No
     if paid and (said := account(paid)):
         console().print(said, soft_wrap=True)
     console().print(f"tables, TREC runs and values by topic: {folder}\npage: {folder / PAGE}", soft_wrap=True)
+    if (folder / TRANSCRIPT).is_file():
+        console().print(f"what models were asked: {folder / TRANSCRIPT}", soft_wrap=True)
 
 
 def _reached(run: Run, as_json: bool) -> bool:

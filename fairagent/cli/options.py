@@ -33,6 +33,14 @@ Assignments = Annotated[
 LogPrompts = Annotated[
     bool, typer.Option("--log-prompts", help="Log to standard error, including the prompts sent (never the key).")
 ]
+TranscriptFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--transcript",
+        metavar="FILE",
+        help="Add every call of a language model to this file: prompt, reply, tokens, attempts (never the key).",
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")]
 
 

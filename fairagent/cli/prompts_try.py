@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -14,10 +13,8 @@ from fairagent.cli.terminal import console, echo
 from fairagent.errors import ReplyError, UsageError
 
 if TYPE_CHECKING:
-    from fairagent.cli.trial import FilledTemplate, Trial, TrialReply
     from fairagent.prompts import Prompts
-    from fairagent.site import Site
-    from fairagent.types import Query
+    from fairagent.tryout import FilledTemplate, TryoutReply
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="A template, e.g. refine_query.", show_default=False)]
 Source = Annotated[
@@ -57,11 +54,11 @@ def try_prompt(
     ones, and those that no search can fill are shown with examples. With --send the model is asked, and its reply is
     shown with what the index and the loop do with it.
     """
-    from fairagent.cli.trial import RecordingModel
     from fairagent.llm.request import estimate_tokens
     from fairagent.pipeline import open_site
     from fairagent.prompts import Prompts
     from fairagent.report.record import to_json
+    from fairagent.tryout import RecordingModel, tryout_of
 
     chosen = options.settings_of(
         settings,
@@ -78,8 +75,8 @@ def try_prompt(
     prompts = Prompts(chosen.prompts)
     id = known(name, prompts)
     site = open_site(settings=chosen)
-    trial = _trial(id, prompts, site, query_of(query, topic, site.collection), group, documents, answer)
-    shown = trial.show()
+    tried = tryout_of(id, prompts, site, query_of(query, topic, site.collection), group or "", documents, answer)
+    shown = tried.show()
     tokens = estimate_tokens(*(text for _, text in shown.messages))
     longest = prompts[id].longest_reply(chosen.model.max_tokens)
     out = console()
@@ -91,7 +88,7 @@ def try_prompt(
     if send and shown.messages:
         model = RecordingModel(site.model)
         try:
-            reply = trial.send(model)
+            reply = tried.send(model)
         except ReplyError:
             if not as_json:
                 _print_texts(model.texts)
@@ -114,33 +111,6 @@ def known(name: str, used: Prompts) -> str:
     raise UsageError(f"no prompt template {name!r}; {hint}")
 
 
-def _trial(
-    id: str, prompts: Prompts, site: Site, query: Query, group: str | None, documents: int, answer: str
-) -> Trial:
-    from fairagent.cli.trial import (
-        READERS,
-        REFINERS,
-        ExampleTrial,
-        ReadingTrial,
-        RefiningTrial,
-        group_named,
-        refining_part,
-    )
-    from fairagent.pipeline import build, check_groups, engine_alone, resolve, with_settings
-
-    aim = group_named(group, site.collection, site.settings) if group is not None else None
-    if id not in REFINERS:
-        retriever = engine_alone(site).retriever
-        if id not in READERS:
-            return ExampleTrial(prompts, id, query)
-        return ReadingTrial(prompts, id, retriever, query, documents, answer)
-    part = refining_part(id, site.settings)
-    check_groups(with_settings(site, resolve(site.settings, {"loop": "fair-qr", "refine": part})))
-    # The trial puts a refiner of its own into the loop.
-    agent = build(with_settings(site, resolve(site.settings, {"loop": "none"})))
-    return RefiningTrial(agent, part, replace(site, engine=agent.retriever), query, aim)
-
-
 def _print_filled(shown: FilledTemplate) -> None:
     out = console()
     out.print(shown.about, soft_wrap=True)
@@ -159,7 +129,7 @@ def _print_texts(texts: list[str] | tuple[str, ...]) -> None:
     out.rule(style="dim")
 
 
-def _print_reply(reply: TrialReply) -> None:
+def _print_reply(reply: TryoutReply) -> None:
     from rich.table import Table
     from rich.text import Text
 
@@ -179,7 +149,7 @@ def _print_reply(reply: TrialReply) -> None:
 
 
 def _record(
-    id: str, prompts: Prompts, shown: FilledTemplate, tokens: int, reply: TrialReply | None
+    id: str, prompts: Prompts, shown: FilledTemplate, tokens: int, reply: TryoutReply | None
 ) -> dict[str, object]:
     prompt = prompts[id]
     told = reply and {

@@ -49,6 +49,7 @@ def search(
     settings: options.SettingsFile = None,
     assignments: options.Assignments = None,
     log_prompts: options.LogPrompts = False,
+    transcript: options.TranscriptFile = None,
     as_json: options.AsJson = False,
 ) -> None:
     """Search fairly, and show how it came about.
@@ -57,6 +58,7 @@ def search(
     Exposure is the share of the readers' attention that a group's documents get; "before" is the engine's ranking for
     the plain query.
     """
+    from fairagent.llm.transcript import transcript as kept_in
     from fairagent.pipeline import build, open_site, served
     from fairagent.report.record import result_record, to_json
     from fairagent.retrieve.java import for_one_search
@@ -75,7 +77,7 @@ def search(
     for_one_search()
     with status(hidden=log_prompts):
         site = open_site(settings=chosen)
-        with closing(site.models):
+        with closing(site.models), kept_in(transcript):
             result = served(build(site)).search(query_of(query, topic, site.collection))
     if as_json:
         echo(to_json({"collection": site.collection.name, **result_record(result)}))

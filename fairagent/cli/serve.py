@@ -21,6 +21,14 @@ def serve(
         bool, typer.Option("--token/--no-token", help="Whether the address needs a token, new at each start.")
     ] = True,
     runs: Annotated[Path, typer.Option("--runs", metavar="DIR", help="The folder of run folders.")] = Path("runs"),
+    prompts: Annotated[
+        Path | None,
+        typer.Option(
+            "--prompts",
+            metavar="DIR",
+            help="The folder for edited templates. (default: the settings', else my-prompts)",
+        ),
+    ] = None,
     collection: options.CollectionFile = None,
     index: options.IndexFolder = None,
     settings: options.SettingsFile = None,
@@ -37,7 +45,7 @@ def serve(
     from fairagent.studio.serving import serve
 
     origin = Origin(options.settings_file(settings), overrides(assignments, collection, index))
-    serve(origin, port, token, runs, lambda address: echo(f"{address}\nCtrl-C ends it."))
+    serve(origin, port, token, runs, prompts, lambda address: echo(f"{address}\nCtrl-C ends it."))
 
 
 def overrides(assignments: list[str] | None, collection: Path | None, index: Path | None) -> dict[str, object]:

@@ -11,6 +11,8 @@ from fairagent.digests import RECORD, differences
 from fairagent.errors import FairAgentError, UsageError
 from fairagent.folders import recover
 
+NO_RESULT = "no result depends on them; put the file back from a copy where they matter"
+
 
 def verify(place: Path) -> Iterator[Check]:
     """A line for `place` and for each folder in or beside it (`<place>-...`) that has a record, and for a run's files.
@@ -44,7 +46,7 @@ def _folder(folder: Path) -> Check:
 
 def _run(folder: Path) -> Iterator[Check]:
     from fairagent.evaluate.engine.results import write_results
-    from fairagent.evaluate.engine.run import load_run, read_outcomes
+    from fairagent.evaluate.engine.run import TRANSCRIPT, load_run, read_outcomes
 
     try:
         run = load_run(folder)
@@ -53,6 +55,8 @@ def _run(folder: Path) -> Iterator[Check]:
     except FairAgentError as error:
         yield Check("run", "problem", "\n".join(str(error).splitlines()[: FAULTS_SHOWN + 1]))
         return
+    if (folder / TRANSCRIPT).is_file():
+        yield _transcript(folder / TRANSCRIPT)
     with tempfile.TemporaryDirectory() as made:
         write_results(run, Path(made))
         names = [path.relative_to(made) for path in sorted(Path(made).rglob("*")) if path.is_file()]
@@ -62,6 +66,17 @@ def _run(folder: Path) -> Iterator[Check]:
         yield Check("tables", "problem", said, "`fairagent evaluate FILE` writes them again from the journal")
     else:
         yield Check("tables", "ok", f"{len(names)} files are what the journal says")
+
+
+def _transcript(path: Path) -> Check:
+    from fairagent.llm.transcript import read_transcript
+
+    lines = list(read_transcript(path))
+    damaged = [number for number, exchange in enumerate(lines, start=1) if exchange is None]
+    if not damaged:
+        return Check("transcript", "ok", f"{len(lines):,} exchanges with models as written")
+    said = ", ".join(map(str, damaged[:FAULTS_SHOWN]))
+    return Check("transcript", "problem", f"{len(damaged):,} of {len(lines):,} lines are damaged: {said}", NO_RESULT)
 
 
 def _bytes(path: Path) -> bytes | None:

@@ -22,8 +22,8 @@ def answer_to(
 
     Raises what `Model.complete` raises, and ReplyTruncated where a model had not finished thinking by then.
     """
-    most = prompt.head.max_tokens
-    request = ModelRequest(messages, temperature=temperature, max_tokens=most, seed=seed, whole=False)
+    most, id = prompt.head.max_tokens, prompt.head.id
+    request = ModelRequest(messages, temperature=temperature, max_tokens=most, seed=seed, whole=False, prompt=id)
     reply = model.complete(request)
     text = said(reply.text)
     if not text:

@@ -89,7 +89,7 @@ class ReplyCache:
 
     def clear(self) -> int:
         """Forget every reply; how many there were."""
-        kept = sum(1 for _ in self._replies())
+        kept = sum(1 for _ in self.newest())
         self._try(lambda rows: rows.clear() and rows.set(FORMAT_KEY, FORMAT))
         return kept
 
@@ -98,7 +98,7 @@ class ReplyCache:
         found: Counter[str] = Counter()
         calls = tokens = 0
         cost = 0.0
-        for reply in self._replies():
+        for _, reply in self.newest():
             found[reply.model] += 1
             calls += reply.calls
             tokens += reply.input_tokens + reply.output_tokens
@@ -110,10 +110,11 @@ class ReplyCache:
         """Close the database."""
         self._rows.close()
 
-    def _replies(self) -> Iterator[ModelReply]:
-        for key in self._try(lambda rows: list(rows.iterkeys())) or ():
+    def newest(self) -> Iterator[tuple[str, ModelReply]]:
+        """Every key with its reply, the one that was kept last first; what cannot be read is left out."""
+        for key in self._try(lambda rows: list(reversed(rows))) or ():
             if key and key != FORMAT_KEY and (reply := self.get(key)):
-                yield reply
+                yield key, reply
 
     def _try(self, work: Callable[[Any], T]) -> T | None:
         """What `work` makes of the database, or of a new one if it is damaged; None where that cannot be."""

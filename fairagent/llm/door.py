@@ -11,9 +11,10 @@ from weakref import WeakValueDictionary
 
 from fairagent.doing import doing
 from fairagent.errors import BudgetExceeded, ModelError, ReplyInvalid
+from fairagent.llm.asking import valid_reply
 from fairagent.llm.cache import ReplyCache
 from fairagent.llm.ledger import Ledger, counted
-from fairagent.llm.request import ModelReply, ModelRequest, read_reply, tell, valid_reply
+from fairagent.llm.request import ModelReply, ModelRequest, read_reply, tell
 
 PATIENCE = 300.0
 """Seconds: as long as a call takes at most, as `model.deadline` is shipped."""
@@ -32,6 +33,10 @@ class Identified(Protocol):
         """Everything that may change the reply, as plain values without a secret."""
         ...
 
+    def hide(self, text: str) -> str:
+        """`text` without the secrets that the model knows."""
+        ...
+
     def cost(self, input_tokens: int, output_tokens: int) -> float | None:
         """US dollars for so many tokens; None where the price is not known."""
         ...
@@ -42,11 +47,14 @@ class Door:
 
     Only complete replies of the form that was asked for are kept: no error, refusal, truncated or invalid one. Of
     several threads that ask the same at once, one asks the model; of several processes with the same cache as well,
-    but that the others wait for it no longer than `patience` (seconds).
+    but that the others wait for it no longer than `patience` (seconds). `name` is the model's in transcripts.
     """
 
-    def __init__(self, model: Identified, cache: ReplyCache | None, tally: Ledger, patience: float = PATIENCE) -> None:
+    def __init__(
+        self, model: Identified, cache: ReplyCache | None, tally: Ledger, patience: float = PATIENCE, name: str = ""
+    ) -> None:
         self.model = model
+        self._name = name
         self._patience = patience
         self._cache = cache
         self._tally = tally
@@ -68,7 +76,11 @@ class Door:
         cache = self._cache
         try:
             with doing("asking the model"):
-                reply = counted(ask if cache is None else lambda: self._ask_once(request, cache, ask))
+                reply = counted(
+                    replace(request, messages=tuple((role, self.model.hide(text)) for role, text in request.messages)),
+                    ask if cache is None else lambda: self._ask_once(request, cache, ask),
+                    self._name,
+                )
         except (ModelError, BudgetExceeded) as error:
             self._tally.add(error.usage)
             raise

@@ -10,6 +10,7 @@ from urllib.parse import urlsplit, urlunsplit
 from pydantic import SecretStr
 
 from fairagent.errors import BackendUnavailable, SettingsError
+from fairagent.settings import ModelSettings
 
 KEY_VARIABLE = "OPENAI_API_KEY"
 URL_VARIABLE = "OPENAI_BASE_URL"
@@ -62,6 +63,15 @@ def is_local(host: str) -> bool:
         return ipaddress.ip_address(host).is_private
     except ValueError:
         return "." not in host or host.endswith((".localhost", ".local", ".internal"))
+
+
+def check_named(settings: ModelSettings) -> None:
+    """Raise SettingsError where the settings name no model."""
+    if not settings.name:
+        raise SettingsError(
+            "no language model is named: set `model: {name: ...}` in the settings file, FAIRAGENT_MODEL__NAME in the "
+            'environment, or model={"name": ...} in the call'
+        )
 
 
 def _address(given: str) -> tuple[str, str, str]:

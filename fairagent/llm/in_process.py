@@ -72,6 +72,10 @@ class InProcessModel:
             wanted["whole"] = False
         return wanted
 
+    def hide(self, text: str) -> str:
+        """The text: a model of this process has no key."""
+        return text
+
     def cost(self, input_tokens: int, output_tokens: int) -> float | None:
         """US dollars for so many tokens; None where the price is not known."""
         return cost_of(self._price, input_tokens, output_tokens)

@@ -9,7 +9,8 @@ from dataclasses import replace
 from typing import TypeVar
 
 from fairagent.errors import BudgetExceeded, ModelError
-from fairagent.llm.request import ModelReply
+from fairagent.llm.exchange import exchanged
+from fairagent.llm.request import ModelReply, ModelRequest
 from fairagent.types import Usage
 
 T = TypeVar("T")
@@ -48,8 +49,10 @@ def ledger() -> Iterator[Ledger]:
         _open.reset(token)
 
 
-def counted(ask: Callable[[], ModelReply]) -> ModelReply:
-    """What `ask` answers or raises, written to every open ledger: what models do with each of their calls.
+def counted(request: ModelRequest, ask: Callable[[], ModelReply], model: str = "") -> ModelReply:
+    """What `ask` answers or raises, written to every open ledger and transcript: what models do with each call.
+
+    `request` is what is asked, without a secret, `model` the name of the one who is asked.
 
     Where a model asks another one, the outer one's answer says what both took, and is all that is written.
     """
@@ -57,7 +60,7 @@ def counted(ask: Callable[[], ModelReply]) -> ModelReply:
         return ask()
     token = _counting.set(True)
     try:
-        reply = ask()
+        reply = exchanged(request, ask, model)
     except (ModelError, BudgetExceeded) as error:
         error.usage = replace(error.usage, unusable=error.usage.calls)
         _write(error.usage)
@@ -69,9 +72,9 @@ def counted(ask: Callable[[], ModelReply]) -> ModelReply:
 
 
 def in_threads(work: Callable[[T], R], items: Iterable[T], workers: int, name: str) -> list[R]:
-    """`work` on each item, `workers` at a time, in threads that write to the ledgers open here; results in order.
+    """`work` on each item, `workers` at a time, in threads that write to the ledgers and transcripts open here.
 
-    The first error is raised, and what has not begun by then is not done.
+    Results are in order. The first error is raised, and what has not begun by then is not done.
     """
     with ThreadPoolExecutor(workers, thread_name_prefix=name) as pool:
         # A context can be entered once at a time: each call gets a copy of its own.

@@ -72,7 +72,7 @@ class Models:
                     )
                 model = self._local(settings, price) if settings.transformers else self._served(settings, price)
                 self._asked.append(model)
-                self._opened[settings] = Door(model, self._replies(), self._tally, settings.deadline)
+                self._opened[settings] = Door(model, self._replies(), self._tally, settings.deadline, settings.name)
             return self._opened[settings]
 
     def _served(self, settings: ModelSettings, price: Price | None) -> OpenAIModel:
@@ -84,8 +84,8 @@ class Models:
         return model
 
     def _local(self, settings: ModelSettings, price: Price | None) -> InProcessModel:
+        from fairagent.llm.endpoint import check_named
         from fairagent.llm.in_process import InProcessModel
-        from fairagent.llm.openai import check_named
         from fairagent.llm.weights import Weights
 
         check_named(settings)

@@ -7,10 +7,11 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from fairagent.clean import logger
-from fairagent.errors import BudgetExceeded, ModelError, ReplyTruncated, SettingsError, TransientModelError
+from fairagent.errors import BudgetExceeded, ModelError, ReplyTruncated, TransientModelError
 from fairagent.llm.body import lines
 from fairagent.llm.breaker import Breaker
 from fairagent.llm.budget import Budget
@@ -19,7 +20,8 @@ from fairagent.llm.client import open_client
 from fairagent.llm.completion import STREAM, read_completion, read_stream
 from fairagent.llm.context import check_room
 from fairagent.llm.deadline import within
-from fairagent.llm.endpoint import Endpoint
+from fairagent.llm.endpoint import Endpoint, check_named
+from fairagent.llm.exchange import attempt
 from fairagent.llm.faults import BadStatus, from_client
 from fairagent.llm.request import ModelReply, ModelRequest, estimate_tokens
 from fairagent.llm.retry import Allowance, Retry
@@ -164,6 +166,10 @@ class OpenAIModel:
             wanted |= {"logprobs": True, "top_logprobs": TOP}
         return wanted
 
+    def hide(self, text: str) -> str:
+        """`text` without the key."""
+        return self.endpoint.hide(text)
+
     def cost(self, input_tokens: int, output_tokens: int) -> float | None:
         """US dollars for so many tokens; None where the price is not known."""
         return cost_of(self._price, input_tokens, output_tokens)
@@ -251,15 +257,6 @@ class OpenAIModel:
         raise fault
 
 
-def check_named(settings: ModelSettings) -> None:
-    """Raise SettingsError where the settings name no model."""
-    if not settings.name:
-        raise SettingsError(
-            "no language model is named: set `model: {name: ...}` in the settings file, FAIRAGENT_MODEL__NAME in the "
-            'environment, or model={"name": ...} in the call'
-        )
-
-
 class _Refused(ModelError):
     """The server did not accept the request; `said` is what it said, `fault` what that is if nothing can be done."""
 
@@ -319,7 +316,7 @@ class _Call:
             fault: ModelError
             note: str | None
             try:
-                return model._post(payload, self)
+                return attempt(partial(model._post, payload, self))
             except _Refused as refused:
                 fault = refused.fault
                 note = model.server.capabilities.learn(payload, refused.said)

@@ -1,18 +1,15 @@
-"""The `Model` protocol, its request and reply, and `ask`, which returns a validated reply."""
+"""The `Model` protocol, its request and its reply."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
 
-from fairagent.errors import BudgetExceeded, ModelError, ReplyInvalid
+from fairagent.errors import ReplyInvalid
 from fairagent.llm.reply import Narrowed, Reply, parse_reply
 from fairagent.types import Usage
 
 Message = tuple[str, str]
 """(role, text); the roles are "system", "user", and "assistant" for the answers of examples."""
-
-CORRECTIONS = 2
-"""How often a model may mend an invalid reply. A correction is a new request, not a retry."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +22,7 @@ class ModelRequest:
     reply's schema has for this request alone, such as the ids that verdicts may have. `whole` False: a reply that was
     cut off at the limit will do, as in benchmarks that look at the first tokens alone. `choices` are letters (at least
     two) with one of which the answer begins: a server that can tells how likely each was (`ModelReply.chances`).
+    `prompt` is the id of the template that the messages come from, for whoever reads a transcript.
     """
 
     messages: tuple[Message, ...]
@@ -36,6 +34,7 @@ class ModelRequest:
     accept: Callable[[Any], None] | None = field(default=None, compare=False)
     narrowed: Narrowed | None = field(default=None, compare=False)
     choices: str = ""
+    prompt: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +93,6 @@ class StreamingModel(Protocol):
         ...
 
 
-R = TypeVar("R", bound=Reply)
-
-
 def tell(model: Model, request: ModelRequest, on_text: Callable[[str], None]) -> ModelReply:
     """The model's answer in free text, streamed to `on_text`, or passed at once where `model` cannot stream.
 
@@ -107,55 +103,6 @@ def tell(model: Model, request: ModelRequest, on_text: Callable[[str], None]) ->
     reply = model.complete(request)
     on_text(reply.text)
     return reply
-
-
-def ask(model: Model, request: ModelRequest, reply: type[R]) -> tuple[R, Usage]:
-    """The model's answer as a `reply`, and what it took.
-
-    The answer is always validated here, whatever the server promises. An invalid one may be corrected twice: the
-    same request with the last fault named, so that prompts do not grow. Raises ReplyInvalid with the last answer's
-    text where that fails as well, and what `Model.complete` raises; the error's `usage` counts all calls.
-    """
-    found, answer = valid_reply(model, replace(request, reply=reply))
-    return found, answer.usage
-
-
-def valid_reply(model: Model, request: ModelRequest) -> tuple[Any, ModelReply]:
-    """What `request` asks for, and the model's answer that holds it, with all that was spent to get it; see `ask`."""
-    spent = Usage()
-    asked = request
-    corrections = CORRECTIONS
-    while True:
-        try:
-            answer = model.complete(asked)
-            spent = spent + answer.usage
-            return read_reply(request, answer.text), answer if asked is request else _with(answer, spent)
-        except (ModelError, BudgetExceeded) as error:
-            spent = spent + error.usage
-            error.usage = spent
-            if not isinstance(error, ReplyInvalid) or error.final or not corrections:
-                error.usage = replace(spent, unusable=spent.calls)
-                if isinstance(error, ReplyInvalid):
-                    error.final = True
-                raise
-            corrections -= 1
-            asked = _corrected(request, str(error))
-
-
-def _with(answer: ModelReply, spent: Usage) -> ModelReply:
-    """`answer` as the outcome of all that was spent on it."""
-    took = spent.whole
-    return replace(
-        answer,
-        calls=took.calls,
-        input_tokens=took.input_tokens,
-        output_tokens=took.output_tokens,
-        cost=took.cost,
-        seconds=took.seconds,
-        estimated=took.estimated,
-        notes=took.notes,
-        cached=False,
-    )
 
 
 def read_reply(request: ModelRequest, text: str) -> Any:
@@ -172,13 +119,6 @@ def read_reply(request: ModelRequest, text: str) -> Any:
         except ReplyInvalid as error:
             raise ReplyInvalid(str(error), raw=error.raw or text) from None
     return reply
-
-
-def _corrected(request: ModelRequest, fault: str) -> ModelRequest:
-    """`request` with `fault` added to its last message: two user messages in a row would upset some chat templates."""
-    *before, (role, text) = request.messages
-    note = f"Your previous reply could not be used: {fault}.\nReply again, with the JSON object alone."
-    return replace(request, messages=(*before, (role, f"{text}\n\n{note}")))
 
 
 def estimate_tokens(*texts: str) -> int:

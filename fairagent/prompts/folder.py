@@ -6,12 +6,14 @@ from functools import lru_cache
 from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from fairagent.errors import Fault, PromptError, SettingsError
 from fairagent.llm.reply import Narrowed
 from fairagent.llm.request import Message, ModelRequest
-from fairagent.prompts.prompt import Prompt, read_prompt
+from fairagent.prompts.prompt import Prompt, prompt_of, read_prompt
+from fairagent.prompts.source import LARGEST
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 
@@ -29,12 +31,14 @@ class Prompts:
     that name). A file `<id>.j2` in it replaces the default template of that id; it may use the same variables, has to
     use those that the default requires, and asks for the same reply, or for that with the reasoning before it.
 
+    `drafts` are texts of templates by id that are no files yet; each takes its file's place, and is checked as one.
+
     All are read and checked at once, and replacements are filled with examples of what they will be given; those that
     other packages bring are read when they are asked for, or replaced.
     Raises SettingsError where there is no such folder, PromptError naming every fault of every file.
     """
 
-    def __init__(self, source: Path | str = "") -> None:
+    def __init__(self, source: Path | str = "", drafts: Mapping[str, str] = MappingProxyType({})) -> None:
         faults: list[Fault] = []
         shipped = {path.stem: _read(path, faults) for path in _templates_in(shipped_folder())}
         self._prompts = {id: prompt for id, prompt in shipped.items() if prompt}
@@ -42,12 +46,16 @@ class Prompts:
         self._accepted = {id: prompt.variables for id, prompt in self._prompts.items()}
         self.folder = folder_of(source)
         for path in _own_templates(self.folder) if self.folder else ():
+            if path.stem in drafts:
+                continue
             if path.stem in shipped or self._bring(path.stem):
-                self._replace(path, faults)
+                self._replace(path.stem, _read(path, faults), faults)
             else:
                 near = difflib.get_close_matches(path.stem, shipped, n=1)
                 hint = f"did you mean {near[0]}.j2?" if near else f"there are: {', '.join(shipped)}"
                 faults.append(Fault(path, None, f"replaces no shipped template; {hint}"))
+        for id, text in drafts.items():
+            self._replace(id, _draft((self.folder or Path()) / f"{id}.j2", text, faults), faults)
         if faults:
             raise PromptError(f"prompt templates: {len(faults)} fault{'s' * (len(faults) != 1)}", faults)
 
@@ -87,7 +95,9 @@ class Prompts:
     ) -> ModelRequest:
         """Template `id` filled with `variables`, with the longest reply that it says; raises what `render` raises."""
         messages, most = self.render(id, **variables), self[id].head.max_tokens
-        return ModelRequest(messages, temperature=temperature, max_tokens=most, accept=accept, narrowed=narrowed)
+        return ModelRequest(
+            messages, temperature=temperature, max_tokens=most, accept=accept, narrowed=narrowed, prompt=id
+        )
 
     def _bring(self, id: str) -> bool:
         """Whether another package brings a template of this id, which is there then."""
@@ -108,12 +118,11 @@ class Prompts:
         self._prompts[id], self._accepted[id] = prompt, prompt.variables
         return True
 
-    def _replace(self, path: Path, faults: list[Fault]) -> None:
-        prompt = _read(path, faults)
-        shipped = self._prompts.get(path.stem)
+    def _replace(self, id: str, prompt: Prompt | None, faults: list[Fault]) -> None:
+        shipped = self._prompts.get(id)
         if prompt is None or shipped is None:
             return
-        before = len(faults)
+        before, path = len(faults), prompt.path
         more = prompt.variables - shipped.variables
         less = set(shipped.head.variables.required) - set(prompt.head.variables.required)
         if more:
@@ -126,9 +135,18 @@ class Prompts:
         # Here and not above: it reads a file.
         from fairagent.prompts.specimens import SPECIMENS
 
-        if len(faults) == before and path.stem in SPECIMENS:
-            _try_out(prompt, SPECIMENS[path.stem], faults)
-        self._prompts[path.stem] = prompt
+        if len(faults) == before and id in SPECIMENS:
+            _try_out(prompt, SPECIMENS[id], faults)
+        self._prompts[id] = prompt
+
+
+def _draft(path: Path, text: str, faults: list[Fault]) -> Prompt | None:
+    """The template that a file `path` would hold."""
+    content = text.encode("utf-8", "replace")
+    if len(content) > LARGEST:
+        faults.append(Fault(path, None, f"longer than {LARGEST:,} bytes"))
+        return None
+    return prompt_of(path, content, faults)
 
 
 def _read(path: Path, faults: list[Fault]) -> Prompt | None:

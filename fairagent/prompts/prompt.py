@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from fairagent.errors import Fault, PromptError
 from fairagent.llm.request import Message
-from fairagent.prompts.source import Head, read_source
+from fairagent.prompts.source import Head, read_content, source_of
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -39,12 +39,12 @@ class Prompt:
         Raises PromptError, with the line where one is to blame.
         """
         # Here and not above: who asks no model needs no templates.
-        from fairagent.prompts.sandbox import TemplateFault, render_template
+        from fairagent.prompts.sandbox import Left, TemplateFault, render_template
 
-        messages = []
+        messages, left = [], Left()
         for role, template in self.sections:
             try:
-                messages.append((role, render_template(template, variables)))
+                messages.append((role, render_template(template, variables, left)))
             except TemplateFault as fault:
                 message = f"[{role}] cannot be rendered: {fault.message}"
                 raise PromptError("prompt template", [Fault(self.path, fault.line, message)]) from None
@@ -53,22 +53,30 @@ class Prompt:
 
 def read_prompt(path: Path, faults: list[Fault]) -> Prompt | None:
     """The template in the file `path`; None, and all that is wrong with it added to `faults`, where it has faults."""
+    content = read_content(path, faults)
+    return None if content is None else prompt_of(path, content, faults)
+
+
+def prompt_of(path: Path, content: bytes, faults: list[Fault]) -> Prompt | None:
+    """The template in a file `path` that holds `content`, as `read_prompt`."""
     from fairagent.prompts.sandbox import TemplateFault, compile_template
 
-    source = read_source(path, faults)
+    source = source_of(path, content, faults)
     if source is None:
         return None
     before = len(faults)
     declared = {*source.head.variables.required, *source.head.variables.optional}
     sections: list[tuple[str, Template]] = []
     used: set[str] = set()
+    loops = 0
     for role, text, line in source.sections:
         try:
-            template, names = compile_template(text, line, str(path))
+            compiled = compile_template(text, line, str(path), loops)
         except TemplateFault as fault:
             faults.append(Fault(path, fault.line, fault.message))
             continue
-        sections.append((role, template))
+        sections.append((role, compiled.template))
+        names, loops = compiled.used, loops + compiled.loops
         used |= names.keys()
         known = ", ".join(sorted(declared)) or "none"
         for name in sorted(names.keys() - declared, key=names.__getitem__):

@@ -6,6 +6,7 @@ anything runs. What is left cannot make a value larger than the text it stands i
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from jinja2 import StrictUndefined, Template, TemplateError, meta, nodes
@@ -16,23 +17,23 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.utils import pass_context
 
 LARGEST = 64 * 1024
-"""The largest output in bytes, and the longest filtered value in characters."""
+"""The largest output in bytes, of all sections together, and the longest filtered value in characters."""
 
 MOST_STEPS = 100_000
-"""A turn of a loop takes as many steps as the loop has parts; a rendering may take so many."""
+"""A turn of a loop takes as many steps as the loop has parts; all sections together may take so many."""
 
 DEEPEST = 25
 """Levels of loops, conditions, filters and brackets within each other; a document in a list takes about seven."""
 
 MOST_LOOPS = 100
-"""Jinja takes a second to compile a thousand of them."""
+"""Of all sections together: Jinja takes a second to compile a thousand of them."""
 
 _ALLOWED = (
     *(nodes.Template, nodes.Output, nodes.TemplateData, nodes.For, nodes.If),
     *(nodes.Name, nodes.Const, nodes.Getattr, nodes.Getitem, nodes.Slice, nodes.Filter, nodes.Test),
     *(nodes.CondExpr, nodes.Compare, nodes.Operand, nodes.And, nodes.Or, nodes.Not, nodes.Neg, nodes.Keyword),
 )
-_STEPS = "_steps"
+_LEFT = "_left"
 
 
 class TemplateFault(Exception):
@@ -77,18 +78,28 @@ def _to_json(value: Any) -> str:
 @pass_context
 def _counted(context: Context, values: Iterable[Any], parts: int) -> Iterator[Any]:
     for value in values:
-        context[_STEPS].take(parts)
+        context[_LEFT].take(parts)
         yield value
 
 
-class _Steps:
+class Left:
+    """What the sections of a prompt may still take together: steps of loops, and bytes of output."""
+
     def __init__(self) -> None:
-        self.left = MOST_STEPS
+        self.steps = MOST_STEPS
+        self.bytes = LARGEST
 
     def take(self, steps: int) -> None:
-        self.left -= steps
-        if self.left < 0:
+        """Take so many steps; SecurityError where there are not so many left."""
+        self.steps -= steps
+        if self.steps < 0:
             raise SecurityError("the loops are too long")
+
+    def write(self, size: int) -> None:
+        """Write so many bytes; TemplateFault where there is no room."""
+        self.bytes -= size
+        if self.bytes < 0:
+            raise TemplateFault(f"the output is longer than {LARGEST // 1024} kB")
 
 
 def _environment() -> _Sandbox:
@@ -108,8 +119,17 @@ _FILTERS = tuple(sorted(_SANDBOX.filters))
 _SANDBOX.filters["_counted"] = _counted
 
 
-def compile_template(text: str, line: int, name: str) -> tuple[Template, dict[str, int]]:
-    """A template from `text`, which begins in `line` of the file `name`; and the variables it uses, each with a line.
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A section's template, the variables that it uses, each with a line, and the number of its loops."""
+
+    template: Template
+    used: Mapping[str, int]
+    loops: int
+
+
+def compile_template(text: str, line: int, name: str, loops_before: int = 0) -> Compiled:
+    """A template from `text`, which begins in `line` of the file `name`; the sections before it have so many loops.
 
     Raises TemplateFault with the line of the file.
     """
@@ -122,13 +142,14 @@ def compile_template(text: str, line: int, name: str) -> tuple[Template, dict[st
         undeclared = _undeclared(tree)
         used = {node.name: node.lineno for node in reversed(list(tree.find_all(nodes.Name))) if node.name in undeclared}
         loops = list(tree.find_all(nodes.For))
-        if len(loops) > MOST_LOOPS:
-            raise TemplateFault(f"more than {MOST_LOOPS} loops", loops[MOST_LOOPS].lineno)
+        if loops_before + len(loops) > MOST_LOOPS:
+            raise TemplateFault(f"more than {MOST_LOOPS} loops", loops[MOST_LOOPS - loops_before].lineno)
         for loop in loops:
             parts = nodes.Const(sum(1 for _ in loop.find_all(nodes.Node)))
             loop.iter = nodes.Filter(loop.iter, "_counted", [parts], [], None, None, lineno=loop.lineno)
             loop.iter.set_environment(_SANDBOX)
-        return _SANDBOX.template_class.from_code(_SANDBOX, _SANDBOX.compile(tree, filename=name), {}), used
+        code = _SANDBOX.compile(tree, filename=name)
+        return Compiled(_SANDBOX.template_class.from_code(_SANDBOX, code, {}), used, len(loops))
     except TemplateError as error:
         raise TemplateFault(error.message or str(error), getattr(error, "lineno", None)) from None
     except (ValueError, SyntaxError, RecursionError, MemoryError) as error:
@@ -136,15 +157,16 @@ def compile_template(text: str, line: int, name: str) -> tuple[Template, dict[st
         raise TemplateFault(f"this cannot be read as a template ({type(error).__name__})", line) from None
 
 
-def render_template(template: Template, variables: Mapping[str, object]) -> str:
-    """The text with its holes filled, without the empty lines around it. Raises TemplateFault."""
-    chunks, size = [], 0
+def render_template(template: Template, variables: Mapping[str, object], left: Left) -> str:
+    """The text with its holes filled, without the empty lines around it; takes what it needs of what is `left`.
+
+    Raises TemplateFault.
+    """
+    chunks = []
     try:
-        for chunk in template.generate({**variables, _STEPS: _Steps()}):
+        for chunk in template.generate({**variables, _LEFT: left}):
             chunks.append(chunk.encode("utf-8", "replace"))
-            size += len(chunks[-1])
-            if size > LARGEST:
-                raise TemplateFault(f"the output is longer than {LARGEST // 1024} kB")
+            left.write(len(chunks[-1]))
     except (TemplateError, TypeError, ValueError, RecursionError) as error:
         raise TemplateFault(str(error), _line(error, template.filename)) from None
     return b"".join(chunks).decode().strip("\n")

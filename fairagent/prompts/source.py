@@ -63,17 +63,20 @@ class TemplateSource:
     variables_line: int
 
 
-def read_source(path: Path, faults: list[Fault]) -> TemplateSource | None:
-    """The file's parts; None, and what is wrong added to `faults`, where it has not all of them."""
-    before = len(faults)
+def read_content(path: Path, faults: list[Fault]) -> bytes | None:
+    """The file's bytes; None, and why added to `faults`, where they cannot be had."""
     try:
-        content = file_bytes(path, LARGEST)
+        return file_bytes(path, LARGEST)
     except OSError as error:
         faults.append(Fault(path, None, f"cannot be read ({error.strerror})"))
-        return None
     except Malformed as error:
         faults.append(Fault(path, None, str(error)))
-        return None
+    return None
+
+
+def source_of(path: Path, content: bytes, faults: list[Fault]) -> TemplateSource | None:
+    """The parts of a file `path` of that content; None, and what is wrong added to `faults`, where one is missing."""
+    before = len(faults)
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

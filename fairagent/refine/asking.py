@@ -86,7 +86,7 @@ class AskingRefiner(ABC):
     def _asked(self, state: RefineState) -> Refinement:
         """What the model proposes; ReplyInvalid where it proposes something, and none of it is a keyword."""
         head = self.prompts[self.template].head
-        request = ModelRequest(self.messages(state), max_tokens=head.max_tokens)
+        request = ModelRequest(self.messages(state), max_tokens=head.max_tokens, prompt=self.template)
         reply, usage = ask(self.model, request, REPLIES[head.reply])
         # A topic word of little weight may be named again, which raises its weight; what was added in full may not.
         known = [term.text for term in state.current.terms if term.weight >= self.keyword_weight]

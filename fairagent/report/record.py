@@ -44,7 +44,7 @@ def result_record(result: SearchResult) -> Record:
         "candidates": trace.candidates,
         "reranker": trace.reranker,
         "draw": trace.draw and asdict(trace.draw),
-        "usage": _usage(trace.usage),
+        "usage": usage_record(trace.usage),
         "seconds": {
             "all": trace.seconds,
             "engine": trace.engine_seconds,
@@ -81,7 +81,7 @@ def answer_record(result: AnswerResult) -> Record:
         "debiasing": result.debiased and _debiased(result.debiased),
         "notes": [*result.notes, *answer.notes, *(attribution.notes if attribution else ())],
         "alarms": list(map(str, result.alarms)),
-        "usage": _usage(result.usage),
+        "usage": usage_record(result.usage),
         "seconds": result.seconds,
         "search": result_record(result.search),
     }
@@ -124,7 +124,7 @@ def step_record(step: Step) -> Record:
         "exposure": [exposure_record(exposure) for exposure in step.exposures],
         "gap": step.gap,
         "accepted": step.accepted,
-        "usage": _usage(step.usage),
+        "usage": usage_record(step.usage),
     }
 
 
@@ -140,7 +140,8 @@ def exposure_record(exposure: Exposure) -> Record:
     }
 
 
-def _usage(usage: Usage) -> Record:
+def usage_record(usage: Usage) -> Record:
+    """What models were asked for; cost is in dollars, None where it is not known."""
     return {
         "calls": usage.calls,
         "input_tokens": usage.input_tokens,

@@ -25,31 +25,34 @@ from fairagent.studio.desk import Desk, Told, nobody
 from fairagent.studio.events import events
 from fairagent.studio.guard import Guard, refused
 from fairagent.studio.lanes import Lanes
-from fairagent.studio.runs import page_of, run_records
+from fairagent.studio.prompt_calls import add_prompts
+from fairagent.studio.prompt_desk import PromptDesk
+from fairagent.studio.run_pages import RUN_SCRIPTS, add_runs
 from fairagent.studio.said import FAULT, encoded, status
 
 PAGES = Path(__file__).parent / "pages"
 LARGEST_BODY = 256_000
 """Bytes of a request: a query has 2,000 characters at most, a list 1,000 ids."""
+SCRIPTS = ("search.js", "draw.js", "ask.js", "prompts.js", "draw-prompts.js")
 ASSETS = {
     **{name: (TEMPLATES / name, "text/css") for name in STYLES},
-    "studio.css": (PAGES / "studio.css", "text/css"),
-    **{name: (PAGES / name, "text/javascript") for name in ("search.js", "draw.js", "ask.js", "runs.js")},
+    **{name: (PAGES / name, "text/css") for name in ("studio.css", "prompts.css", "runs.css")},
+    **{name: (PAGES / name, "text/javascript") for name in (*SCRIPTS, *RUN_SCRIPTS)},
 }
 """All files that a browser may have, by their names in its address."""
 STREAM = "text/event-stream"
-RUN_POLICY = (
-    "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-)
-"""Of a run's page, which is a file of whoever made it: it stands alone, and can ask this server nothing."""
 T = TypeVar("T")
 
 log = logger(__name__)
 
 
-def studio_app(desk: Desk, lanes: Lanes, port: int, token: str, runs: Path = Path("runs")) -> ASGIApp:
-    """The whole server as an ASGI application, for `port` of this machine; `runs` is the folder of run folders."""
+def studio_app(
+    desk: Desk, lanes: Lanes, port: int, token: str, runs: Path = Path("runs"), prompts: Path | None = None
+) -> ASGIApp:
+    """The whole server as an ASGI application, for `port` of this machine.
+
+    `runs` is the folder of run folders, `prompts` that in which the user's templates are kept (`PromptDesk`).
+    """
     app = FastAPI(
         title="fairagent",
         version=version("fairagent"),
@@ -61,12 +64,12 @@ def studio_app(desk: Desk, lanes: Lanes, port: int, token: str, runs: Path = Pat
     )
     _add_errors(app)
     _add_pages(app)
-    _add_calls(app, desk, lanes)
-    _add_runs(app, lanes, runs)
+    _add_calls(app, desk, lanes, PromptDesk(desk, prompts))
+    add_runs(app, lanes, runs)
     return Guard(app, port, token)
 
 
-def _add_calls(app: FastAPI, desk: Desk, lanes: Lanes) -> None:
+def _add_calls(app: FastAPI, desk: Desk, lanes: Lanes, prompts: PromptDesk) -> None:
     async def done(work: Callable[[], Record]) -> Response:
         return _json(await asyncio.wrap_future(lanes.submit(work)))
 
@@ -75,6 +78,7 @@ def _add_calls(app: FastAPI, desk: Desk, lanes: Lanes) -> None:
             return StreamingResponse(events(lanes, work), media_type=STREAM)
         return await done(lambda: work(nobody))
 
+    add_prompts(app, prompts, told, _json)
     streams: dict[int | str, dict[str, Any]] = {
         200: {"content": {"application/json": {}, STREAM: {}}, "description": "The whole record, or events."}
     }
@@ -106,23 +110,12 @@ def _add_calls(app: FastAPI, desk: Desk, lanes: Lanes) -> None:
         return await done(partial(desk.recipes, asked, "answer" if answer else "search"))
 
 
-def _add_runs(app: FastAPI, lanes: Lanes, root: Path) -> None:
-    @app.get("/api/runs", summary="The runs of the server's folder of runs, and how far each has come")
-    async def runs() -> Response:
-        return _json({"folder": str(root), "runs": await asyncio.wrap_future(lanes.submit(partial(run_records, root)))})
-
-    @app.get("/runs/{name}", include_in_schema=False)
-    async def run_page(name: str) -> Response:
-        path = await asyncio.wrap_future(lanes.submit(partial(page_of, root, name)))
-        return HTMLResponse(path.read_bytes(), headers={"content-security-policy": RUN_POLICY})
-
-
 def _add_pages(app: FastAPI) -> None:
     environment = Environment(loader=FileSystemLoader(PAGES), autoescape=True, undefined=StrictUndefined)
 
-    @app.get("/runs", include_in_schema=False)
-    async def runs_page() -> Response:
-        return HTMLResponse(environment.get_template("runs.html").render())
+    @app.get("/prompts", include_in_schema=False)
+    async def prompts_page() -> Response:
+        return HTMLResponse(environment.get_template("prompts.html").render(longest=LONGEST_QUERY))
 
     @app.get("/", include_in_schema=False)
     async def search_page() -> Response:

@@ -111,13 +111,13 @@ class Desk:
 
         Raises what `FairAgent.search` does, and UsageError where nothing is asked.
         """
-        query, agent = self._query(asked), self._agent(asked.settings)
+        query, agent = self.query_of(asked), self._agent(asked.settings)
         result = agent.search(query, _steps(told))
         return self._search_record(result, agent)
 
     def answer(self, asked: Question, told: Told = nobody) -> Record:
         """The answer as `fairagent answer --json` has it, its search as `search` has it; raises the same and more."""
-        query, agent = self._query(asked), self._agent(asked.settings)
+        query, agent = self.query_of(asked), self._agent(asked.settings)
         pieces = None if told is nobody else lambda piece: told("text", {"text": printable(piece)})
         result = agent.answer(query, pieces, _steps(told))
         return {**answer_record(result), "search": self._search_record(result.search, agent)}
@@ -133,7 +133,7 @@ class Desk:
         agent = self._agent(asked.settings)
         settings = agent.settings.model_copy(update={"n": len(ids)})
         given = Ranking(ids, np.arange(len(ids), 0, -1, dtype=np.float64))
-        query = self._query(asked) if asked.query or asked.topic else Query("")
+        query = self.query_of(asked) if asked.query or asked.topic else Query("")
         found = agent.retriever.search(query, settings.depth) if query.text else given
         meter = ExposureMeter.make(self.collection, query.id, settings, found)
         exposures = meter.measure(given)
@@ -159,17 +159,18 @@ class Desk:
     def texts(self, asked: Question, ids: tuple[str, ...], length: int) -> list[str]:
         """The first `length` characters of what each of these documents says on the query."""
         engine = self._agent(asked.settings).retriever
-        return [one.text[:length] for one in texts_for(self._query(asked), ids, engine)]
+        return [one.text[:length] for one in texts_for(self.query_of(asked), ids, engine)]
 
     def recipes(self, asked: Question, command: str) -> Record:
         """The request in Python, as a settings file and on the command line."""
         overrides = {**self.origin.overrides, **asked.settings.overrides}
-        query = self._query(asked)
+        query = self.query_of(asked)
         recipe = Recipe(self.origin.file, overrides, query.text, query.id, command)
         settings = self.origin.settings(asked.settings)
         return {"python": recipe.python(), "yaml": recipe.yaml(settings), "command": recipe.shell()}
 
-    def _query(self, asked: Question) -> Query:
+    def query_of(self, asked: Question) -> Query:
+        """The query of a request, or its topic's; UsageError where there is neither, or no such topic."""
         text, topics = asked.query.strip(), self.collection.topics
         if asked.topic and asked.topic not in topics:
             raise UsageError(f"no topic {asked.topic!r} in this collection; {nearest(asked.topic, topics)}")
@@ -188,15 +189,16 @@ class Desk:
         return {
             "collection": self.collection.name,
             **result_record(result),
-            "hits": [_beside(hit, "engine_rank", before) for hit in result.hits],
-            "engine_hits": [_beside(hit, "agent_rank", now) for hit in engine_hits],
+            "hits": [beside(hit, "engine_rank", before) for hit in result.hits],
+            "engine_hits": [beside(hit, "agent_rank", now) for hit in engine_hits],
         }
 
 
 ALONE = "the targets are estimated from the list itself; with a query they come from what the engine finds for it"
 
 
-def _beside(hit: Hit, name: str, ranks: Mapping[str, int]) -> Record:
+def beside(hit: Hit, name: str, ranks: Mapping[str, int]) -> Record:
+    """A line of a ranking with its rank in another list as `name`; None: not in it."""
     return {**hit_record(hit), name: ranks.get(hit.id)}
 
 

@@ -15,11 +15,15 @@ from fairagent.errors import (
 )
 from fairagent.report.record import Record
 from fairagent.studio.lanes import Busy
+from fairagent.studio.own_prompts import Changed
 
 FAULT = "a fault of fairagent; where the server was started stands what happened"
 
+AS_IT_IS = {"id", "template"}
+
 STATUS: tuple[tuple[type[FairAgentError], int], ...] = (
     (Busy, 503),
+    (Changed, 409),
     (UsageError, 400),
     (BackendUnavailable, 503),
     (DataError, 500),
@@ -36,11 +40,13 @@ def status(error: FairAgentError) -> int:
 def cleaned(value: Any) -> Any:
     r"""A record that people will read: texts are printable, and what is not finite is null.
 
+    Ids, and templates, which go back into their files, stay as they are.
+
     >>> cleaned({"title": "a\x1b[31m", "gap": float("inf")})
     {'title': 'a\ufffd[31m', 'gap': None}
     """
     if isinstance(value, dict):
-        return {printable(key): part if key == "id" else cleaned(part) for key, part in value.items()}
+        return {printable(key): part if key in AS_IT_IS else cleaned(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
         return [cleaned(part) for part in value]
     if isinstance(value, str):

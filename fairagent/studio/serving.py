@@ -39,8 +39,10 @@ def listening(port: int) -> socket.socket:
     return opened
 
 
-def serve(origin: Origin, port: int, needs_token: bool, runs: Path, say: Callable[[str], None]) -> None:
-    """Serve until a signal ends the process; `runs` is the folder of run folders, `say` is told the address.
+def serve(
+    origin: Origin, port: int, needs_token: bool, runs: Path, prompts: Path | None, say: Callable[[str], None]
+) -> None:
+    """Serve until a signal ends the process; `runs` and `prompts` are as in `studio_app`, `say` is told the address.
 
     Raises UsageError for a port in use, and what `Desk` does.
     """
@@ -48,7 +50,7 @@ def serve(origin: Origin, port: int, needs_token: bool, runs: Path, say: Callabl
         desk.warm()
         port = opened.getsockname()[1]
         token = secrets.token_urlsafe(24) if needs_token else ""
-        app = studio_app(desk, Lanes(desk.lanes), port, token, runs)
+        app = studio_app(desk, Lanes(desk.lanes), port, token, runs, prompts)
         config = uvicorn.Config(
             app,
             log_level="warning",

@@ -61,7 +61,7 @@ class ReplayModel:
 
     def complete(self, request: ModelRequest) -> ModelReply:
         """The recorded reply, with what it took when it was recorded."""
-        return counted(lambda: self._reply(request))
+        return counted(request, lambda: self._reply(request))
 
     def _reply(self, request: ModelRequest) -> ModelReply:
         asked = _plain(request)

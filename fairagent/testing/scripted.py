@@ -32,7 +32,7 @@ class ScriptedModel:
         with self._lock:
             self.requests.append(request)
             number = len(self.requests)
-        return counted(lambda: self._answer(request, number))
+        return counted(request, lambda: self._answer(request, number), "scripted")
 
     def _answer(self, request: ModelRequest, number: int) -> ModelReply:
         if callable(self._script):

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from fairagent.cli.trial import READERS, REFINERS
 from fairagent.prompts import Prompts, shipped_folder
 from fairagent.prompts.specimens import SPECIMENS
 from fairagent.testing import LoopbackServer, completion
+from fairagent.tryout import READERS, REFINERS
 
 from .conftest import COLLECTION, Call, Small, write_collection
 

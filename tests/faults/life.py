@@ -90,11 +90,11 @@ def paid_twice(server: LoopbackServer) -> list[str]:
 
 
 def files(folder: Path) -> dict[str, bytes]:
-    """All that a run wrote, but for how long it took and the order in which it came."""
+    """All that a run wrote, but for how long it took, the order in which it came, and what was asked for it."""
     return {
         path.relative_to(folder).as_posix(): path.read_bytes()
         for path in sorted(folder.rglob("*"))
-        if path.is_file() and path.name not in ("timings.csv", "journal.jsonl")
+        if path.is_file() and path.name not in ("timings.csv", "journal.jsonl", "transcript.jsonl")
     }
 
 

@@ -304,6 +304,9 @@ class Slow:
     def identity(self, request: ModelRequest) -> dict[str, object]:
         return {"messages": request.messages}
 
+    def hide(self, text: str) -> str:
+        return text
+
     def cost(self, input_tokens: int, output_tokens: int) -> float | None:
         return None
 

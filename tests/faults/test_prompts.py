@@ -141,6 +141,9 @@ HOSTILE = [
     "{{ query" + "|join('xxxxxxxxxxxxxxxx')" * 20 + " }}",
     "{{ " + "(" * 5000 + ")" * 5000 + " }}",
     "x" * 40_000,
+    # Each section by itself is within the limits.
+    ("{% for a in query %}" * 4 + "x" + "{% endfor %}" * 4 + "\n[assistant]\nx\n[user]\n") * 200 + "x",
+    ("{% for a in query %}{{ query }}{{ query }}{{ query }}{% endfor %}\n[assistant]\nx\n[user]\n") * 90 + "x",
 ]
 
 
@@ -174,6 +177,20 @@ def test_26_a_prompt_has_at_most_64_kb(tmp_path: Path) -> None:
     values = {"dimension": "gender", "group": "female", "share": "1%", "target": "2%"}
     with pytest.raises(PromptError, match=r"longer than 6(4 kB|5536 characters)"):
         Prompts(tmp_path).render("refine_query", query="x" * 70_000, **values)
+
+
+def test_26_all_sections_together_have_64_kb_and_100_000_steps(tmp_path: Path) -> None:
+    values = {"dimension": "gender", "group": "female", "share": "1%", "target": "2%"}
+    shown = "\n[assistant]\nx\n[user]\n{{ query }}"
+    for times, query, section, words in (
+        (8, "x" * 20_000, shown, "longer than 64 kB"),
+        (8, "x" * 12_000, "\n[assistant]\nx\n[user]\nx{% for a in query %}{% endfor %}", "loops are too long"),
+    ):
+        (tmp_path / "refine_query.j2").write_text(template() + section * times, encoding="utf-8")
+        with pytest.raises(PromptError, match=words):
+            Prompts(tmp_path).render("refine_query", query=query, **values)
+        (tmp_path / "refine_query.j2").write_text(template() + section, encoding="utf-8")
+        assert Prompts(tmp_path).render("refine_query", query=query, **values)
 
 
 # --- 27: edited between two runs -------------------------------------------------------------------------------

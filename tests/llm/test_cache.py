@@ -16,11 +16,12 @@ import diskcache
 import pytest
 
 from fairagent.errors import BackendUnavailable, ModelError, ReplyInvalid, ReplyRefused, SettingsError
+from fairagent.llm import ask
 from fairagent.llm.cache import ReplyCache, TextDisk
 from fairagent.llm.door import Door
 from fairagent.llm.ledger import Ledger
 from fairagent.llm.reply import Reply
-from fairagent.llm.request import ModelReply, ModelRequest, ask
+from fairagent.llm.request import ModelReply, ModelRequest
 from fairagent.testing import ScriptedModel
 from fairagent.types import Usage
 
@@ -37,6 +38,9 @@ class Scripted(ScriptedModel):
 
     def identity(self, request: ModelRequest) -> dict[str, object]:
         return {"model": "scripted", "messages": request.messages, "seed": request.seed}
+
+    def hide(self, text: str) -> str:
+        return text
 
     def cost(self, input_tokens: int, output_tokens: int) -> float | None:
         return float(input_tokens + output_tokens)

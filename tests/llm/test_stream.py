@@ -249,6 +249,9 @@ class Stream(ScriptedModel):
     def identity(self, request: ModelRequest) -> dict[str, Any]:
         return {"messages": request.messages}
 
+    def hide(self, text: str) -> str:
+        return text
+
     def cost(self, input_tokens: int, output_tokens: int) -> float | None:
         return 0.0
 

@@ -9,8 +9,7 @@ from types import ModuleType
 import pytest
 
 from fairagent.errors import ReplyInvalid, ReplyTruncated
-from fairagent.llm import ModelReply, ModelRequest, Reply
-from fairagent.llm.request import ask
+from fairagent.llm import ModelReply, ModelRequest, Reply, ask
 from fairagent.prompts import Prompts
 from fairagent.prompts.specimens import SPECIMENS
 from fairagent.testing import ScriptedModel

@@ -252,3 +252,16 @@ def test_an_installed_package_finds_them_beside_its_code(tmp_path, monkeypatch):
     shutil.rmtree(tmp_path / "prompts")
     with pytest.raises(PromptError, match="install fairagent again"):
         Prompts()
+
+
+def test_a_draft_takes_its_files_place_and_is_checked_as_one(tmp_path: Path) -> None:
+    text = Prompts()["refine_query"].path.read_text(encoding="utf-8")
+    (tmp_path / "refine_query.j2").write_text("no template", encoding="utf-8")
+    draft = Prompts(tmp_path, {"refine_query": text.replace("version: 3", "version: 7")})["refine_query"]
+    assert (draft.head.version, draft.path) == (7, tmp_path / "refine_query.j2")
+    with pytest.raises(PromptError) as caught:
+        Prompts(drafts={"refine_query": text + "{{ nobody }}", "answer": text})
+    assert [(str(fault.path), fault.line) for fault in caught.value.faults] == [
+        ("refine_query.j2", text.count("\n") + 1),
+        ("answer.j2", 2),
+    ]

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from fairagent.prompts.sandbox import TemplateFault, compile_template, render_template
+from fairagent.prompts.sandbox import Left, TemplateFault, compile_template, render_template
 
 # What a template may do: text with holes, conditions, loops over what it is given.
 WELCOME = [
@@ -32,8 +32,8 @@ GIVEN = {
 
 @pytest.mark.parametrize(("text", "rendered"), WELCOME)
 def test_what_a_template_may_do(text, rendered):
-    template, _ = compile_template(text, 1, "x.j2")
-    assert render_template(template, GIVEN) == rendered
+    template = compile_template(text, 1, "x.j2").template
+    assert render_template(template, GIVEN, Left()) == rendered
 
 
 # Refused when it is read, whatever the values.
@@ -125,16 +125,16 @@ def test_hostile_templates_are_refused_at_once(text):
 
 @pytest.mark.parametrize(("text", "words"), STOPPED, ids=range(len(STOPPED)))
 def test_hostile_renderings_are_stopped(text, words):
-    template, _ = compile_template(f"one\n{text}", 5, "x.j2")
+    template = compile_template(f"one\n{text}", 5, "x.j2").template
     started = time.perf_counter()
     with pytest.raises(TemplateFault, match=words):
-        render_template(template, HOSTILE)
+        render_template(template, HOSTILE, Left())
     assert time.perf_counter() - started < 1
     # Once more: looking at the memory takes its time.
     tracemalloc.start()
     try:
         with pytest.raises(TemplateFault):
-            render_template(template, HOSTILE)
+            render_template(template, HOSTILE, Left())
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -142,5 +142,5 @@ def test_hostile_renderings_are_stopped(text, words):
 
 
 def test_there_are_no_global_functions():
-    _, used = compile_template("{% for a in range %}{{ lipsum }}{{ dict }}{% endfor %}", 1, "x.j2")
+    used = compile_template("{% for a in range %}{{ lipsum }}{{ dict }}{% endfor %}", 1, "x.j2").used
     assert used.keys() == {"range", "lipsum", "dict"}

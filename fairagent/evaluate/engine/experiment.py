@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +13,12 @@ from fairagent.errors import FairAgentError, UsageError
 from fairagent.evaluate.engine.check import Checked
 from fairagent.evaluate.engine.fingerprint import changes, fingerprint, keys, provenance, without_passwords
 from fairagent.evaluate.engine.journal import Journal
-from fairagent.evaluate.engine.outcome import Outcome
 from fairagent.evaluate.engine.results import made_files, write_results
 from fairagent.evaluate.engine.run import (
     FORMAT,
     HEAD,
     JOURNAL,
+    TRANSCRIPT,
     Run,
     answers,
     failures,
@@ -28,10 +28,12 @@ from fairagent.evaluate.engine.run import (
     write_head,
 )
 from fairagent.evaluate.engine.systems import prepared
-from fairagent.evaluate.engine.topic_runner import TopicRunner, close, keep_open, run_job
+from fairagent.evaluate.engine.topic_runner import Done, TopicRunner, close, keep_open, run_job
 from fairagent.evaluate.engine.workers import Workers
 from fairagent.files import LOCK, locked
+from fairagent.llm.exchange import Listener, exchanges_to
 from fairagent.llm.models import Models
+from fairagent.llm.transcript import Transcript
 from fairagent.settings import BudgetSettings
 from fairagent.settings.parts import Progress
 
@@ -152,17 +154,32 @@ def _run_rest(
         return
     text = plan.model_dump_json()
     key = json.dumps([str(folder.absolute()), text, made_from])
-    if workers.here:
-        keep_open(key, TopicRunner.open(plan, checked.collection, checked.subject, models))
+    with _told(folder / TRANSCRIPT) as told:
+        if workers.here:
+            with exchanges_to(told):
+                keep_open(key, TopicRunner.open(plan, checked.collection, checked.subject, models), told)
+        try:
+            with Journal(folder / JOURNAL, keys(head["fingerprint"])) as journal:
+
+                def keep(job: Done) -> None:
+                    nonlocal done
+                    for exchange in job.exchanges:
+                        told(exchange)
+                    journal.add(job.outcome)
+                    done += 1
+                    progress(done, len(everything))
+
+                workers.for_each(((run_job, (key, text, system, topic)) for system, topic in rest), keep)
+        finally:
+            close(key)
+
+
+@contextmanager
+def _told(path: Path) -> Iterator[Listener]:
+    """What adds an exchange to the transcript at `path`; a run that asks no model leaves none."""
     try:
-        with Journal(folder / JOURNAL, keys(head["fingerprint"])) as journal:
-
-            def keep(outcome: Outcome) -> None:
-                nonlocal done
-                journal.add(outcome)
-                done += 1
-                progress(done, len(everything))
-
-            workers.for_each(((run_job, (key, text, system, topic)) for system, topic in rest), keep)
+        with Transcript(path) as kept:
+            yield kept.add
     finally:
-        close(key)
+        if path.is_file() and not path.stat().st_size:
+            path.unlink()

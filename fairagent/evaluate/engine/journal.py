@@ -7,52 +7,18 @@ itself and of what its system was made from: no changed digit and no line of ano
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
-from fairagent.digests import sealed, unsealed
+from fairagent.digests import unsealed
 from fairagent.errors import DataError, Fault
 from fairagent.evaluate.engine.outcome import Outcome, from_value, to_line
-from fairagent.files import explained, force
 from fairagent.intake.json_text import parse_json
+from fairagent.lines import LineFile, whole_lines
 
 NOT_FINITE = "a number in its outcome is not finite"
 """What is kept of an outcome that cannot be written."""
-
-
-class LineFile:
-    """A file of JSON objects at `path`, a line each with a checksum, to be added to; to be used as a context.
-
-    A torn last line is taken away first.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._descriptor = -1
-
-    def __enter__(self) -> Self:
-        with explained(self.path):
-            self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
-            os.ftruncate(self._descriptor, sum(map(len, whole_lines(self.path))))
-            force(self.path.parent)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        os.close(self._descriptor)
-
-    def write(self, line: str, key: str = "") -> None:
-        """Write one line, sealed with `key`, and force it to the disk; BackendUnavailable where that cannot be."""
-        rest = sealed(line, key).encode() + b"\n"
-        with explained(self.path):
-            while rest:
-                rest = rest[os.write(self._descriptor, rest) :]
-            os.fsync(self._descriptor)
 
 
 class Journal(LineFile):
@@ -97,12 +63,3 @@ def _outcome(line: bytes, keys: Mapping[str, str]) -> Outcome:
         raise ValueError("of no system that the run has")
     unsealed(line, keys[system])
     return from_value(said)
-
-
-def whole_lines(path: Path) -> Iterator[bytes]:
-    """Every line that ends as lines do, with its end; none where there is no file."""
-    if path.exists():
-        with path.open("rb") as file:
-            for line in file:
-                if line.endswith(b"\n"):
-                    yield line

@@ -14,7 +14,7 @@ import numpy as np
 from fairagent.collection.faults import listed
 from fairagent.evaluate.engine.alarmed import alarms_of
 from fairagent.evaluate.engine.comparison import Comparison
-from fairagent.evaluate.engine.run import JOURNAL, Run
+from fairagent.evaluate.engine.run import JOURNAL, TRANSCRIPT, Run
 from fairagent.evaluate.engine.statistics import RESAMPLES
 from fairagent.evaluate.engine.tables import (
     ORACLE,
@@ -109,10 +109,10 @@ def write_results(run: Run, folder: Path) -> None:
 
 
 def made_files(folder: Path) -> list[Path]:
-    """The journal and all that is made from it, where it is there."""
+    """The journal, the transcript and all that is made from the journal, where it is there."""
     patterns = ("*.csv", "results.t*", "details.tex", "runs/*.txt", "runs/*.tsv")
     made = [path for pattern in patterns for path in folder.glob(pattern)]
-    return [path for path in (folder / JOURNAL, folder / PAGE, *made) if path.exists()]
+    return [path for path in (folder / JOURNAL, folder / TRANSCRIPT, folder / PAGE, *made) if path.exists()]
 
 
 def results_text(run: Run) -> str:

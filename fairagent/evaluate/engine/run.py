@@ -29,6 +29,8 @@ from fairagent.memo import Memo
 
 HEAD = "run.json"
 JOURNAL = "journal.jsonl"
+TRANSCRIPT = "transcript.jsonl"
+"""Of what models were asked: no result is made from it, and it is no part of what stays the same."""
 LARGEST_HEAD = 1 << 26
 """Bytes of run.json."""
 FORMAT = 3

@@ -12,6 +12,7 @@ from fairagent.evaluate.engine.check import open_collection
 from fairagent.evaluate.engine.kind import Opened, Subject, Trial
 from fairagent.evaluate.engine.outcome import Outcome
 from fairagent.evaluate.engine.plan import Plan
+from fairagent.llm.exchange import Exchange, Listener, exchanges_to
 from fairagent.llm.ledger import ledger
 from fairagent.llm.models import Models
 from fairagent.memo import Memo
@@ -64,27 +65,40 @@ class TopicRunner:
         self.opened.models.close()
 
 
-_runners: dict[str, TopicRunner] = {}
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What a job came to, and the exchanges with models that nobody has been told of where it was done."""
+
+    outcome: Outcome
+    exchanges: tuple[Exchange, ...] = ()
+
+
+_runners: dict[str, tuple[TopicRunner, Listener | None]] = {}
 _opening = threading.Lock()
 
 
-def run_job(key: str, plan: str, system: str, topic: str) -> Outcome:
-    """The outcome of one topic under one system, wherever this is called: the first call in a process opens the runner.
+def run_job(key: str, plan: str, system: str, topic: str) -> Done:
+    """What one topic comes to under one system, wherever this is called: the first call in a process opens the runner.
 
     `plan` is the plan as JSON, `key` names it and the state of its collection.
     """
-    with _opening:
+    untold: list[Exchange] = []
+    with _opening, exchanges_to(untold.append):
         if key not in _runners:
-            _runners[key] = TopicRunner.open(Plan.model_validate_json(plan))
-    return _runners[key].outcome(system, topic)
+            _runners[key] = TopicRunner.open(Plan.model_validate_json(plan)), None
+    runner, listener = _runners[key]
+    tell = listener or untold.append
+    with exchanges_to(lambda exchange: tell(replace(exchange, system=system, topic=topic))):
+        outcome = runner.outcome(system, topic)
+    return Done(outcome, tuple(untold))
 
 
-def keep_open(key: str, runner: TopicRunner) -> None:
-    """Let `run_job` in this process use `runner` for `key`."""
-    _runners[key] = runner
+def keep_open(key: str, runner: TopicRunner, listener: Listener) -> None:
+    """Let `run_job` in this process use `runner` for `key`, and tell `listener` of its exchanges as they happen."""
+    _runners[key] = runner, listener
 
 
 def close(key: str) -> None:
     """Forget the runner of `key` in this process and release its files."""
-    if runner := _runners.pop(key, None):
-        runner.close()
+    if found := _runners.pop(key, None):
+        found[0].close()

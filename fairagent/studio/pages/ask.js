@@ -9,7 +9,7 @@ export async function record(path, body, signal) {
 
 async function wrong(reply) {
   const said = await reply.json().catch(() => ({ error: `the server says ${reply.status}` }));
-  return new Error(said.error);
+  return Object.assign(new Error(said.error), { status: reply.status });
 }
 
 // Calls on(kind, record) for every event, and returns the record of the last, the result.

@@ -29,10 +29,10 @@ export function setPalette(dimensions) {
 }
 
 const color = (dimension, label) => palette.get(`${dimension}\n${label}`) ?? "u";
-const percent = (share) => (share > 0 && share < 0.005 ? "<1%" : `${Math.round(100 * share)}%`);
-const gapText = (gap) => (gap === null ? "infinite" : gap.toFixed(4));
+export const percent = (share) => (share > 0 && share < 0.005 ? "<1%" : `${Math.round(100 * share)}%`);
+export const gapText = (gap) => (gap === null ? "infinite" : gap.toFixed(4));
 
-function chips(groups) {
+export function chips(groups) {
   return Object.entries(groups).flatMap(([dimension, shares]) => {
     const unequal = new Set(Object.values(shares)).size > 1;
     return Object.entries(shares).map(([label, share]) =>

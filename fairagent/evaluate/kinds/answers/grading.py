@@ -40,5 +40,6 @@ class Grader:
         given = {"query": query_shown(question.query), "answer": answer, **self.task.shown(question)}
         messages = self.prompts.render(self.task.judge, **given)
         most = self.prompts[self.task.judge].head.max_tokens
-        reply = self.model.complete(ModelRequest(messages, temperature=TEMPERATURE, max_tokens=most))
+        asked = ModelRequest(messages, temperature=TEMPERATURE, max_tokens=most, prompt=self.task.judge)
+        reply = self.model.complete(asked)
         return Grade(float(says_yes(said(reply.text))), True, reply.usage)

@@ -17,12 +17,12 @@ import numpy as np
 from fairagent.collection.faults import listed
 from fairagent.collection.lamp import Item, Lamp, LampQuestion
 from fairagent.errors import DataError
-from fairagent.evaluate.engine.journal import LineFile
 from fairagent.evaluate.engine.kind import Record
 from fairagent.evaluate.engine.workers import Workers
 from fairagent.evaluate.kinds.fair_rag.labels import FEWEST, FORMAT, Key, Label, Labels, head_line, read_lines, to_line
 from fairagent.evaluate.kinds.fair_rag.lamp_asking import NO_ANSWER, TOKENS, answer_from, messages_for
 from fairagent.files import locked
+from fairagent.lines import LineFile
 from fairagent.llm import Model
 from fairagent.llm.request import estimate_tokens
 from fairagent.measures.answers import StringUtility

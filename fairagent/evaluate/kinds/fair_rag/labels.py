@@ -19,9 +19,9 @@ from fairagent.collection.faults import shown
 from fairagent.digests import unsealed
 from fairagent.errors import DataError, Fault
 from fairagent.evaluate.engine.fingerprint import changes
-from fairagent.evaluate.engine.journal import whole_lines
 from fairagent.evaluate.engine.kind import Record
 from fairagent.intake.json_text import parse_json
+from fairagent.lines import whole_lines
 from fairagent.types import FloatArray
 
 Key = tuple[str, str | None]

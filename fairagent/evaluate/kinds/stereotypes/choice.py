@@ -16,8 +16,8 @@ from fairagent.errors import ReplyInvalid
 from fairagent.evaluate.kinds.stereotypes.items import Example, Item
 from fairagent.evaluate.kinds.stereotypes.scorers import Scored
 from fairagent.llm import Model, Reply
+from fairagent.llm.asking import valid_reply
 from fairagent.llm.reply import one_of
-from fairagent.llm.request import valid_reply
 from fairagent.prompts import Prompts
 
 PROMPT = "choose_sentence"

@@ -6,13 +6,14 @@ from dataclasses import dataclass, replace
 from fairagent.agent import FairAgent
 from fairagent.clean import query_shown
 from fairagent.collection import Collection
-from fairagent.errors import ReplyError, UsageError
+from fairagent.errors import BudgetExceeded, ModelError, ReplyError, UsageError
 from fairagent.exposure import dimensions_of, total_gap
 from fairagent.filter.pages import Page, as_data, call_ids, page_of
 from fairagent.filter.verdicts import Verdicts, ask_verdicts, reason_text
 from fairagent.llm import Model, ModelReply, ModelRequest
 from fairagent.llm.request import Message
 from fairagent.loop.fair_qr import FairQR
+from fairagent.pipeline import build, check_groups, engine_alone, resolve, with_settings
 from fairagent.prompts import Prompts
 from fairagent.refine.asking import AskingRefiner
 from fairagent.refine.grounded import GroundedConfig
@@ -21,7 +22,7 @@ from fairagent.refine.refiner import RefineState
 from fairagent.retrieve.base import Retriever, Vocabulary, texts_for
 from fairagent.settings import Settings
 from fairagent.site import Site
-from fairagent.types import Group, Query, Refinement, Usage
+from fairagent.types import Group, Query, Refinement, SearchResult, Usage
 
 Asking = LlmConfig | GroundedConfig
 
@@ -47,21 +48,26 @@ class FilledTemplate:
 
 
 @dataclass(frozen=True, slots=True)
-class TrialReply:
-    """The outcome of sending it: the model's texts, rows of (item, count or verdict, effect), and the end."""
+class TryoutReply:
+    """The outcome of sending it: the model's texts, rows of (item, count or verdict, effect), and the end.
+
+    `result` is the search in which a refining template was asked.
+    """
 
     texts: tuple[str, ...]
     rows: tuple[tuple[str, str, str], ...]
     end: str
     usage: Usage
+    result: SearchResult | None = None
 
 
 class RecordingModel:
-    """A model that records its replies, usable or not."""
+    """A model that records its replies, usable or not, and why the last call came to none."""
 
     def __init__(self, model: Model) -> None:
         self.model = model
         self.texts: list[str] = []
+        self.failed: ModelError | BudgetExceeded | None = None
 
     def complete(self, request: ModelRequest) -> ModelReply:
         """The model's answer."""
@@ -69,6 +75,9 @@ class RecordingModel:
             reply = self.model.complete(request)
         except ReplyError as error:
             self.texts += filter(None, [error.raw])
+            raise
+        except (ModelError, BudgetExceeded) as error:
+            self.failed = error
             raise
         self.texts.append(reply.text)
         return reply
@@ -98,12 +107,13 @@ class _RecordingRefiner:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class RefiningTrial:
-    """One turn of the loop, with the refiner of `part`.
+class RefiningTryout:
+    """One turn of the loop, with the refiner of `part` and its template among `prompts`.
 
-    `agent` is one that makes a single refinement, `site` what it is built from, its engine included.
+    `agent` is one without a loop, `site` what it is built from, its engine included.
     """
 
+    prompts: Prompts
     agent: FairAgent
     part: Asking
     site: Site
@@ -120,14 +130,15 @@ class RefiningTrial:
         place = state.exposure.labels.index(state.group.label)
         share, target = state.exposure.shares[place], state.exposure.target[place]
         about = f"{self.query.text!r} aims at {state.group}: {share:.1%} of the exposure, target {target:.1%}"
-        return FilledTemplate(self.part.asking(_NoModel(), self.site).messages(state), about)
+        return FilledTemplate(self._asking(self.part, _NoModel()).messages(state), about)
 
-    def send(self, model: RecordingModel) -> TrialReply:
+    def send(self, model: RecordingModel) -> TryoutReply:
         """What the model proposes, and what the index and the loop do with it."""
         # What the template's own reply comes to, and nothing in its place.
         part = self.part.model_copy(update={"on_error": "keep"})
-        watching = _RecordingRefiner(self.group, part.asking(model, self.site))
-        trace = replace(self.agent, loop=FairQR(watching, 1)).search(self.query).trace
+        watching = _RecordingRefiner(self.group, self._asking(part, model))
+        result = replace(self.agent, loop=FairQR(watching, 1)).search(self.query)
+        trace = result.trace
         step, state, refinement = trace.steps[-1], watching.state, watching.refinement
         assert state is not None
         rows = [(term.text, self._found(term.text), f"added, weight {term.weight:.3g}") for term in step.added]
@@ -140,7 +151,10 @@ class RefiningTrial:
             end = f"the gap is {step.gap:.4f}, was {total_gap(state.exposures):.4f}: {kept}"
         else:
             end = f"the loop stops: {trace.stopped}"
-        return TrialReply(tuple(model.texts), tuple(rows), end, refinement.usage)
+        return TryoutReply(tuple(model.texts), tuple(rows), end, refinement.usage, result)
+
+    def _asking(self, part: Asking, model: Model) -> AskingRefiner:
+        return replace(part.asking(model, self.site), prompts=self.prompts)
 
     def _found(self, word: str) -> str:
         """How many documents hold the word, where the engine can tell."""
@@ -155,7 +169,7 @@ def refining_part(template: str, settings: Settings) -> Asking:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ReadingTrial:
+class ReadingTryout:
     """A template that is given documents: the first `count` that the engine finds."""
 
     prompts: Prompts
@@ -181,19 +195,19 @@ class ReadingTrial:
         ids = call_ids(self.name, tuple(given.values()), pages)
         return FilledTemplate(self.prompts.render(self.name, documents=as_data(ids, pages), **given), about)
 
-    def send(self, model: RecordingModel) -> TrialReply:
+    def send(self, model: RecordingModel) -> TryoutReply:
         """The model's answer or verdicts; raises ReplyInvalid where these are none."""
         most = self.prompts[self.name].head.max_tokens
         if self.prompts[self.name].head.reply != Verdicts.__name__:
             reply = model.complete(ModelRequest(self.show().messages, max_tokens=most))
-            return TrialReply(tuple(model.texts), (), "", reply.usage)
+            return TryoutReply(tuple(model.texts), (), "", reply.usage)
         pages = self._pages(self.retriever.search(self.query, self.count).ids)
         verdicts, usage = ask_verdicts(model, self.prompts, self.name, pages, **self._given())
         rows = [
             (page.title or page.id, "pass" if verdict.passed else "fail", reason_text(verdict.reason))
             for page, verdict in zip(pages, verdicts, strict=True)
         ]
-        return TrialReply(tuple(model.texts), tuple(rows), "", usage)
+        return TryoutReply(tuple(model.texts), tuple(rows), "", usage)
 
     def _pages(self, ids: Sequence[str]) -> list[Page]:
         return [page_of(document) for document in texts_for(self.query, ids, self.retriever)]
@@ -204,7 +218,7 @@ class ReadingTrial:
 
 
 @dataclass(frozen=True, slots=True)
-class ExampleTrial:
+class ExampleTryout:
     """A template of which no search gives the values: the examples that it is checked with, and the user's query."""
 
     prompts: Prompts
@@ -221,13 +235,36 @@ class ExampleTrial:
             given["query"] = query_shown(self.query.text)
         return FilledTemplate(self.prompts.render(self.name, **given), f"{self.name} with examples: no search fills it")
 
-    def send(self, model: RecordingModel) -> TrialReply:
+    def send(self, model: RecordingModel) -> TryoutReply:
         """The model's reply as it is."""
         reply = model.complete(ModelRequest(self.show().messages, max_tokens=self.prompts[self.name].head.max_tokens))
-        return TrialReply(tuple(model.texts), (), "", reply.usage)
+        return TryoutReply(tuple(model.texts), (), "", reply.usage)
 
 
-Trial = RefiningTrial | ReadingTrial | ExampleTrial
+Tryout = RefiningTryout | ReadingTryout | ExampleTryout
+
+
+def tryout_of(
+    id: str, prompts: Prompts, site: Site, query: Query, group: str = "", documents: int = 3, answer: str = ""
+) -> Tryout:
+    """Template `id` of `prompts`, to be tried with a query.
+
+    `group` is the label of the one to refine for, "" for that which lacks most; `documents` is how many a reading
+    template is shown, `answer` what `attribute` is given.
+    Raises UsageError for a group that there is not, SettingsError where a refining template has no groups to refine
+    for, and what `build` raises.
+    """
+    aim = group_named(group, site.collection, site.settings) if group else None
+    if id not in REFINERS:
+        retriever = engine_alone(site).retriever
+        if id not in READERS:
+            return ExampleTryout(prompts, id, query)
+        return ReadingTryout(prompts, id, retriever, query, documents, answer)
+    part = refining_part(id, site.settings)
+    check_groups(with_settings(site, resolve(site.settings, {"loop": "fair-qr", "refine": part})))
+    # The tryout puts a refiner of its own into the loop.
+    agent = build(with_settings(site, resolve(site.settings, {"loop": "none"})))
+    return RefiningTryout(prompts, agent, part, replace(site, engine=agent.retriever), query, aim)
 
 
 def group_named(label: str, collection: Collection, settings: Settings) -> Group:

@@ -1,0 +1,60 @@
+"""Files of JSON lines that grow: a line is there as a whole or not at all, whatever ends the process that writes it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from fairagent.digests import sealed
+from fairagent.files import explained, force
+
+
+class LineFile:
+    """A file of JSON objects at `path`, a line each with a checksum, to be added to; to be used as a context.
+
+    A torn last line is taken away first. `forced`: each line is forced to the disk, so that it outlasts a power cut;
+    `mode` are the rights of a new file.
+    """
+
+    def __init__(self, path: Path, forced: bool = True, mode: int = 0o644) -> None:
+        self.path = path
+        self._forced = forced
+        self._mode = mode
+        self._descriptor = -1
+
+    def __enter__(self) -> Self:
+        with explained(self.path):
+            self._descriptor = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND, self._mode)
+            # Looked at first: what another process adds meanwhile is no torn line.
+            size = os.fstat(self._descriptor).st_size
+            whole = sum(map(len, whole_lines(self.path)))
+            if whole < size:
+                os.ftruncate(self._descriptor, whole)
+            force(self.path.parent)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        os.close(self._descriptor)
+
+    def write(self, line: str, key: str = "") -> None:
+        """Write one line, sealed with `key`; BackendUnavailable where that cannot be."""
+        rest = sealed(line, key).encode() + b"\n"
+        with explained(self.path):
+            while rest:
+                rest = rest[os.write(self._descriptor, rest) :]
+            if self._forced:
+                os.fsync(self._descriptor)
+
+
+def whole_lines(path: Path) -> Iterator[bytes]:
+    """Every line that ends as lines do, with its end; none where there is no file."""
+    if path.exists():
+        with path.open("rb") as file:
+            for line in file:
+                if line.endswith(b"\n"):
+                    yield line

@@ -1,0 +1,177 @@
+"""`Exchange`: what a model was asked and what it said, told to whoever listens while it is asked.
+
+A listener hears what the thread of its block asks, and those threads that share its context (`in_threads`). Where
+nobody listens, nothing is noted.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from fairagent.errors import ReplyError
+from fairagent.llm.request import Message, ModelReply, ModelRequest
+from fairagent.types import Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One request of an exchange that came to nothing, and why: an overload, or a reply that could not be used.
+
+    `correction` is what was added to the last message of the next request, "" where that was the same again. `seconds`
+    are those of this request alone.
+    """
+
+    error: str
+    text: str = ""
+    finish: str = ""
+    input_tokens: int = 0
+    output_tokens: int = 0
+    seconds: float = 0.0
+    correction: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """One question to a model, and what came of it.
+
+    `at` is when it began (UTC, ISO 8601), `prompt` the id of its template ("" where there is none), `reply` the name of
+    the form that was asked for ("" for free text); `temperature`, `max_tokens` and `seed` are None where the model's
+    settings say them. `error` is why there is no usable reply, "" where there is one; `text` is then the last that
+    came. `attempts` came to nothing before that. Calls, tokens, US dollars (None: not known) and seconds are those of
+    all attempts; of a reply from the cache (`cached`) what it took when it was paid for, but for the seconds.
+    `system` and `topic` are those of an experiment.
+    """
+
+    at: str
+    prompt: str
+    messages: tuple[Message, ...]
+    reply: str
+    temperature: float | None
+    max_tokens: int | None
+    seed: int | None
+    model: str
+    text: str
+    error: str
+    finish: str
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    estimated: bool
+    cost: float | None
+    seconds: float
+    cached: bool
+    notes: tuple[str, ...]
+    attempts: tuple[Attempt, ...]
+    system: str = ""
+    topic: str = ""
+
+
+Listener = Callable[[Exchange], None]
+
+_listeners: ContextVar[tuple[Listener, ...]] = ContextVar("listeners", default=())
+_attempts: ContextVar[list[Attempt] | None] = ContextVar("attempts", default=None)
+
+
+@contextmanager
+def exchanges_to(listener: Listener) -> Iterator[None]:
+    """Tell `listener` of every exchange with a model inside the block, as soon as it is over, whatever came of it.
+
+    Threads may call it at the same time. Blocks may stand inside each other: each hears its own.
+    """
+    token = _listeners.set((*_listeners.get(), listener))
+    try:
+        yield
+    finally:
+        _listeners.reset(token)
+
+
+def exchanged(request: ModelRequest, ask: Callable[[], ModelReply], model: str) -> ModelReply:
+    """What `ask` answers to the request or raises, told to every listener; `model` is the name of the one asked."""
+    listeners = _listeners.get()
+    if not listeners:
+        return ask()
+    at, started = datetime.now(UTC).isoformat(timespec="milliseconds"), time.perf_counter()
+    made: list[Attempt] = []
+    token = _attempts.set(made)
+    error = ""
+    try:
+        reply = attempt(ask)
+    except BaseException as raised:
+        # Ctrl-C has no words, and a listener who has gone no usage.
+        error = str(raised) or type(raised).__name__
+        took: Usage = getattr(raised, "usage", Usage())
+        reply = ModelReply(
+            made[-1].text if made else "",
+            took.input_tokens,
+            took.output_tokens,
+            model,
+            made[-1].finish if made else "",
+            time.perf_counter() - started,
+            took.estimated,
+            took.calls,
+            took.cost,
+            took.notes,
+        )
+        raise
+    finally:
+        _attempts.reset(token)
+        before = made[:-1] if made and made[-1].error == error else made
+        told = Exchange(
+            at,
+            request.prompt,
+            request.messages,
+            request.reply.__name__ if request.reply else "",
+            request.temperature,
+            request.max_tokens,
+            request.seed,
+            reply.model or model,
+            reply.text,
+            error,
+            reply.finish,
+            reply.calls,
+            reply.input_tokens,
+            reply.output_tokens,
+            reply.estimated,
+            reply.cost,
+            reply.seconds,
+            reply.cached,
+            reply.notes,
+            () if reply.cached else tuple(before),
+        )
+        for listener in listeners:
+            listener(told)
+    return reply
+
+
+def attempt(ask: Callable[[], ModelReply]) -> ModelReply:
+    """What `ask` answers or raises, noted as one attempt at the exchange under way, unless it notes its own."""
+    made = _attempts.get()
+    if made is None:
+        return ask()
+    before, started = len(made), time.perf_counter()
+    try:
+        reply = ask()
+    except BaseException as error:
+        if len(made) == before:
+            used: Usage = getattr(error, "usage", Usage())
+            text = error.raw if isinstance(error, ReplyError) else ""
+            said = str(error) or type(error).__name__
+            seconds = time.perf_counter() - started
+            made.append(Attempt(said, text, "", used.input_tokens, used.output_tokens, seconds))
+        raise
+    if len(made) == before:
+        seconds = time.perf_counter() - started
+        made.append(Attempt("", reply.text, reply.finish, reply.input_tokens, reply.output_tokens, seconds))
+    return reply
+
+
+def spoiled(fault: str, correction: str = "") -> None:
+    """Note that the reply of the last attempt cannot be used, and what the next request adds to its last message."""
+    made = _attempts.get()
+    if made:
+        made[-1] = replace(made[-1], error=made[-1].error or fault, correction=correction)

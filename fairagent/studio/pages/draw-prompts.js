@@ -1,0 +1,71 @@
+// Drawing what comes of templates. Every text becomes a text node: nothing that a model replies is ever markup.
+
+import { make, ranking } from "./draw.js";
+
+const gapText = (gap) => (gap === null ? "infinite" : gap.toFixed(4));
+
+export const message = (one) => make("div", { class: "message" }, make("h3", {}, one.role), make("pre", { tabindex: 0, "aria-label": `${one.role} message` }, one.text));
+
+export function variable(one) {
+  const name = make("th", { scope: "row" }, make("code", {}, one.name), one.required ? make("span", { class: "badge" }, "required") : null);
+  return make("tr", {}, name, make("td", {}, one.meaning), make("td", {}, make("code", {}, one.example)));
+}
+
+export function diffed(line) {
+  const head = line.startsWith("+++") || line.startsWith("---") || line.startsWith("@@");
+  const kind = head ? "soft" : line.startsWith("+") ? "ins" : line.startsWith("-") ? "del" : "";
+  return make("span", { class: kind }, `${line}\n`);
+}
+
+export function fault(one, open) {
+  const said = one.line ? `line ${one.line}: ${one.message}` : one.message;
+  return make("li", {}, one.line ? make("button", { type: "button", class: "plain", onclick: () => open(one.line) }, said) : said);
+}
+
+// Both templates on one topic, side by side; each side is filled when its reply has come.
+export function pair(topic, query) {
+  const sides = { shipped: side("shipped"), edited: side("edited") };
+  const title = make("h3", {}, topic ? `${topic}: ${query}` : query);
+  return { card: make("article", { class: "card pair" }, title, make("div", { class: "twin" }, sides.shipped, sides.edited)), sides };
+}
+
+const side = (name) => make("section", { class: "side-of", "data-side": name, "aria-label": name }, make("h4", {}, name), make("p", { class: "soft" }, "…"));
+
+// `alone`: it is one topic, whose rankings are open.
+export function fillSide(section, one, alone, open) {
+  const keywords = (one.rows ?? []).map((row) =>
+    make("tr", {}, make("th", { scope: "row" }, row.what), make("td", { class: "n" }, row.found), make("td", {}, row.becomes)),
+  );
+  const inside = [
+    one.error ? make("p", { class: "notice" }, one.error) : null,
+    one.about ? make("p", { class: "soft" }, one.about) : null,
+    one.gap ? make("p", { class: "gap" }, `gap ${gapText(one.gap.before)} → `, make("b", {}, gapText(one.gap.after))) : null,
+    keywords.length ? make("table", { class: "keywords" }, make("tbody", {}, keywords)) : null,
+    one.end ? make("p", {}, one.end) : null,
+    (one.replies ?? []).map((text) => make("pre", { tabindex: 0, "aria-label": `reply to the ${one.side} template` }, text)),
+    one.usage ? make("p", { class: "hint" }, used(one)) : null,
+    one.hits?.length ? make("details", { open: alone }, make("summary", {}, "Ranking"), make("div", { class: "sideways" }, ranking(`Ranking, ${one.side} template`, one.hits, "engine_rank", open))) : null,
+  ];
+  section.replaceChildren(section.firstElementChild, ...inside.flat().filter(Boolean));
+}
+
+const used = (one) => `${one.usage.calls} ${one.usage.calls === 1 ? "call" : "calls"}, ${one.usage.input_tokens} tokens in, ${one.usage.output_tokens} out${one.cached ? ", from the cache" : ""}`;
+
+export function summary(found) {
+  const of = `${found.tried.length} of ${found.of} tried.`;
+  const { gaps } = found;
+  if (!gaps) return of;
+  const words = `${of} Mean gap over ${gaps.topics} ${gaps.topics === 1 ? "topic" : "topics"}: shipped ${gapText(gaps.shipped)}, edited ${gapText(gaps.edited)}`;
+  return `${words}; lower with the edited template on ${gaps.lower}, higher on ${gaps.higher}.`;
+}
+
+export function comparison(found, copy) {
+  return [
+    found.saved ? null : make("p", { class: "notice" }, "There is no file of yours yet: save the template first."),
+    found.note ? make("p", { class: "notice" }, found.note) : null,
+    make("h3", {}, found.file, " ", copy("the experiment", found.yaml)),
+    make("pre", { id: "as-experiment", tabindex: 0, "aria-label": found.file }, found.yaml),
+    make("h3", {}, "Commands ", copy("the commands", found.commands.join("\n"))),
+    make("pre", { id: "as-commands", tabindex: 0, "aria-label": "Commands" }, found.commands.join("\n")),
+  ].filter(Boolean);
+}

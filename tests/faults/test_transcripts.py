@@ -1,0 +1,339 @@
+"""Cases 155 to 161: what models were asked stays on record, whatever ends a run, and steers nobody's terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import textwrap
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from fairagent.cli import app
+from fairagent.cli.verify import verify
+from fairagent.errors import UsageError
+from fairagent.evaluate.engine import workers as engine_workers
+from fairagent.evaluate.engine.check import check_experiment
+from fairagent.evaluate.engine.experiment import run_experiment
+from fairagent.evaluate.engine.topic_runner import close, run_job
+from fairagent.evaluate.engine.workers import crew, threads
+from fairagent.llm import ModelReply
+from fairagent.llm.cache import ReplyCache
+from fairagent.llm.exchange import Exchange
+from fairagent.llm.models import Models
+from fairagent.llm.transcript import read_transcript
+from fairagent.testing import Answer, LoopbackServer, completion, error
+
+from . import life
+
+KEY = "sk-canary-0123456789abcdef"
+HOSTILE = "\x1b]0;owned\x07\x1b[2J\u202e<script>document.title='owned'</script>\r\nrank 1"
+
+
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return life.write(tmp_path_factory.mktemp("asked"))
+
+
+@pytest.fixture
+def server(no_variables: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[LoopbackServer]:
+    with LoopbackServer(life.Moody()) as server:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+        yield server
+
+
+def evaluated(file: Path, folder: Path, **more: object) -> None:
+    """Run the experiment in this process; its cache is a folder beside that of the run."""
+    here = {"FAIRAGENT_CACHE": str(folder.with_name(f"{folder.name}-cache"))}
+    checked = check_experiment(file, environ={**os.environ, **here})
+    models = Models(checked.plan.cache, checked.plan.budget, checked.plan.prices)
+    try:
+        with threads(3) as workers:
+            run_experiment(checked, folder, workers, models=models, **more)
+    finally:
+        models.close()
+
+
+def kept(folder: Path) -> list[Exchange]:
+    """The exchanges of a run; every line can be read."""
+    found = list(read_transcript(folder / "transcript.jsonl"))
+    assert None not in found
+    return [one for one in found if one]
+
+
+def asked_of(server: LoopbackServer) -> Counter[str]:
+    return Counter(request["messages"][-1]["content"] for request in server.requests)
+
+
+# Case 155
+
+
+def test_155_every_call_is_kept_with_its_topic_and_system(file: Path, server: LoopbackServer, tmp_path: Path) -> None:
+    evaluated(file, tmp_path / "run")
+    paid = [one for one in kept(tmp_path / "run") if not one.cached]
+    assert Counter(one.messages[-1][1] for one in paid) == asked_of(server)
+    assert {one.system for one in paid} == {"asked", "asked more", "asked warmly"}
+    assert len({one.topic for one in paid}) == 10
+    assert {one.prompt for one in paid} == {"refine_query"}
+    journal = [json.loads(line) for line in (tmp_path / "run" / "journal.jsonl").read_text().splitlines()]
+    calls = {(one["topic"], one["system"]): one["calls"] for one in journal if one["calls"]}
+    assert Counter((one.topic, one.system) for one in kept(tmp_path / "run")) == calls
+
+
+def test_155_killed_again_and_again_no_answered_call_is_missing(
+    file: Path, server: LoopbackServer, tmp_path: Path
+) -> None:
+    code = -signal.SIGKILL
+    for _ in range(20):
+        process = life.start("evaluate", str(file), "--workers", "1", folder=tmp_path, server=server, kill_at=15)
+        code, said = life.finish(process)
+        if code != -signal.SIGKILL:
+            break
+    assert code == 0, said
+    found = kept(tmp_path / "runs" / "life")
+    assert Counter(one.messages[-1][1] for one in found if not one.cached) == asked_of(server)
+    assert any(one.cached for one in found)  # a topic that was done again
+
+
+def test_155_a_run_that_ends_has_the_call_that_ended_it(file: Path, server: LoopbackServer, tmp_path: Path) -> None:
+    good = life.Moody()
+    refused = error(401, "no such key")
+    server.script = lambda request: good(request) if len(server.requests) < 4 else refused
+    process = life.start("evaluate", str(file), "--workers", "1", "--run", "run", folder=tmp_path, server=server)
+    assert life.finish(process)[0] == 5
+    last = kept(tmp_path / "run")[-1]
+    assert "401" in last.error
+    assert (last.text, last.calls) == ("", 1)
+
+
+def test_155_starting_over_forgets_and_a_run_without_models_has_none(
+    file: Path, server: LoopbackServer, tmp_path: Path
+) -> None:
+    evaluated(file, tmp_path / "run")
+    before = kept(tmp_path / "run")
+    evaluated(file, tmp_path / "run", new=True)
+    after = kept(tmp_path / "run")
+    assert len(after) == len(before)
+    assert all(one.cached for one in after)
+    plain = tmp_path / "plain.yaml"
+    plain.write_text(
+        f"name: plain\ncollection: {file.with_name('collection.yaml')}\ntopics: 3\n"
+        f"settings: {{index: '{file.with_name('index')}', engine: bm25}}\nsystems: {{plain: {{profile: engine}}}}\n"
+    )
+    evaluated(plain, tmp_path / "plain")
+    assert not (tmp_path / "plain" / "transcript.jsonl").exists()
+
+
+# Case 156
+
+
+def search(tmp_path: Path, file: Path, *more: str) -> object:
+    chosen = ("engine=bm25", "loop=fair-qr", "refine=llm", "model.name=tiny", "iterations=1", "target=uniform")
+    asked = [part for one in (*chosen, f"cache={tmp_path / 'replies'}") for part in ("--set", one)]
+    options = ["-c", str(file.with_name("collection.yaml")), "--index", str(file.with_name("index"))]
+    return CliRunner().invoke(app, ["search", "judge", *options, *asked, *more])
+
+
+def test_156_a_transcript_that_cannot_be_written_is_said_before_anything_is_asked(
+    file: Path, server: LoopbackServer, tmp_path: Path
+) -> None:
+    (tmp_path / "notes.md").write_text("mine\n")
+    for name, code, says in (
+        ("notes.md", 2, "is there and is no transcript; name another file"),
+        (".", 3, "cannot be written (Is a directory)"),
+        ("no/such/place.jsonl", 3, "cannot be written (No such file or directory)"),
+    ):
+        done = search(tmp_path, file, "--transcript", str(tmp_path / name))
+        assert done.exit_code == code, done.output
+        assert says in done.stderr.replace("\n", " ")
+        assert done.stderr.startswith("fairagent: ")
+    assert server.requests == []
+    assert (tmp_path / "notes.md").read_text() == "mine\n"
+    run = tmp_path / "run"
+    with pytest.raises(UsageError, match="is no transcript"):
+        evaluated_into(run, file)
+    assert server.requests == []
+
+
+def evaluated_into(run: Path, file: Path) -> None:
+    """A run whose folder has something else under the transcript's name."""
+    checked = check_experiment(file, environ=dict(os.environ))
+    with threads(1) as workers:
+        with pytest.raises(KeyboardInterrupt):
+            run_experiment(checked, run, workers, progress=interrupt)
+        (run / "transcript.jsonl").write_text("mine\n")
+        run_experiment(checked, run, workers)
+
+
+def interrupt(done: int, of: int) -> None:
+    raise KeyboardInterrupt
+
+
+def test_156_a_search_adds_to_its_transcript(file: Path, server: LoopbackServer, tmp_path: Path) -> None:
+    for _ in range(2):
+        done = search(tmp_path, file, "--transcript", str(tmp_path / "asked.jsonl"))
+        assert done.exit_code == 0, done.output
+    first, second = (one for one in read_transcript(tmp_path / "asked.jsonl") if one)
+    assert (first.cached, second.cached) == (False, True)
+    assert first.messages == second.messages
+    assert len(server.requests) == 1
+
+
+# Case 157
+
+
+def test_157_a_full_disk_in_the_middle_loses_no_reply_that_was_paid_for(
+    file: Path, server: LoopbackServer, tmp_path: Path
+) -> None:
+    """The transcript's first line finds no room; whoever makes some and repeats the command goes on."""
+    full = textwrap.dedent("""
+        import errno, os
+        from fairagent import lines
+        class Full:
+            def __getattr__(self, name): return getattr(os, name)
+            def write(self, descriptor, content):
+                if os.readlink(f"/proc/self/fd/{descriptor}").endswith("transcript.jsonl"):
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                return os.write(descriptor, content)
+        lines.os = Full()
+        from fairagent.cli import main
+        main()
+    """)
+    command = ["evaluate", str(file), "--workers", "1", "--run", "run"]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("FAIRAGENT_", "OPENAI_"))}
+    environment |= {"PYTHONPATH": os.pathsep.join(sys.path), "OPENAI_BASE_URL": server.url, "NO_PROXY": "127.0.0.1"}
+    broken = subprocess.run(
+        [sys.executable, "-c", full, *command],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert broken.returncode == 3, broken.stderr
+    assert "transcript.jsonl cannot be written (No space left on device)" in broken.stderr.replace("\n", " ")
+    assert "Traceback" not in broken.stderr
+    assert len(server.requests) == 1
+    code, said = life.finish(life.start(*command, folder=tmp_path, server=server))
+    assert code == 0, said
+    assert life.paid_twice(server) == []
+
+
+# Case 158
+
+
+def test_158_the_key_is_in_no_file_of_the_run(file: Path, server: LoopbackServer, tmp_path: Path) -> None:
+    """Wherever a server echoes it: in an overload, in a reply of no use, in a good one."""
+    answers = [error(503, f"busy: {KEY}"), completion(f"no: {KEY}"), completion(f'{{"keywords": ["she"]}} {KEY}')]
+
+    def answer(request: dict[str, object]) -> Answer:
+        return answers[min(len(server.requests) - 1, 2)]
+
+    server.script = answer
+    process = life.start(
+        "evaluate", str(file), "--workers", "1", "--run", "run", folder=tmp_path, server=server, key=KEY
+    )
+    code, said = life.finish(process)
+    assert code == 0, said
+    first = kept(tmp_path / "run")[0]
+    assert [("***" in one.error, "***" in one.text) for one in first.attempts] == [(True, False), (False, True)]
+    assert first.text.endswith("***")
+    for path in (tmp_path / "run").rglob("*"):
+        assert not path.is_file() or KEY.encode() not in path.read_bytes(), path
+
+
+# Case 159
+
+
+def test_159_a_hostile_reply_steers_no_terminal(tmp_path: Path) -> None:
+    cache = ReplyCache(tmp_path / "replies")
+    cache.put("a" * 64, ModelReply("first", 1, 2, "tiny"))
+    cache.put("b" * 64, ModelReply(HOSTILE, 3, 4, f"model{HOSTILE}", finish=HOSTILE, notes=(HOSTILE,)))
+    cache.close()
+    where = ("--set", f"cache={tmp_path / 'replies'}")
+    for more in ((), ("--newest",), ("bbbb",)):
+        done = CliRunner().invoke(app, ["cache", "show", *more, *where])
+        assert done.exit_code == 0, done.output
+        assert "<script>" in done.stdout
+        assert not set(done.stdout) & set("\x1b\x07\u202e\r")
+    listed = CliRunner().invoke(app, ["cache", "show", *where], env={"COLUMNS": "300"}).stdout.splitlines()
+    assert sum("bbbbbbbbbbbb" in line for line in listed) == 1
+    assert not any(line.startswith("rank 1") for line in listed)
+
+
+def test_159_hostile_keys_of_replies_and_odd_rows_are_no_reply(tmp_path: Path) -> None:
+    folder = tmp_path / "replies"
+    cache = ReplyCache(folder)
+    cache.put("a" * 64, ModelReply("red", 1, 2, "tiny"))
+    cache.close()
+    with sqlite3.connect(folder / "cache.db") as database:
+        database.execute("INSERT INTO Cache (key, raw, value) VALUES (?, 1, '{}')", (HOSTILE,))
+    done = CliRunner().invoke(app, ["cache", "show", "--json", "--set", f"cache={folder}"])
+    assert [one["key"] for one in json.loads(done.stdout)["replies"]] == ["a" * 64]
+    for key, says in (("b", "no reply has a key that begins with 'b'"), (HOSTILE, "no reply has a key")):
+        wrong = CliRunner().invoke(app, ["cache", "show", key, "--set", f"cache={folder}"])
+        assert wrong.exit_code == 2
+        assert says in wrong.stderr
+        assert "\x1b" not in wrong.stderr
+
+
+# Case 160
+
+
+def test_160_torn_and_damaged_lines_cost_themselves_alone(file: Path, server: LoopbackServer, tmp_path: Path) -> None:
+    evaluated(file, tmp_path / "run")
+    expected, path = life.files(tmp_path / "run"), tmp_path / "run" / "transcript.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True)
+    lines[1] = lines[1].replace(b'"calls":1', b'"calls":2')
+    path.write_bytes(b"".join(lines) + b'{"exchange":1,"at":"20')
+    journal = tmp_path / "run" / "journal.jsonl"
+    journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[:-1]))
+    evaluated(file, tmp_path / "run")
+    found = list(read_transcript(path))
+    assert [place for place, one in enumerate(found) if one is None] == [1]
+    told = {check.name: check for check in verify(tmp_path / "run")}
+    assert told["transcript"].status == "problem"
+    assert told["transcript"].found == f"1 of {len(found)} lines are damaged: 2"
+    assert told["tables"].status == "ok"
+    assert len(found) > len(lines)
+    assert life.files(tmp_path / "run") == expected
+
+
+# Case 161
+
+
+def test_161_what_is_asked_in_another_process_comes_back_with_its_topic(
+    file: Path, server: LoopbackServer, tmp_path: Path
+) -> None:
+    """As the processes of a crew and of a cluster do a job: nobody there has opened the run."""
+    environ = {**os.environ, "FAIRAGENT_CACHE": str(tmp_path / "replies")}
+    plan = check_experiment(file, environ=environ).plan
+    try:
+        done = run_job("elsewhere", plan.model_dump_json(), "asked", plan.topics[0])
+        again = run_job("elsewhere", plan.model_dump_json(), "asked", plan.topics[0])
+    finally:
+        close("elsewhere")
+    assert done.outcome.calls == len(done.exchanges) == len(server.requests) > 0
+    assert {(one.topic, one.system) for one in done.exchanges} == {(plan.topics[0], "asked")}
+    assert [one.cached for one in again.exchanges] == [True] * len(done.exchanges)
+
+
+def test_161_a_crew_of_processes_writes_one_transcript(
+    file: Path, server: LoopbackServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine_workers, "PATIENCE", 0.0)
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    checked = check_experiment(file, environ={**os.environ, "FAIRAGENT_CACHE": "''"})
+    with crew(2) as workers:
+        run_experiment(checked, tmp_path / "run", workers)
+    found = kept(tmp_path / "run")
+    assert Counter(one.messages[-1][1] for one in found) == asked_of(server)
+    assert len({one.topic for one in found}) == 10
+    assert all(one.system for one in found)

@@ -1,0 +1,284 @@
+"""Transcripts: what models were asked and what they said, each attempt of it, and nothing that is secret."""
+
+from __future__ import annotations
+
+import json
+import stat
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from fairagent.errors import (
+    BackendUnavailable,
+    BudgetExceeded,
+    ModelError,
+    ReplyInvalid,
+    TransientModelError,
+    UsageError,
+)
+from fairagent.llm import ModelReply, ModelRequest, Reply, ask
+from fairagent.llm.budget import Budget
+from fairagent.llm.cache import ReplyCache
+from fairagent.llm.door import Door
+from fairagent.llm.exchange import Attempt, Exchange, exchanges_to
+from fairagent.llm.ledger import Ledger, in_threads
+from fairagent.llm.transcript import Transcript, read_transcript, transcript
+from fairagent.settings import BudgetSettings, Price
+from fairagent.testing import ScriptedModel, completion, error
+from fairagent.testing.server import streamed
+
+from .conftest import CANARY
+from .test_cache import Scripted
+
+
+class Colors(Reply):
+    colors: list[str]
+
+
+SYSTEM = ("system", "You name colors.")
+ASKED = ModelRequest((SYSTEM, ("user", "Which colors?")), max_tokens=50, seed=3, prompt="name_colors")
+GOOD = '{"colors": ["red"]}'
+
+
+@pytest.fixture
+def heard() -> list[Exchange]:
+    return []
+
+
+def door(model, cache=None) -> Door:
+    return Door(model, cache, Ledger(), name="tiny")
+
+
+def test_an_exchange_has_all_that_was_asked_and_said(server, make_model, heard) -> None:
+    server.script = [completion("red", usage=(11, 7))]
+    with exchanges_to(heard.append):
+        door(make_model(price=Price(input=1, output=10))).complete(ASKED)
+    (one,) = heard
+    assert one.messages == ASKED.messages == tuple((m["role"], m["content"]) for m in server.requests[0]["messages"])
+    assert (one.prompt, one.reply, one.max_tokens, one.seed, one.temperature) == ("name_colors", "", 50, 3, None)
+    assert (one.model, one.text, one.error, one.finish) == ("tiny-2026", "red", "", "stop")
+    assert (one.calls, one.input_tokens, one.output_tokens, one.estimated) == (1, 11, 7, False)
+    assert one.cost == pytest.approx(0.000081)
+    assert not one.cached
+    assert one.seconds > 0
+    assert one.attempts == ()
+
+
+def test_every_attempt_is_seen_retries_and_corrections(server, make_model, heard) -> None:
+    """An overload, a reply of the wrong form, an overload again, and then a good one: four requests, one exchange."""
+    server.script = [error(503, "busy"), completion('{"colors": "red"}', usage=(5, 2)), error(500), completion(GOOD)]
+    with exchanges_to(heard.append):
+        ask(door(make_model()), ASKED, Colors)
+    (one,) = heard
+    overload, wrong, fault = one.attempts
+    assert "503" in overload.error
+    assert "busy" in overload.error
+    assert (overload.text, overload.correction) == ("", "")
+    assert wrong.text == '{"colors": "red"}'
+    assert "colors: Input should be a valid array" in wrong.error
+    assert (wrong.input_tokens, wrong.output_tokens) == (5, 2)
+    assert "500" in fault.error
+    assert (one.reply, one.text, one.error, one.calls) == ("Colors", GOOD, "", 4)
+    sent = [request["messages"][-1]["content"] for request in server.requests]
+    assert sent == ["Which colors?"] * 2 + [f"Which colors?\n\n{wrong.correction}"] * 2
+
+
+def test_what_comes_to_nothing_is_told_as_well(server, make_model, heard) -> None:
+    server.script = [completion("no colors")]
+    with exchanges_to(heard.append), pytest.raises(ReplyInvalid):
+        ask(door(make_model()), ASKED, Colors)
+    server.script = [error(500, "broken")]
+    with exchanges_to(heard.append), pytest.raises(TransientModelError):
+        door(make_model(attempts=2)).complete(ASKED)
+    invalid, down = heard
+    assert [one.text for one in invalid.attempts] == ["no colors"] * 2
+    assert [bool(one.correction) for one in invalid.attempts] == [True, True]
+    assert (invalid.text, invalid.calls) == ("no colors", 3)
+    assert invalid.error.startswith("the reply is not the JSON object that was asked for")
+    assert ["broken" in one.error for one in down.attempts] == [True]
+    assert "broken" in down.error
+    assert (down.model, down.calls) == ("tiny", 2)
+
+
+def test_a_reply_that_was_cut_off_and_asked_again(server, make_model, heard) -> None:
+    server.script = [completion("re", finish="length", usage=(9, 50)), completion("red", usage=(9, 51))]
+    with exchanges_to(heard.append):
+        door(make_model()).complete(ASKED)
+    (one,) = heard
+    (cut,) = one.attempts
+    assert (cut.text, cut.input_tokens, cut.output_tokens) == ("re", 9, 50)
+    assert "was cut off after 50 tokens" in cut.error
+    assert (one.text, one.input_tokens, one.output_tokens) == ("red", 18, 101)
+
+
+def test_a_stream_and_a_listener_who_leaves(server, make_model, heard) -> None:
+    server.script = [streamed("re", "d")]
+    with exchanges_to(heard.append):
+        door(make_model()).stream(ASKED, lambda piece: None)
+
+    def leave(piece: str) -> None:
+        raise KeyboardInterrupt
+
+    with exchanges_to(heard.append), pytest.raises(KeyboardInterrupt):
+        door(make_model()).stream(ASKED, leave)
+    assert [(one.text, one.error) for one in heard] == [("red", ""), ("", "KeyboardInterrupt")]
+
+
+def test_a_budget_that_is_used_up_is_the_error_of_its_exchange(server, make_model, heard) -> None:
+    with exchanges_to(heard.append), pytest.raises(BudgetExceeded):
+        door(make_model(Budget(BudgetSettings(calls=0)))).complete(ASKED)
+    assert heard[0].error.startswith("the budget of 0 calls is used up")
+    assert (heard[0].calls, heard[0].attempts) == (0, ())
+
+
+def test_a_reply_from_the_cache_says_so(tmp_path: Path, heard) -> None:
+    cache = ReplyCache(tmp_path / "cache")
+    asked = door(Scripted([ModelReply("red", 10, 1, calls=3, finish="stop")]), cache)
+    with exchanges_to(heard.append):
+        asked.complete(ASKED)
+        asked.complete(ASKED)
+    cache.close()
+    assert [(one.text, one.cached, one.calls, one.attempts) for one in heard] == [
+        ("red", False, 3, ()),
+        ("red", True, 3, ()),
+    ]
+
+
+def test_the_key_is_in_no_transcript(server, make_model, tmp_path: Path) -> None:
+    """Not where a document has it, nor where the server echoes it, in a reply or in an error."""
+    echo = f"key {CANARY} echoed"
+    server.script = [error(500, echo), completion(echo), error(400, echo)]
+    request = ModelRequest((("user", f"A document with {CANARY} in it."),))
+    path = tmp_path / "asked.jsonl"
+    with transcript(path):
+        door(make_model()).complete(request)
+        with pytest.raises(ModelError):
+            door(make_model()).complete(request)
+    text = path.read_text()
+    assert CANARY not in text
+    assert text.count("A document with *** in it.") == 2
+    assert text.count("key *** echoed") == 3
+
+
+def test_blocks_inside_each_other_hear_their_own_and_threads_are_heard(heard) -> None:
+    model = ScriptedModel(lambda request: "red")
+    outer: list[Exchange] = []
+    with exchanges_to(outer.append):
+        model.complete(ASKED)
+        with exchanges_to(heard.append):
+            in_threads(lambda _: model.complete(ASKED), range(5), 3, "asking")
+        model.complete(ASKED)
+    model.complete(ASKED)
+    assert (len(outer), len(heard)) == (7, 5)
+
+
+def test_of_models_that_ask_each_other_the_outer_one_is_told(heard) -> None:
+    with exchanges_to(heard.append):
+        door(Scripted(["red"])).complete(ASKED)
+    assert len(heard) == 1
+
+
+def test_a_file_is_continued_and_read_again(tmp_path: Path, heard) -> None:
+    path = tmp_path / "asked.jsonl"
+    model = ScriptedModel(["red", ModelError("no"), "blue"])
+    with exchanges_to(heard.append):
+        with transcript(path):
+            model.complete(ASKED)
+            with pytest.raises(ModelError):
+                model.complete(ASKED)
+        with transcript(path):
+            model.complete(ASKED)
+    assert list(read_transcript(path)) == heard
+    assert [one.text or one.error for one in heard] == ["red", "no", "blue"]
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_nothing_is_kept_where_no_file_is_named() -> None:
+    with transcript(None):
+        ScriptedModel(["red"]).complete(ASKED)
+
+
+@pytest.mark.parametrize("content", ["# My thesis\n", "{}\n", '{"exchange":2,"at":""}\n', "x"])
+def test_a_file_of_something_else_is_left_alone(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "thesis.md"
+    path.write_text(content)
+    with pytest.raises(UsageError, match=r"thesis\.md is there and is no transcript"), transcript(path):
+        pytest.fail("something was asked")
+    assert path.read_text() == content
+
+
+def test_a_file_that_cannot_be_made(tmp_path: Path) -> None:
+    for path in (tmp_path, tmp_path / "no" / "such" / "folder.jsonl"):
+        with pytest.raises(BackendUnavailable, match="cannot be written"), transcript(path):
+            pytest.fail("something was asked")
+
+
+EXCHANGE = Exchange(
+    at="2026-01-01T00:00:00.000+00:00",
+    prompt="p",
+    messages=(("user", "?"),),
+    reply="",
+    temperature=0.5,
+    max_tokens=None,
+    seed=None,
+    model="m",
+    text="!",
+    error="",
+    finish="stop",
+    calls=2,
+    input_tokens=3,
+    output_tokens=4,
+    estimated=True,
+    cost=None,
+    seconds=1.5,
+    cached=False,
+    notes=("1 retry",),
+    attempts=(Attempt("busy", seconds=0.5),),
+    system="agent",
+    topic="T1",
+)
+
+
+def test_a_line_is_what_docs_say(tmp_path: Path) -> None:
+    with Transcript(tmp_path / "t.jsonl") as kept:
+        kept.add(EXCHANGE)
+    (line,) = (tmp_path / "t.jsonl").read_text().splitlines()
+    said = json.loads(line)
+    assert next(iter(said)) == "exchange"
+    assert list(said)[-1] == "sha256"
+    assert said["attempts"] == [
+        {
+            "error": "busy",
+            "text": "",
+            "finish": "",
+            "input_tokens": 0,
+            "output_tokens": 0,
+            "seconds": 0.5,
+            "correction": "",
+        }
+    ]
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(text=st.text(st.characters(codec=None), max_size=30))
+def test_any_text_survives(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "t.jsonl"
+    path.unlink(missing_ok=True)
+    with transcript(path):
+        ScriptedModel([ModelReply(text, 1, 1)]).complete(ModelRequest((("user", text),)))
+    (one,) = read_transcript(path)
+    assert one is not None
+    assert (one.text, one.messages) == (text, (("user", text),))
+
+
+def test_a_damaged_line_is_none_and_the_others_stay(tmp_path: Path) -> None:
+    path = tmp_path / "t.jsonl"
+    with Transcript(path) as kept:
+        for _ in range(3):
+            kept.add(EXCHANGE)
+    lines = path.read_bytes().splitlines(keepends=True)
+    lines[1] = lines[1].replace(b'"text":"!"', b'"text":"?"')
+    path.write_bytes(b"".join(lines) + b'{"exchange":1,"at"')
+    assert list(read_transcript(path)) == [EXCHANGE, None, EXCHANGE]

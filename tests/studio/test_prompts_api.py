@@ -1,0 +1,254 @@
+"""The calls of the Prompts page: what they check, fill, try and keep."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import pytest
+from studio_server import Studio, desk_of, running
+
+from fairagent.agent import FairAgent
+from fairagent.evaluate.engine.check import check_experiment
+from fairagent.llm.request import estimate_tokens
+from fairagent.prompts import Prompts, shipped_folder, variants
+from fairagent.prompts.specimens import SPECIMENS
+from fairagent.prompts.variables import meaning
+from fairagent.studio.calls import Choices, Question
+from fairagent.testing import LoopbackServer
+from fairagent.testing.server import Request
+
+ID = "refine_query"
+SHIPPED = (shipped_folder() / f"{ID}.j2").read_text(encoding="utf-8")
+EDITED = SHIPPED.replace("version: 3", "version: 4").replace("[user]\n", "[user]\nNAME WOMEN.\n", 1)
+USER = next(number for number, line in enumerate(SHIPPED.split("\n"), 1) if line == "[user]")
+
+
+def replied(request: Request) -> str:
+    """To the edited template a word that all women's pages have, to the shipped one a word that none has."""
+    edited = "NAME WOMEN." in request["messages"][-1]["content"]
+    return json.dumps({"keywords": ["judges"] if edited else ["qwertz"]})
+
+
+@pytest.fixture(scope="module")
+def model() -> Iterator[LoopbackServer]:
+    with LoopbackServer(replied) as model:
+        yield model
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("own") / "mine"
+
+
+@pytest.fixture(scope="module")
+def trying(folder: Path, own: Path, model: LoopbackServer) -> Iterator[Studio]:
+    """A studio with a model."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OPENAI_API_KEY", "not-a-real-key")
+        named = {"name": "tiny", "base_url": model.url, "attempts": 1}
+        with running(desk_of(folder, cache="", model=named, profile="offline"), prompts=own) as studio:
+            yield studio
+
+
+def get(studio: Studio, path: str) -> Any:
+    with studio.client() as client:
+        reply = client.get(path)
+        assert reply.status_code == 200, reply.text
+        return reply.json()
+
+
+def post(studio: Studio, path: str, status: int = 200, **body: Any) -> Any:
+    with studio.client() as client:
+        reply = client.post(f"/api/prompts/{path}", json={"id": ID, **body})
+        assert reply.status_code == status, reply.text
+        return reply.json()
+
+
+def test_the_templates_are_those_that_are_shipped(trying: Studio, own: Path) -> None:
+    found = get(trying, "/api/prompts")
+    assert [one["id"] for one in found["templates"]] == list(Prompts().ids)
+    assert (found["folder"], found["used"], found["model"]) == (str(own), "shipped", "tiny")
+    of = {one["id"]: one for one in found["templates"]}
+    assert of[ID] == {"id": ID, "purpose": Prompts()[ID].head.purpose, "own": False, "refines": True, "reads": False}
+    assert of["answer"]["reads"]
+
+
+def test_a_template_has_its_versions_and_its_variables_explained(trying: Studio) -> None:
+    found = get(trying, f"/api/prompts/{ID}")
+    assert [one["name"] for one in found["versions"]] == ["shipped", *variants()]
+    assert found["versions"][0]["template"] == SHIPPED
+    few = (shipped_folder() / "variants" / "few-shot" / f"{ID}.j2").read_text(encoding="utf-8")
+    assert found["versions"][1]["template"] == few
+    assert found["own"]["template"] is None
+    assert found["own"]["sha256"] == ""
+    by_name = {one["name"]: one for one in found["variables"]}
+    assert by_name["group"] == {
+        "name": "group",
+        "required": True,
+        "meaning": "The name of the group that gets too little exposure.",
+        "example": '"female"',
+    }
+    assert not by_name["tried"]["required"]
+
+
+def test_every_variable_of_every_template_is_explained() -> None:
+    prompts = Prompts()
+    for id in prompts.ids:
+        for name in prompts[id].variables:
+            assert meaning(id, name).endswith(".")
+
+
+def test_a_draft_is_checked_with_lines_and_filled_with_examples(trying: Studio) -> None:
+    found = post(trying, "check", template=EDITED)
+    assert found["faults"] == []
+    expected = Prompts(drafts={ID: EDITED}).render(ID, **SPECIMENS[ID])
+    assert [(one["role"], one["text"]) for one in found["messages"]] == list(expected)
+    assert found["messages"][-1]["text"].startswith("NAME WOMEN.")
+    assert found["tokens"] == estimate_tokens(*(text for _, text in expected))
+    assert "+NAME WOMEN." in found["diff"]
+    assert "-version: 3" in found["diff"]
+    lines = EDITED.split("\n")
+    lines.insert(USER, "{{ nobody }}")
+    found = post(trying, "check", template="\n".join(lines))
+    (fault,) = found["faults"]
+    assert fault["line"] == USER + 1
+    assert fault["message"].startswith("unknown variable 'nobody'")
+    assert found["messages"] == []
+    assert "+{{ nobody }}" in found["diff"]
+
+
+def test_the_shipped_template_differs_in_nothing(trying: Studio) -> None:
+    assert post(trying, "check", template=SHIPPED)["diff"] == []
+
+
+@pytest.mark.parametrize("given", [{"query": "lawyer"}, {"topic": "T1"}])
+def test_a_draft_is_filled_from_a_search(trying: Studio, given: dict[str, str], model: LoopbackServer) -> None:
+    before = len(model.requests)
+    found = post(trying, "check", template=EDITED, **given)
+    assert found["about"] == "'lawyer' aims at female (gender): 0.0% of the exposure, target 50.0%"
+    assert '"query": "lawyer"' in found["messages"][-1]["text"]
+    found = post(trying, "check", template=EDITED, group="male", **given)
+    assert "aims at male" in found["about"]
+    assert len(model.requests) == before
+
+
+def test_a_search_that_cannot_fill_it_says_why_and_the_check_is_there_all_the_same(trying: Studio) -> None:
+    found = post(trying, "check", template=EDITED, query="lawyer", group="nobody")
+    assert found["about"] == "not filled: no group 'nobody'; there are: gender: female, male"
+    assert found["faults"] == []
+    assert found["diff"]
+
+
+def test_hidden_characters_are_named_by_their_lines_and_stay(trying: Studio, own: Path) -> None:
+    text = SHIPPED.replace("[user]\n", "[user]\nlaw\u200byer\n", 1)
+    assert post(trying, "check", template=text)["hidden"] == [USER + 1]
+    assert post(trying, "check", template=SHIPPED)["hidden"] == []
+    answer = (shipped_folder() / "answer.j2").read_text(encoding="utf-8") + "law\u200byer\u202e\n"
+    assert post(trying, "save", id="answer", template=answer)["own"]["template"] == answer
+    assert (own / "answer.j2").read_text(encoding="utf-8") == answer
+
+
+def test_both_templates_are_tried_on_each_topic(trying: Studio) -> None:
+    with trying.client() as client:
+        headers = {"accept": "text/event-stream"}
+        body = {"id": ID, "template": EDITED, "topics": ["T1"]}
+        text = client.post("/api/prompts/try", json=body, headers=headers).text
+    parts = [part.split("\n") for part in text.removesuffix("\n\n").split("\n\n")]
+    events = [(kind.removeprefix("event: "), json.loads(data.removeprefix("data: "))) for kind, data in parts]
+    *told, (last, found) = events
+    assert (last, {kind for kind, _ in told}) == ("result", {"tried"})
+    assert [one for _, one in told] == found["tried"]
+    shipped, edited = found["tried"]
+    assert [(one["topic"], one["query"], one["side"]) for one in found["tried"]] == [
+        ("T1", "lawyer", "shipped"),
+        ("T1", "lawyer", "edited"),
+    ]
+    assert shipped["replies"] == ['{"keywords": ["qwertz"]}']
+    assert shipped["rows"] == [{"what": "qwertz", "found": "0", "becomes": "dropped: not in the index"}]
+    assert edited["rows"][0]["what"] == "judges"
+    assert edited["rows"][0]["found"] == "8"
+    agent = trying.desk._agent(Choices())
+    assert isinstance(agent, FairAgent)
+    engine = agent.retriever.search(trying.desk.query_of(Question(query="lawyer")), 100)
+    assert [hit["engine_rank"] for hit in edited["hits"]] == [engine.ids.index(hit["id"]) + 1 for hit in edited["hits"]]
+    assert (found["of"], found["ended"]) == (2, None)
+    assert found["gaps"] == {
+        "topics": 1,
+        "shipped": fmean([shipped["gap"]["after"]]),
+        "edited": fmean([edited["gap"]["after"]]),
+        "lower": int(edited["gap"]["after"] < shipped["gap"]["after"]),
+        "higher": int(edited["gap"]["after"] > shipped["gap"]["after"]),
+    }
+    assert edited["gap"]["before"] == shipped["gap"]["before"]
+
+
+def test_a_template_of_another_kind_shows_its_reply(folder: Path, own: Path) -> None:
+    with LoopbackServer(["Nobody knows. <b>x</b>"]) as model:
+        named = {"name": "tiny", "base_url": model.url, "attempts": 1}
+        with running(desk_of(folder, cache="", model=named, profile="offline"), prompts=own) as studio:
+            text = (shipped_folder() / "answer.j2").read_text(encoding="utf-8")
+            found = post(studio, "try", id="answer", template=text, query="lawyer", documents=2)
+    assert [one["replies"] for one in found["tried"]] == [["Nobody knows. <b>x</b>"]] * 2
+    assert found["gaps"] is None
+    assert "documents: d00, d02" in found["tried"][0]["about"]
+
+
+def test_without_a_model_trying_says_that_one_is_needed(studio: Studio) -> None:
+    assert get(studio, "/api/prompts")["model"] is None
+    said = post(studio, "try", 400, template=EDITED, query="lawyer")
+    assert "--set model.name=NAME" in said["error"]
+    assert post(studio, "check", template=EDITED, query="lawyer")["messages"]
+
+
+def test_more_than_ten_topics_are_refused(trying: Studio) -> None:
+    assert "topics" in post(trying, "try", 400, template=EDITED, topics=["T1"] * 11)["error"]
+
+
+def test_a_template_is_saved_and_compared(
+    trying: Studio, own: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "not-a-real-key")
+    path = own / f"{ID}.j2"
+    assert not get(trying, f"/api/prompts/{ID}/comparison")["saved"]
+    saved = post(trying, "save", template=EDITED, was="")["own"]
+    assert path.read_text(encoding="utf-8") == EDITED
+    assert Prompts(own)[ID].sha256 == saved["sha256"]
+    assert get(trying, f"/api/prompts/{ID}")["own"] == saved
+    assert post(trying, "save", template=EDITED + "\n", was=saved["sha256"])["own"]["template"] == EDITED + "\n"
+    assert get(trying, "/api/prompts")["templates"][Prompts().ids.index(ID)]["own"]
+
+    compared = get(trying, f"/api/prompts/{ID}/comparison")
+    assert compared["saved"]
+    assert compared["note"] == ""
+    assert compared["commands"] == [f"fairagent {verb} compare-{ID}.yaml" for verb in ("estimate", "evaluate")]
+    file = own.parent / compared["file"]
+    file.write_text(compared["yaml"], encoding="utf-8")
+    checked = check_experiment(file)
+    systems = checked.plan.systems
+    assert list(systems) == ["shipped", "edited"]
+    assert [systems[name].settings.prompts for name in systems] == ["", str(own)]
+    assert systems["edited"].settings.model_copy(update={"prompts": ""}) == systems["shipped"].settings
+    chosen = systems["edited"].settings
+    assert (chosen.loop.kind, chosen.refine.kind, chosen.engine.kind) == ("fair-qr", "llm", "bm25")
+    assert chosen.model == trying.desk.settings.model
+    assert systems["edited"].index == str(folder / "index")
+    assert checked.plan.experiment.baseline == "shipped"
+
+
+@pytest.mark.parametrize(("id", "words"), [("answer", "Rankings do not depend"), ("choose_action", "nothing asks")])
+def test_a_comparison_that_shows_nothing_says_so(trying: Studio, id: str, words: str) -> None:
+    assert words in get(trying, f"/api/prompts/{id}/comparison")["note"]
+
+
+def test_the_settings_own_folder_is_the_users(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / f"{ID}.j2").write_text(EDITED, encoding="utf-8")
+    with running(desk_of(folder, cache="", prompts=str(tmp_path))) as studio:
+        found = get(studio, "/api/prompts")
+        assert (found["folder"], found["used"]) == (str(tmp_path), str(tmp_path))
+        assert get(studio, f"/api/prompts/{ID}")["own"]["template"] == EDITED
+    with running(desk_of(folder, cache="", prompts="few-shot")) as studio:
+        assert get(studio, "/api/prompts")["folder"] == "my-prompts"

@@ -1,0 +1,293 @@
+"""The Prompts page in a real Chromium. Skipped where there is none."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from browser import Browser, chromium, needs_chromium
+from studio_server import TOKEN, Studio, desk_of, running
+
+from fairagent.clean import printable
+from fairagent.prompts import shipped_folder
+from fairagent.testing import LoopbackServer
+from fairagent.testing.server import Answer, Request, completion
+
+pytestmark = [needs_chromium, pytest.mark.slow]
+
+SHIPPED = (shipped_folder() / "refine_query.j2").read_text(encoding="utf-8")
+HOSTILE = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"
+CHECKED = "document.getElementById('verdict')?.textContent === 'no fault'"
+VALUE = "document.getElementById('text').value"
+DONE = "/^\\d+ of/.test(document.getElementById('trying').textContent)"
+
+
+def replied(request: Request) -> Answer | str:
+    shown = request["messages"][-1]["content"]
+    if "BREAK OFF" in shown:
+        return Answer(hang_up=True)
+    word = "judges" if "NAME WOMEN." in shown else HOSTILE
+    return completion(json.dumps({"keywords": [word]}))
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("own") / "mine"
+
+
+@pytest.fixture(scope="module")
+def trying(folder: Path, own: Path) -> Iterator[Studio]:
+    """A studio with a model."""
+    with pytest.MonkeyPatch.context() as patch, LoopbackServer(replied) as model:
+        patch.setenv("OPENAI_API_KEY", "not-a-real-key")
+        named = {"name": "tiny", "base_url": model.url, "attempts": 1}
+        with running(desk_of(folder, cache="", model=named, profile="offline"), prompts=own) as studio:
+            yield studio
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with chromium(tmp_path_factory.mktemp("profile")) as browser:
+        yield browser
+
+
+@pytest.fixture
+def page(browser: Browser, trying: Studio, own: Path) -> Iterator[Browser]:
+    """The page with the shipped template; nothing may be complained of, and nothing asked for elsewhere."""
+    for path in own.glob("*"):
+        path.unlink()
+    browser.size(1280)
+    browser.prefer("light")
+    browser.open(f"{trying.url}/prompts?token={TOKEN}")
+    browser.run("sessionStorage.clear()")
+    browser.said.clear()
+    browser.requested.clear()
+    opened(browser, trying)
+    yield browser
+    browser.run("sessionStorage.clear()")
+    assert browser.said == []
+    assert [url for url in browser.requested if not url.startswith((trying.url, "data:"))] == []
+
+
+def opened(page: Browser, studio: Studio, state: str = "id=refine_query") -> None:
+    page.open(f"{studio.url}/prompts?{state}")
+    page.wait(f"{CHECKED} && document.querySelector('#messages pre') !== null")
+
+
+def insert(page: Browser, text: str, before: str = "[user]") -> None:
+    """Type a text at the beginning of the line after the first `before`."""
+    page.run(
+        f"(() => {{ const text = document.getElementById('text'); "
+        f"const at = text.value.indexOf({json.dumps(before)}) + {len(before) + 1}; "
+        "text.focus(); text.setSelectionRange(at, at); })()"
+    )
+    page.type(text)
+
+
+def test_a_fault_is_shown_with_its_line_as_one_types(page: Browser) -> None:
+    assert page.run(VALUE) == SHIPPED
+    insert(page, "{{ nobody }}\n")
+    page.wait("document.getElementById('verdict').textContent === '1 fault'")
+    line = SHIPPED.split("\n").index("[user]") + 2
+    said = page.text("#faults")
+    assert said.startswith(f"line {line}: unknown variable 'nobody'")
+    assert page.run("document.querySelector('#gutter .faulty').textContent.trim()") == str(line)
+    assert page.run("document.getElementById('save').disabled")
+    assert page.text("#messages") == ""
+    page.run("document.querySelector('#faults button').click()")
+    assert page.run("getSelection().toString()") == "{{ nobody }}"
+    page.press("Backspace")
+    page.wait(CHECKED)
+    assert not page.run("document.getElementById('save').disabled")
+
+
+def test_the_rendered_prompt_is_beside_it_and_follows_the_query(page: Browser, trying: Studio) -> None:
+    insert(page, "NAME WOMEN.\n")
+    page.wait("document.getElementById('messages').textContent.includes('NAME WOMEN.')")
+    assert "filled with examples" in page.text("#filled")
+    page.run("document.getElementById('q').focus()")
+    page.type("lawyer")
+    page.press("Enter")
+    page.wait("document.getElementById('filled').textContent.includes('aims at female')")
+    assert '"query": "lawyer"' in page.text("#messages")
+    assert [
+        one.strip() for one in page.run("[...document.querySelectorAll('#messages h3')].map((h) => h.textContent)")
+    ] == ["system", "user"]
+    assert page.run("location.search") == "?id=refine_query&q=lawyer"
+    assert "+NAME WOMEN." in page.text("#diff")
+    left, right = page.run("['text', 'messages'].map((id) => document.getElementById(id).getBoundingClientRect().left)")
+    assert left < right
+    # The address opens it again, and what was typed is still there.
+    opened(page, trying, "id=refine_query&topic=T1")
+    assert "NAME WOMEN." in page.run(VALUE)
+    assert page.text("#saved") == "not saved"
+    page.wait("document.getElementById('filled').textContent.includes('aims at female')")
+
+
+def test_the_variables_are_explained(page: Browser) -> None:
+    rows = page.run("[...document.querySelectorAll('#variables tbody tr')].map((row) => row.innerText)")
+    assert any("group" in row and "gets too little exposure" in row and '"female"' in row for row in rows)
+
+
+def test_both_are_tried_side_by_side_and_hostile_replies_are_text(page: Browser, trying: Studio) -> None:
+    opened(page, trying, "id=refine_query&q=lawyer")
+    insert(page, f"NAME WOMEN. {HOSTILE}\n")
+    page.wait(CHECKED)
+    page.run("document.getElementById('try-one').click()")
+    page.wait(DONE)
+    with trying.client() as client:
+        body = {"id": "refine_query", "template": page.run(VALUE), "query": "lawyer"}
+        found = client.post("/api/prompts/try", json=body).json()
+    shipped, edited = found["tried"]
+    for side, one in (("shipped", shipped), ("edited", edited)):
+        shown = page.run(f"document.querySelector('[data-side={side}]').textContent")
+        assert one["replies"][0] in shown
+        assert f"{one['gap']['after']:.4f}" in shown
+        rows = f"document.querySelectorAll('[data-side={side}] .ranking tbody tr')"
+        titles = page.run(f"[...{rows}].map((row) => row.cells[2].textContent)")
+        assert titles == [printable(hit["title"]) for hit in one["hits"]]
+    assert "judges" in page.run("document.querySelector('[data-side=edited] .keywords').textContent")
+    means = f"shipped {shipped['gap']['after']:.4f}, edited {edited['gap']['after']:.4f}"
+    assert means in page.text("#trying")
+    assert page.run("document.querySelectorAll('main img, main script').length") == 0
+    assert page.run("document.title") == "refine_query: fairagent studio"
+    left, right = page.run("[...document.querySelectorAll('.side-of')].map((one) => one.getBoundingClientRect().left)")
+    assert left < right
+
+
+def test_saved_compared_and_discarded(page: Browser, own: Path, trying: Studio) -> None:
+    page.run("document.getElementById('compare').click()")
+    page.wait("document.querySelector('#comparison .notice') !== null")
+    assert "save the template first" in page.text("#comparison")
+    insert(page, "NAME WOMEN.\n")
+    page.wait("document.getElementById('saved').textContent === 'not saved'")
+    page.run("document.getElementById('save').click()")
+    page.wait("document.getElementById('state').textContent.startsWith('Saved to')")
+    file = own / "refine_query.j2"
+    assert file.read_text(encoding="utf-8") == page.run(VALUE)
+    assert page.text("#saved") == ""
+    page.run("document.getElementById('compare').click()")
+    page.wait(
+        "document.querySelector('#as-experiment') !== null && document.querySelector('#comparison .notice') === null"
+    )
+    assert f"edited: {{prompts: {own}}}" in page.text("#as-experiment")
+    assert page.text("#as-commands").startswith("fairagent estimate compare-refine_query.yaml")
+    # Another version takes the place of what is there, and can be taken back; so can what is discarded.
+    page.run("document.getElementById('version').value = 'few-shot'")
+    page.run("document.getElementById('version').dispatchEvent(new Event('change'))")
+    page.wait("document.querySelector('#diff .ins') !== null && document.getElementById('saved').textContent !== ''")
+    page.run("document.querySelector('#state button').click()")
+    assert page.run(VALUE) == file.read_text(encoding="utf-8")
+    insert(page, "NAME MEN.\n")
+    page.run("document.getElementById('discard').click()")
+    assert page.run(VALUE) == file.read_text(encoding="utf-8")
+    page.run("document.querySelector('#state button').click()")
+    assert "NAME MEN." in page.run(VALUE)
+
+
+@pytest.mark.parametrize("reloaded", [False, True])
+def test_a_file_that_was_changed_meanwhile_stays_until_one_says_so(
+    page: Browser, trying: Studio, own: Path, reloaded: bool
+) -> None:
+    insert(page, "NAME WOMEN.\n")
+    page.wait(CHECKED)
+    own.mkdir(exist_ok=True)
+    file = own / "refine_query.j2"
+    theirs = SHIPPED.replace("version: 3", "version: 9")
+    file.write_text(theirs, encoding="utf-8")
+    if reloaded:
+        opened(page, trying)
+    page.run("document.getElementById('save').click()")
+    page.wait("document.querySelector('#conflict details') !== null")
+    assert "was changed meanwhile" in page.text("#conflict")
+    assert file.read_text(encoding="utf-8") == theirs
+    assert "NAME WOMEN." in page.run(VALUE)
+    assert page.run("document.querySelector('#conflict pre').textContent") == theirs
+    page.run("[...document.querySelectorAll('#conflict button')][1].click()")
+    assert page.run(VALUE) == theirs
+    page.run("document.querySelector('#state button').click()")
+    assert "NAME WOMEN." in page.run(VALUE)
+    page.run("document.getElementById('save').click()")
+    page.wait("document.getElementById('state').textContent.startsWith('Saved to')")
+    assert "NAME WOMEN." in file.read_text(encoding="utf-8")
+    page.said.clear()  # the refusal's status
+
+
+def test_a_model_that_is_down_is_said_where_it_happened_and_nothing_is_lost(page: Browser, trying: Studio) -> None:
+    opened(page, trying, "id=refine_query&q=lawyer")
+    insert(page, "BREAK OFF.\n")
+    page.wait(CHECKED)
+    page.run("document.getElementById('try-one').click()")
+    page.wait("document.querySelector('#ended .notice') !== null")
+    assert "the edited template on 'lawyer'" in page.text("#ended")
+    assert page.run("document.querySelector('[data-side=shipped] pre') !== null")
+    assert page.run("document.querySelector('[data-side=edited] .notice') !== null")
+    assert "BREAK OFF." in page.run(VALUE)
+    page.wait("!document.getElementById('try-one').disabled")
+
+
+def test_without_a_model_trying_says_so_and_all_else_works(browser: Browser, studio: Studio) -> None:
+    browser.size(1280)
+    browser.open(f"{studio.url}/prompts?token={TOKEN}")
+    browser.run("sessionStorage.clear()")
+    opened(browser, studio, "id=refine_query&q=lawyer")
+    assert "--set model.name=NAME" in browser.text("#tryable")
+    assert browser.run("document.getElementById('try-one').disabled && document.getElementById('try-ten').disabled")
+    assert "aims at female" in browser.text("#filled")
+
+
+@pytest.mark.parametrize("width", [360, 390, 768, 1280])
+def test_nothing_is_wider_than_the_screen(page: Browser, trying: Studio, width: int) -> None:
+    page.size(width)
+    opened(page, trying, "id=refine_query&q=lawyer")
+    page.run("document.getElementById('try-one').click()")
+    page.wait(DONE)
+    page.run("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+    page.run("document.getElementById('compare').click()")
+    page.wait("document.querySelector('#as-experiment') !== null")
+    assert page.run("document.documentElement.scrollWidth") == width
+    inside = ".sideways, .scroll, textarea, nav, .skip"
+    wide = page.run(
+        f"[...document.querySelectorAll('body *')].filter((one) => one.getBoundingClientRect().right > {width} + 1 "
+        f"&& !one.closest({json.dumps(inside)})).map((one) => one.outerHTML.slice(0, 120))"
+    )
+    assert wide == []
+
+
+def test_dark_and_light_are_different(page: Browser) -> None:
+    ground = "getComputedStyle(document.getElementById('gutter')).backgroundColor"
+    light = page.run(ground)
+    page.prefer("dark")
+    assert page.run(ground) != light
+
+
+def test_the_keyboard_is_enough(page: Browser, own: Path) -> None:
+    """From the skip link to the editor, then try, and save."""
+    focused = "document.activeElement.id || document.activeElement.className"
+    page.run("document.body.focus()")
+    page.press("Tab")
+    assert page.run(focused) == "skip"
+    page.press("Enter")
+    assert page.run(focused) == "text"
+    page.run("document.getElementById('text').setSelectionRange(0, 0)")
+    insert(page, "NAME WOMEN.\n")
+    page.wait(CHECKED)
+    until(page, "q")
+    page.type("lawyer")
+    page.press("Enter")
+    page.wait("document.getElementById('filled').textContent.includes('aims at female')")
+    until(page, "try-one")
+    page.press("Enter")
+    page.wait(DONE)
+    while page.run(focused) != "save":
+        page.press("Tab", shift=True)
+    page.press("Enter")
+    page.wait("document.getElementById('state').textContent.startsWith('Saved to')")
+    assert "NAME WOMEN." in (own / "refine_query.j2").read_text(encoding="utf-8")
+
+
+def until(page: Browser, id: str) -> None:
+    while page.run("document.activeElement.id") != id:
+        page.press("Tab")
