@@ -9,10 +9,7 @@ import pytest
 from browser import Browser, chromium, needs_chromium
 from studio_server import TOKEN, Studio
 
-pytestmark = [
-    needs_chromium,
-    pytest.mark.slow,
-]
+pytestmark = needs_chromium
 
 DONE = "document.getElementById('state').textContent.startsWith('Done') && !document.getElementById('again').hidden"
 SAID = "document.querySelector('#error .notice') !== null"

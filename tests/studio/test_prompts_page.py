@@ -15,7 +15,7 @@ from fairagent.prompts import shipped_folder
 from fairagent.testing import LoopbackServer
 from fairagent.testing.server import Answer, Request, completion
 
-pytestmark = [needs_chromium, pytest.mark.slow]
+pytestmark = needs_chromium
 
 SHIPPED = (shipped_folder() / "refine_query.j2").read_text(encoding="utf-8")
 HOSTILE = "<img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"

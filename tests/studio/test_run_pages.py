@@ -152,7 +152,6 @@ def page(browser: Browser, studio: Studio) -> Iterator[Browser]:
     assert [url for url in browser.requested if not url.startswith((studio.url, "data:"))] == []
 
 
-in_browser = [needs_chromium, pytest.mark.slow]
 ROWS = "document.querySelectorAll('#topics tbody tr').length"
 SHOWN = "!document.getElementById('topic').hidden && document.querySelectorAll('#panels .panel').length"
 
@@ -164,7 +163,7 @@ def picture(page: Browser, name: str) -> None:
 
 
 class TestInABrowser:
-    pytestmark = in_browser
+    pytestmark = needs_chromium
 
     def test_a_run_is_opened_searched_and_an_exchange_read(self, page: Browser, studio: Studio) -> None:
         page.open(f"{studio.url}/runs")

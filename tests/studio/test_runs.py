@@ -94,7 +94,6 @@ def test_a_path_outside_the_runs_and_a_run_without_a_page(studio: Studio, name: 
 
 
 @needs_chromium
-@pytest.mark.slow
 def test_the_page_of_runs_and_a_runs_own_in_a_browser(studio: Studio, tmp_path: Path) -> None:
     with chromium(tmp_path) as page:
         browser_shows(page, studio)
