@@ -10,6 +10,7 @@ import html
 import json
 import re
 import subprocess
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from fairagent.report.page import digest, page
 from fairagent.report.panel import exposure_bar
 from fairagent.report.topics import palette
 
-from .runs import SYSTEMS, made_run, wide_run
+from .runs import SYSTEMS, made_run, tiny_run, wide_run
 
 FLAGS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--hide-scrollbars"),
@@ -225,6 +226,21 @@ def test_the_story_is_told_and_a_failure_said(use):
     assert re.search(r"gap \d\.\d{4}, was \d\.\d{4}; now \d+% (accepted|discarded)", text)
     assert "Stopped: the gap did not fall. The ranking that is judged:" in text
     assert "agent, exposure failed on this topic: the model refused three times" in text
+    assert said == []
+
+
+def test_what_a_policy_decided_is_told(use_page):
+    run = tiny_run()
+    plain, agent = run.outcomes[:2]
+    chosen = {"why": "the gap is wide", "weights": (("female (gender)", 1.25),), "reason": "relevance fell"}
+    steps = (*agent.steps[:2], replace(agent.steps[1], source="refine", accepted=False, terms=(), **chosen))
+    outcomes = (plain, replace(agent, steps=steps), *run.outcomes[2:])
+    text, said = use_page(page(replace(run, outcomes=outcomes)))("""
+        return opened(document.querySelector(".topic")).textContent;
+    """)
+    assert (
+        "Refine: the gap is wideWeights: female (gender) 1.25gap 0.3000, was 0.3000 discarded: relevance fell" in text
+    )
     assert said == []
 
 

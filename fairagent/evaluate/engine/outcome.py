@@ -15,6 +15,8 @@ from fairagent.intake.json_text import parse_json
 from fairagent.types import Debiased, Exposure, Filtered, Removal, SearchResult, Step, Topic, Usage
 
 NOTHING = Usage()
+WEIGHTS_KEPT = 5
+"""Groups of a step, the heaviest first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,8 @@ class StepRecord:
     """One retrieval of the loop (`fairagent.types.Step`): `terms` are the added keywords with their weights.
 
     `query` is the user's query with all keywords in one line; `gap` is in nats, infinite where a dimension shows no
-    labeled document (null in JSON); `exposures` stand beside the target that the loop went by.
+    labeled document (null in JSON); `exposures` stand beside the target that the loop went by. Of a step that a policy
+    chose, `why` and the heaviest of the groups' `weights` are there, and the `reason` why it was not accepted.
     """
 
     source: str
@@ -61,10 +64,14 @@ class StepRecord:
     accepted: bool
     exposures: tuple[GroupShares, ...]
     refused: tuple[str, ...] = ()
+    why: str = ""
+    weights: tuple[tuple[str, float], ...] = ()
+    reason: str = ""
 
     @classmethod
     def of(cls, step: Step) -> StepRecord:
         """A step of the loop as plain values."""
+        heaviest = sorted(step.weights, key=lambda pair: -pair[1])[:WEIGHTS_KEPT]
         return cls(
             source=step.source,
             query=str(step.query),
@@ -75,6 +82,9 @@ class StepRecord:
             gap=step.gap,
             accepted=step.accepted,
             exposures=tuple(map(GroupShares.of, step.exposures)),
+            why=step.why,
+            weights=tuple((str(group), round(weight, 4)) for group, weight in heaviest),
+            reason=step.reason,
         )
 
 

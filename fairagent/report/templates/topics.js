@@ -53,11 +53,15 @@ const Topics = (() => {
   // What is told of a step depends on the last one before it that was accepted.
   function step(one, before, query) {
     const aim = textAt(one.aim);
-    const kind = !before ? "query" : !aim ? "expansion" : one.terms ? "refinement" : "nothing";
+    const why = textAt(one.why), reason = textAt(one.reason);
+    const kind = !before ? "query" : why ? "decision" : !aim ? "expansion" : one.terms ? "refinement" : "nothing";
     const what = el("div", { class: "what" });
     const said = textAt(one.source), source = said.charAt(0).toUpperCase() + said.slice(1).toLowerCase();
     if (kind === "query") what.append(el("p", {}, "The user's query: ", el("b", {}, bdi(query || "(empty)"))));
-    else if (kind === "expansion") what.append(el("p", {}, `${source}, whatever the group:`));
+    else if (kind === "decision") {
+      what.append(el("p", {}, el("b", {}, source), `: ${why}`));
+      if (one.weights) what.append(soft(`Weights: ${one.weights.map(([group, weight]) => `${textAt(group)} ${weight}`).join(", ")}`));
+    } else if (kind === "expansion") what.append(el("p", {}, `${source}, whatever the group:`));
     else {
       const was = one.was ? `, which had ${percent(one.was[0])} (target ${percent(one.was[2])})` : "";
       what.append(el("p", {}, "Aimed at ", el("b", {}, aim), `${was}. ${source} ${one.terms ? "added:" : "had nothing to add."}`));
@@ -69,9 +73,9 @@ const Topics = (() => {
     if (one.dropped) what.append(soft("Dropped, not in the index: ", bdi(one.dropped.join(", "))));
     if (one.refused) what.append(soft("Refused: ", bdi(one.refused.join("; "))));
     if (kind !== "nothing") {
-      const became = one.discarded ? el("span", { class: "badge no" }, "discarded") : el("span", { class: "badge yes" }, "accepted");
+      const became = one.discarded ? el("span", { class: "badge no" }, reason ? `discarded: ${reason}` : "discarded") : el("span", { class: "badge yes" }, "accepted");
       const change = (before ? `, was ${before.gap}` : "") + (one.was ? `; now ${percent(one.was[1])}` : "");
-      what.append(el("p", { class: "gap" }, "gap ", el("b", {}, one.gap), `${change} `, kind === "refinement" ? became : null));
+      what.append(el("p", { class: "gap" }, "gap ", el("b", {}, one.gap), `${change} `, kind === "refinement" || kind === "decision" ? became : null));
     }
     return el("li", { class: kind + (one.discarded ? " refused" : "") }, what, bars(one.exposures));
   }
