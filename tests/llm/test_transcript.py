@@ -15,6 +15,7 @@ from fairagent.errors import (
     BudgetExceeded,
     ModelError,
     ReplyInvalid,
+    ReplyTruncated,
     TransientModelError,
     UsageError,
 )
@@ -123,7 +124,21 @@ def test_a_stream_and_a_listener_who_leaves(server, make_model, heard) -> None:
 
     with exchanges_to(heard.append), pytest.raises(KeyboardInterrupt):
         door(make_model()).stream(ASKED, leave)
-    assert [(one.text, one.error) for one in heard] == [("red", ""), ("", "KeyboardInterrupt")]
+    assert [(one.text, one.error) for one in heard] == [("red", ""), ("re", "KeyboardInterrupt")]
+
+
+def test_a_stream_that_breaks_off_and_a_long_reply_that_is_cut_off(server, make_model, heard) -> None:
+    """What has come is there, all of it."""
+    server.script = [streamed("re", "d", finish=None, usage=None, done=False)]
+    with exchanges_to(heard.append), pytest.raises(ModelError, match="part of it was shown"):
+        door(make_model()).stream(ASKED, lambda piece: None)
+    server.script = [completion("x" * 5000, finish="length")]
+    with exchanges_to(heard.append), pytest.raises(ReplyTruncated):
+        door(make_model()).complete(ASKED)
+    broken, cut = heard
+    assert (broken.text, broken.attempts) == ("red", ())
+    assert "broke off" in broken.error
+    assert (len(cut.text), [len(one.text) for one in cut.attempts]) == (5000, [5000])
 
 
 def test_a_budget_that_is_used_up_is_the_error_of_its_exchange(server, make_model, heard) -> None:
