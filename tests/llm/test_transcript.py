@@ -276,6 +276,19 @@ def test_a_line_is_what_docs_say(tmp_path: Path) -> None:
     ]
 
 
+def test_who_comes_too_late_writes_into_no_other_file(tmp_path: Path) -> None:
+    """After a second Ctrl-C threads go on that nobody waits for, while the tables are written."""
+    with Transcript(tmp_path / "t.jsonl") as kept:
+        kept.add(EXCHANGE)
+        number = kept._descriptor
+    with (tmp_path / "results.csv").open("wb") as other:
+        assert other.fileno() == number
+        with pytest.raises(BackendUnavailable, match="cannot be written"):
+            kept.add(EXCHANGE)
+    assert (tmp_path / "results.csv").read_bytes() == b""
+    assert len(list(read_transcript(tmp_path / "t.jsonl"))) == 1
+
+
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(text=st.text(st.characters(codec=None), max_size=30))
 def test_any_text_survives(tmp_path: Path, text: str) -> None:
