@@ -39,7 +39,9 @@ class LineFile:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        os.close(self._descriptor)
+        # Its number may be another file's from now on.
+        closed, self._descriptor = self._descriptor, -1
+        os.close(closed)
 
     def write(self, line: str, key: str = "") -> None:
         """Write one line, sealed with `key`; BackendUnavailable where that cannot be."""

@@ -13,7 +13,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from fairagent.errors import ReplyError
+from fairagent.errors import ReplyError, ReplyTruncated
 from fairagent.llm.request import Message, ModelReply, ModelRequest
 from fairagent.types import Usage
 
@@ -148,8 +148,11 @@ def exchanged(request: ModelRequest, ask: Callable[[], ModelReply], model: str) 
     return reply
 
 
-def attempt(ask: Callable[[], ModelReply]) -> ModelReply:
-    """What `ask` answers or raises, noted as one attempt at the exchange under way, unless it notes its own."""
+def attempt(ask: Callable[[], ModelReply], heard: Callable[[], str] = str) -> ModelReply:
+    """What `ask` answers or raises, noted as one attempt at the exchange under way, unless it notes its own.
+
+    `heard` says what has come of a reply that is not to be had as a whole.
+    """
     made = _attempts.get()
     if made is None:
         return ask()
@@ -159,15 +162,20 @@ def attempt(ask: Callable[[], ModelReply]) -> ModelReply:
     except BaseException as error:
         if len(made) == before:
             used: Usage = getattr(error, "usage", Usage())
-            text = error.raw if isinstance(error, ReplyError) else ""
             said = str(error) or type(error).__name__
             seconds = time.perf_counter() - started
-            made.append(Attempt(said, text, "", used.input_tokens, used.output_tokens, seconds))
+            made.append(Attempt(said, _came_of(error) or heard(), "", used.input_tokens, used.output_tokens, seconds))
         raise
     if len(made) == before:
         seconds = time.perf_counter() - started
         made.append(Attempt("", reply.text, reply.finish, reply.input_tokens, reply.output_tokens, seconds))
     return reply
+
+
+def _came_of(error: BaseException) -> str:
+    if isinstance(error, ReplyTruncated):
+        return error.text
+    return error.raw if isinstance(error, ReplyError) else ""
 
 
 def spoiled(fault: str, correction: str = "") -> None:

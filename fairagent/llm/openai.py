@@ -316,7 +316,7 @@ class _Call:
             fault: ModelError
             note: str | None
             try:
-                return attempt(partial(model._post, payload, self))
+                return attempt(partial(model._post, payload, self), lambda: self.heard)
             except _Refused as refused:
                 fault = refused.fault
                 note = model.server.capabilities.learn(payload, refused.said)

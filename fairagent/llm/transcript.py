@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from pydantic import TypeAdapter
 
@@ -49,6 +50,11 @@ class Transcript(LineFile):
                     raise UsageError(f"{self.path} is there and is no transcript; name another file")
         super().__enter__()
         return self
+
+    def __exit__(self, *about: Any) -> None:
+        """Close the file; a thread that nobody waits for any more finds it closed."""
+        with self._lock:
+            super().__exit__(*about)
 
     def add(self, exchange: Exchange) -> None:
         """Write an exchange as one line; BackendUnavailable where that cannot be."""

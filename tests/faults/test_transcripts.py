@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from fairagent.cli import app
 from fairagent.cli.verify import verify
@@ -23,7 +23,7 @@ from fairagent.evaluate.engine import workers as engine_workers
 from fairagent.evaluate.engine.check import check_experiment
 from fairagent.evaluate.engine.experiment import run_experiment
 from fairagent.evaluate.engine.topic_runner import close, run_job
-from fairagent.evaluate.engine.workers import crew, threads
+from fairagent.evaluate.engine.workers import crew, dask, threads
 from fairagent.llm import ModelReply
 from fairagent.llm.cache import ReplyCache
 from fairagent.llm.exchange import Exchange
@@ -134,11 +134,11 @@ def test_155_starting_over_forgets_and_a_run_without_models_has_none(
 # Case 156
 
 
-def search(tmp_path: Path, file: Path, *more: str) -> object:
+def search(tmp_path: Path, file: Path, *more: str, command: str = "search") -> Result:
     chosen = ("engine=bm25", "loop=fair-qr", "refine=llm", "model.name=tiny", "iterations=1", "target=uniform")
     asked = [part for one in (*chosen, f"cache={tmp_path / 'replies'}") for part in ("--set", one)]
     options = ["-c", str(file.with_name("collection.yaml")), "--index", str(file.with_name("index"))]
-    return CliRunner().invoke(app, ["search", "judge", *options, *asked, *more])
+    return CliRunner().invoke(app, [command, "judge", *options, *asked, *more])
 
 
 def test_156_a_transcript_that_cannot_be_written_is_said_before_anything_is_asked(
@@ -184,6 +184,11 @@ def test_156_a_search_adds_to_its_transcript(file: Path, server: LoopbackServer,
     assert (first.cached, second.cached) == (False, True)
     assert first.messages == second.messages
     assert len(server.requests) == 1
+    path = tmp_path / "answered.jsonl"
+    more = ("--set", "generate.kind=llm", "--transcript", str(path))
+    assert search(tmp_path, file, *more, command="answer").exit_code == 0
+    told = [one.prompt for one in read_transcript(path) if one]
+    assert (told[0], told[-1], set(told[1:-1])) == ("refine_query", "answer", {"fairness_filter"})
 
 
 # Case 157
@@ -325,13 +330,16 @@ def test_161_what_is_asked_in_another_process_comes_back_with_its_topic(
     assert [one.cached for one in again.exchanges] == [True] * len(done.exchanges)
 
 
-def test_161_a_crew_of_processes_writes_one_transcript(
-    file: Path, server: LoopbackServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("kind", ["crew", "cluster"])
+def test_161_processes_write_one_transcript(
+    file: Path, server: LoopbackServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
+    if kind == "cluster":
+        pytest.importorskip("distributed", reason="the package distributed (extra: dask) is not installed")
     monkeypatch.setattr(engine_workers, "PATIENCE", 0.0)
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     checked = check_experiment(file, environ={**os.environ, "FAIRAGENT_CACHE": "''"})
-    with crew(2) as workers:
+    with crew(2) if kind == "crew" else dask("local", 2) as workers:
         run_experiment(checked, tmp_path / "run", workers)
     found = kept(tmp_path / "run")
     assert Counter(one.messages[-1][1] for one in found) == asked_of(server)

@@ -279,6 +279,37 @@ def finished(random: Random, folder: Path) -> None:
 
 
 @target()
+def transcripts(random: Random, folder: Path) -> None:
+    """Lines with the right checksum, whatever they say, and some with a wrong one."""
+    from fairagent.digests import sealed
+    from fairagent.llm import ModelRequest
+    from fairagent.llm.transcript import Transcript, read_transcript, transcript
+    from fairagent.studio.run_folder import exchange_record, exchange_texts
+    from fairagent.studio.said import encoded
+    from fairagent.testing import ScriptedModel
+
+    file = folder / "t.jsonl"
+    with transcript(file):
+        for text in ("red", "blue"):
+            ScriptedModel([text]).complete(ModelRequest((("system", "Colors."), ("user", "Which?"))))
+    plain = [
+        {name: said for name, said in json.loads(line).items() if name != "sha256"}
+        for line in file.read_text().splitlines()
+    ]
+    body = "".join(f"{json.dumps(said, separators=(',', ':'))}\n" for said in plain)
+    write(random, folder, {"t.jsonl": body.encode()})
+    lines = file.read_bytes().decode(errors="replace").split("\n")
+    file.write_text("".join(f"{sealed(line)}\n" for line in lines if line), "utf-8", "replace")
+    found = [one for one in read_transcript(file) if one]
+    for one in found:
+        encoded({"texts": list(exchange_texts(one)), "record": exchange_record(one, 1, 10)})
+    with Transcript(file) as kept:
+        for one in found:
+            kept.add(one)
+    assert [one for one in read_transcript(file) if one] == [*found, *found]
+
+
+@target()
 def utility_labels(random: Random, folder: Path) -> None:
     from fairagent.digests import sealed
     from fairagent.evaluate.kinds.fair_rag.labels import Label, head_line, read_lines, to_line

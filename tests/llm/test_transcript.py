@@ -15,6 +15,7 @@ from fairagent.errors import (
     BudgetExceeded,
     ModelError,
     ReplyInvalid,
+    ReplyTruncated,
     TransientModelError,
     UsageError,
 )
@@ -123,7 +124,21 @@ def test_a_stream_and_a_listener_who_leaves(server, make_model, heard) -> None:
 
     with exchanges_to(heard.append), pytest.raises(KeyboardInterrupt):
         door(make_model()).stream(ASKED, leave)
-    assert [(one.text, one.error) for one in heard] == [("red", ""), ("", "KeyboardInterrupt")]
+    assert [(one.text, one.error) for one in heard] == [("red", ""), ("re", "KeyboardInterrupt")]
+
+
+def test_a_stream_that_breaks_off_and_a_long_reply_that_is_cut_off(server, make_model, heard) -> None:
+    """What has come is there, all of it."""
+    server.script = [streamed("re", "d", finish=None, usage=None, done=False)]
+    with exchanges_to(heard.append), pytest.raises(ModelError, match="part of it was shown"):
+        door(make_model()).stream(ASKED, lambda piece: None)
+    server.script = [completion("x" * 5000, finish="length")]
+    with exchanges_to(heard.append), pytest.raises(ReplyTruncated):
+        door(make_model()).complete(ASKED)
+    broken, cut = heard
+    assert (broken.text, broken.attempts) == ("red", ())
+    assert "broke off" in broken.error
+    assert (len(cut.text), [len(one.text) for one in cut.attempts]) == (5000, [5000])
 
 
 def test_a_budget_that_is_used_up_is_the_error_of_its_exchange(server, make_model, heard) -> None:
@@ -259,6 +274,19 @@ def test_a_line_is_what_docs_say(tmp_path: Path) -> None:
             "correction": "",
         }
     ]
+
+
+def test_who_comes_too_late_writes_into_no_other_file(tmp_path: Path) -> None:
+    """After a second Ctrl-C threads go on that nobody waits for, while the tables are written."""
+    with Transcript(tmp_path / "t.jsonl") as kept:
+        kept.add(EXCHANGE)
+        number = kept._descriptor
+    with (tmp_path / "results.csv").open("wb") as other:
+        assert other.fileno() == number
+        with pytest.raises(BackendUnavailable, match="cannot be written"):
+            kept.add(EXCHANGE)
+    assert (tmp_path / "results.csv").read_bytes() == b""
+    assert len(list(read_transcript(tmp_path / "t.jsonl"))) == 1
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -184,6 +184,9 @@ class TestInABrowser:
         for text in ("refine_query", "2 attempts before", "the server is busy", "I would rather not.", "3 calls"):
             assert text in said, said
         assert "Your previous reply could not be used" in said
+        (gender,) = got(studio, "runs/one/topic", id="T1")["systems"][1]["outcome"]["exposures"]
+        share, target = (round(100 * gender[name][0]) for name in ("shares", "target"))
+        assert f"female\n{share}%, target {target}%" in page.text(".panel:nth-of-type(2)")
         assert page.run(f"[...{exchange}.querySelectorAll('.role')].map((one) => one.textContent)") == [
             "system",
             "user",

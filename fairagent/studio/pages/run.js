@@ -2,7 +2,7 @@
 // what its address says: text, topic, with (another run).
 
 import { record } from "./ask.js";
-import { chips, gapText, make, setPalette } from "./draw.js";
+import { chips, gapText, make, percent, setPalette } from "./draw.js";
 import { exchange, many, marked, took } from "./exchange.js";
 
 const PAUSE = 5000;
@@ -101,6 +101,11 @@ function values(outcome, labels) {
   return rows.length ? make("dl", { class: "values" }, rows.map(([what, measure, value]) => make("div", { title: measure }, make("dt", {}, what), make("dd", {}, value === null ? "–" : value.toFixed(4))))) : null;
 }
 
+function exposure(one) {
+  const shares = one.labels.map((label, place) => make("div", {}, make("dt", {}, label), make("dd", {}, `${percent(one.shares[place])}, target ${percent(one.target[place])}`)));
+  return [make("h4", {}, `Exposure, ${one.dimension}`), make("dl", { class: "values" }, shares, one.unknown ? make("div", {}, make("dt", {}, `(no ${one.dimension})`), make("dd", {}, percent(one.unknown))) : null)];
+}
+
 function panel(one, { run, labels }, text, titled) {
   const { outcome } = one;
   const hits = outcome?.hits ?? [];
@@ -113,7 +118,8 @@ function panel(one, { run, labels }, text, titled) {
     outcome || !one.system ? null : make("p", { class: "soft" }, "not done yet"),
     outcome?.failed ? make("p", { class: "notice" }, "failed: ", marked(outcome.failed, text)) : null,
     outcome ? values(outcome, labels) : null,
-    outcome?.calls ? make("p", { class: "hint" }, took(outcome)) : null,
+    outcome ? make("p", { class: "hint" }, outcome.calls ? `${took(outcome)}, ` : "", `${outcome.seconds.toFixed(2)} s`) : null,
+    outcome?.exposures.flatMap(exposure),
     outcome?.answer ? make("p", { class: "answer" }, marked(outcome.answer.text, text)) : null,
     outcome?.steps.length ? [make("h4", {}, "Steps"), make("ol", { class: "story" }, outcome.steps.map(step)), outcome.stopped ? make("p", { class: "hint" }, outcome.stopped) : null] : null,
     hits.length ? make("details", {}, make("summary", {}, many(hits.length, "document")), make("ol", {}, hits.map((hit) => make("li", {}, hit.title || hit.id, " ", chips(hit.groups), hit.relevant ? make("span", { class: "badge yes" }, "relevant") : null)))) : null,
