@@ -14,6 +14,7 @@ from markupsafe import Markup
 from fairagent.clean import printable
 from fairagent.evaluate.engine.outcome import GroupShares
 from fairagent.evaluate.engine.run import Run
+from fairagent.report.exchanges import Asked, ShownExchange
 from fairagent.report.names import money
 from fairagent.report.panel import Palette, Panel, ShownHit, ShownStep
 from fairagent.report.text import gap_text
@@ -27,10 +28,12 @@ Record = dict[str, Any]
 Column = tuple[str, str]
 
 
-def topics_json(run: Run, views: Sequence[TopicView], columns: Sequence[Column], colors: Palette) -> Markup:
+def topics_json(
+    run: Run, views: Sequence[TopicView], columns: Sequence[Column], colors: Palette, asked: Asked
+) -> Markup:
     """All topics for a script element: nothing in it ends that element."""
     data = _Tables(colors)
-    topics = [_topic(view, columns, data) for view in views]
+    topics = [_topic(view, columns, data, asked) for view in views]
     whole = {
         "ranked": not run.kind.classes,
         "baseline": run.systems.index(run.baseline),
@@ -77,12 +80,15 @@ class _Tables:
         return [place, [_short(share) for share in exposure.shares], _short(exposure.unknown)]
 
 
-def _topic(view: TopicView, columns: Sequence[Column], data: _Tables) -> Record:
+def _topic(view: TopicView, columns: Sequence[Column], data: _Tables, asked: Asked) -> Record:
     return {
         "id": view.id,
         "query": view.query,
         "excluded": view.excluded,
-        "panels": [_panel(panel, view.query, columns, data) for panel in view.panels],
+        "panels": [
+            _panel(panel, view.query, columns, data) | _told({"asked": _asked(asked.get((view.id, panel.name)), data)})
+            for panel in view.panels
+        ],
     }
 
 
@@ -106,6 +112,21 @@ def _panel(panel: Panel, query: str, columns: Sequence[Column], data: _Tables) -
         "hidden": panel.hidden or None,
     }
     return _told(found)
+
+
+def _asked(exchanges: Sequence[ShownExchange] | None, data: _Tables) -> list[Any]:
+    """Each exchange: its template, the messages (role, text), the reply, what went wrong, tokens in and out."""
+    return [
+        [
+            one.prompt,
+            [[role, data.text(text)] for role, text in one.messages],
+            one.reply,
+            list(one.faults),
+            one.input_tokens,
+            one.output_tokens,
+        ]
+        for one in exchanges or ()
+    ]
 
 
 def _hit(hit: ShownHit, data: _Tables) -> list[Any]:

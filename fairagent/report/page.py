@@ -26,7 +26,7 @@ from fairagent.evaluate.engine.exposures import MeanExposure, counted_topics, me
 from fairagent.evaluate.engine.outcome import GroupShares
 from fairagent.evaluate.engine.page import LinePlot, Note
 from fairagent.evaluate.engine.results import columns, not_judged, published_tables, results_table
-from fairagent.evaluate.engine.run import Run
+from fairagent.evaluate.engine.run import TRANSCRIPT, Run
 from fairagent.evaluate.engine.tables import SIGNIFICANT, Table
 from fairagent.evaluate.engine.tables import counted as number_of
 from fairagent.evaluate.engine.verdicts import thresholds_table
@@ -34,6 +34,7 @@ from fairagent.files import write_whole
 from fairagent.report import names
 from fairagent.report.chart import MARKERS, color_number, marker_number
 from fairagent.report.data import topics_json
+from fairagent.report.exchanges import Asked, shown_exchanges
 from fairagent.report.panel import exposure_bar
 from fairagent.report.plots import cost_plot, exposure_plot, gains_plot, gap_plot, line_plot, trade_off_plot
 from fairagent.report.points import trade_off, trade_off_measures
@@ -51,12 +52,12 @@ GROUP_COLORS = 12
 
 
 def write_page(run: Run, path: Path) -> None:
-    """Write `run` as a page to `path`, which appears whole or not at all."""
-    write_whole(path, page(run))
+    """Write `run` as a page to `path`, which appears whole or not at all; with the transcript beside it, if any."""
+    write_whole(path, page(run, shown_exchanges(path.with_name(TRANSCRIPT))))
 
 
-def page(run: Run) -> str:
-    """`run` as the text of an HTML page."""
+def page(run: Run, asked: Asked | None = None) -> str:
+    """`run` as the text of an HTML page, with what models were asked (see `shown_exchanges`)."""
     colors = palette(run)
     views = topic_views(run, colors)
     found = findings(run)
@@ -103,7 +104,7 @@ def page(run: Run) -> str:
             shown_system=_shown_system(run, found),
             topics=views,
             columns=shown,
-            data=topics_json(run, views, shown, colors),
+            data=topics_json(run, views, shown, colors, asked or {}),
             colors=colors,
             provenance=Provenance.of(run.provenance),
             failed=[outcome for outcome in run.outcomes if outcome.failed is not None],

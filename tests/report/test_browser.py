@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 from browser import CHROMIUM, needs_chromium
 
+from fairagent.report.exchanges import ShownExchange
 from fairagent.report.page import digest, page
 from fairagent.report.panel import exposure_bar
 from fairagent.report.topics import palette
@@ -241,6 +242,23 @@ def test_what_a_policy_decided_is_told(use_page):
     assert (
         "Refine: the gap is wideWeights: female (gender) 1.25gap 0.3000, was 0.3000 discarded: relevance fell" in text
     )
+    assert said == []
+
+
+def test_what_a_model_was_asked_is_two_clicks_away(use_page):
+    asked = {("t1", "B"): [ShownExchange("refine_query", (("user", "<b>who?</b>"),), "", ("no JSON",), 1200, 1)]}
+    (closed, opened), said = use_page(page(tiny_run(), asked))("""
+        const topic = opened(document.querySelector(".topic"));
+        const exchanges = topic.querySelector(".exchanges");
+        const text = () => all("pre", exchanges).filter((one) => one.checkVisibility()).map((one) => one.textContent);
+        const closed = text();
+        all("summary", exchanges).forEach((one) => one.click());
+        return [closed, [...text(), exchanges.innerText]];
+    """)
+    assert closed == []
+    assert opened[:2] == ["<b>who?</b>", "(none)"]
+    assert "1,200 tokens in, 1 out; 1 failure" in opened[2]
+    assert "no JSON" in opened[2]
     assert said == []
 
 
