@@ -34,6 +34,7 @@ from fairagent.retrieve.handles import (
 from fairagent.retrieve.java import java_class, using_java
 from fairagent.retrieve.lucene.analysis import Analyzer
 from fairagent.retrieve.lucene.build import DocumentStream, directory_of
+from fairagent.retrieve.lucene.catalog import Places
 from fairagent.retrieve.lucene.strings import Strings
 from fairagent.retrieve.lucene.vectors import COMMON, FEW
 from fairagent.retrieve.lucene.words import ENOUGH, CommonWords
@@ -88,7 +89,7 @@ def write_forward(
     np.save(folder / "vectors.df.npy", frequency[order].astype(np.uint32))
     Strings.save(folder, "words", words.choose(_terms(scratch, order), analyzer))
     lengths = np.zeros(documents, np.uint32)
-    rare = _into_blocks(scratch, rank, frequency, lengths)
+    rare = _into_blocks(scratch, Places.load(folder), rank, frequency, lengths)
     np.save(folder / "vectors.lengths.npy", lengths)
     _write_vectors(folder, scratch, documents, int(frequency.sum(dtype=np.int64)), rare)
     shutil.rmtree(scratch)
@@ -153,7 +154,11 @@ def _terms(scratch: Path, order: NDArray[np.intp]) -> list[str]:
 
 
 def _into_blocks(
-    scratch: Path, rank: NDArray[np.uint64], frequency: NDArray[np.int32], lengths: NDArray[np.uint32]
+    scratch: Path,
+    places: Places,
+    rank: NDArray[np.uint64],
+    frequency: NDArray[np.int32],
+    lengths: NDArray[np.uint32],
 ) -> int:
     """Put every posting, as one number, into the file of its block; add up the lengths; return how many are rare."""
     ends = np.cumsum(frequency, dtype=np.int64)
@@ -161,7 +166,7 @@ def _into_blocks(
     with (scratch / "documents").open("rb") as documents, (scratch / "counts").open("rb") as counts:
         for start in range(0, total, CHUNK):
             stop = min(start + CHUNK, total)
-            document = np.fromfile(documents, np.int32, stop - start)
+            document = places.numbers(np.fromfile(documents, np.int32, stop - start))
             count = np.fromfile(counts, np.int32, stop - start)
             lengths += np.bincount(document, count, len(lengths)).astype(np.uint32)
             first, last = np.searchsorted(ends, (start, stop - 1), side="right").tolist()
