@@ -105,7 +105,9 @@ class _ChunkFiles:
     def take_over(self, folder: Path, earlier: Path, numbers: NDArray[np.intp]) -> None:
         count = len(IdTable.load(earlier))
         old = InvertedWeights.load(earlier, count)
-        by_document = csc_array((old.weights, old.documents, old.starts), (count, len(old.starts) - 1)).tocsr()
+        # Both of one width, or all indexes become the wider one.
+        starts = old.starts.astype(old.documents.dtype)
+        by_document = csc_array((old.weights, old.documents, starts), (count, len(starts) - 1)).tocsr()
         self._keep(folder / KEPT, by_document[numbers[numbers >= 0]])
 
     def add(self, folder: Path, numbers: NDArray[np.intp], vectors: csr_array) -> None:

@@ -71,15 +71,79 @@ def test_what_the_parts_need_besides_is_built_too(call: Call, tmp_path: Path) ->
     assert "nowhere" in missing.stderr
 
 
-def test_embeddings_of_something_else_are_no_index(call: Call, tmp_path: Path) -> None:
+def add_a_page(file: Path) -> None:
+    """One document more, one changed, one less."""
+    pages = (file.parent / "docs.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+    pages[3] = pages[3].replace("he won", "he lost at the court")
+    pages[7] = '{"id": "new", "title": "New", "text": "a lawyer"}\n'
+    (file.parent / "docs.jsonl").write_text("".join(pages), encoding="utf-8")
+
+
+def test_an_index_is_brought_up_to_date_with_all_beside_it(call: Call, tmp_path: Path) -> None:
+    """With the default loop: BM25 with terms, embeddings, their graph."""
+    file = write_collection(tmp_path / "small")
+    options = ("-c", str(file), "--set", "engine=fused")
+    assert call("index", *options).exit_code == 0
+    add_a_page(file)
+    refused = call("search", "lawyer", *options)
+    assert refused.exit_code == 4
+    assert "`fairagent index` brings it up to date" in " ".join(refused.stderr.split())
+    result = call("index", *options)
+    assert result.exit_code == 0, result.stderr
+    first, second, *more = result.stdout.splitlines()
+    assert first.startswith("Updated indexes/small in ")
+    assert first.endswith(" s: 1 document added, 1 changed, 1 removed; 28 kept")
+    assert second.startswith("it holds 30 documents of small, analyzer english")
+    assert more == ["built besides: embedding small, neighbors in small"]
+    again = call("index", *options).stdout
+    assert again.startswith("indexes/small is up to date: 30 documents")
+    assert "besides" not in again
+    # As if it had been built of these documents in the first place.
+    assert call("index", *options, "--index", "anew").exit_code == 0
+    for query in ("lawyer", "roses", "court", "a lawyer who won before judges"):
+        found, expected = (
+            json.loads(call("search", query, *options, "--index", index, "--json").stdout)
+            for index in ("indexes/small", "anew")
+        )
+        # With every step of the loop: exposure, gap, keywords added and dropped.
+        assert found.pop("seconds")
+        assert expected.pop("seconds")
+        assert found == expected
+
+
+def test_changes_as_json(call: Call, tmp_path: Path) -> None:
+    file = write_collection(tmp_path / "small")
+    options = ("-c", str(file), "--set", "engine=bm25", "--json")
+    assert "changes" not in json.loads(call("index", *options).stdout)
+    add_a_page(file)
+    found = json.loads(call("index", *options).stdout)
+    assert found["changes"] == {"added": 1, "changed": 1, "removed": 1, "kept": 28}
+    assert (found["built"], found["documents"]) == (True, 30)
+
+
+def test_other_groups_are_no_work_for_the_index(call: Call, tmp_path: Path) -> None:
+    file = write_collection(tmp_path / "small")
+    options = ("-c", str(file), "--set", "engine=bm25")
+    assert call("index", *options).exit_code == 0
+    groups = file.with_name("groups.tsv")
+    groups.write_text(groups.read_text(encoding="utf-8").replace("d00\tmale", "d00\tfemale"), encoding="utf-8")
+    assert call("index", *options).stdout.startswith("indexes/small is up to date: 30 documents")
+    (hit,) = json.loads(call("search", "court number 0", *options, "--set", "n=1", "--json").stdout)["hits"]
+    assert (hit["id"], hit["groups"]["gender"]) == ("d00", {"female": 1.0})
+
+
+def test_embeddings_of_another_collection_are_no_index(call: Call, tmp_path: Path) -> None:
     file = write_collection(tmp_path / "small")
     assert call("index", "-c", str(file), "--set", "engine=dense").exit_code == 0
-    with (file.parent / "docs.jsonl").open("a", encoding="utf-8") as pages:
-        pages.write('{"id": "new", "title": "New", "text": "a lawyer"}\n')
-    result = call("index", "-c", str(file), "--set", "engine=dense", "--force")
-    assert result.exit_code == 4
-    assert "the embeddings at indexes/small-" in result.stderr
-    assert call("index", "-c", str(file)).stdout.startswith("indexes/small is up to date: 31 documents")
+    file.write_text(file.read_text(encoding="utf-8").replace("name: small", "name: other"), encoding="utf-8")
+    add_a_page(file)
+    same = ("-c", str(file), "--set", "engine=dense", "--index", "indexes/small")
+    refused = call("index", *same)
+    assert refused.exit_code == 4
+    assert "the index at indexes/small does not belong to collection 'other'" in " ".join(refused.stderr.split())
+    refused = call("index", *same, "--force")
+    assert refused.exit_code == 4
+    assert "the embeddings at indexes/small-" in " ".join(refused.stderr.split())
 
 
 def test_the_report_of_an_ann_index_is_printed_and_shown_by_doctor(call: Call, tmp_path: Path) -> None:

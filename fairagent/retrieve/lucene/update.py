@@ -88,7 +88,7 @@ def update_index(
 ) -> Changes:
     """Bring the index in `folder` up to date with the documents of `collection`, and tell what has changed.
 
-    The collection is read, and documents whose digests are not in the index are analyzed; those that are gone or were
+    The collection is read, if it has changed, and documents whose digests are not in the index are analyzed; those that are gone or were
     replaced are taken out of Lucene's statistics as well. `progress` is called with the number of documents read.
     The old index is whole, and searched, until the new one takes its place; an update that ends early, in whatever
     way, is begun anew by the next one.
@@ -102,6 +102,7 @@ def update_index(
     new = replace(manifest, fingerprint=collection.fingerprint())
     if not manifest.outdated(collection, analyzer):
         manifest.check(collection, analyzer, folder)
+        return Changes(0, 0, 0, manifest.documents)
     earlier, chosen = _Earlier.of(folder), Analyzer(analyzer)
     with workshop(folder, (MANIFEST, RECORD)) as shop, explained(shop.path):
         take_over(folder, shop, [LUCENE])
