@@ -22,7 +22,6 @@ import time
 from pathlib import Path
 
 import numpy as np
-from made_up import write_made_up
 
 from fairagent.collection import load_collection
 from fairagent.retrieve.lucene import build_index, update_index
@@ -57,6 +56,9 @@ def measured(what: str, collection: Path, index: Path, terms: bool) -> tuple[flo
 
 def compare(documents: int, rounds: int) -> None:
     """Print the table."""
+    # Here and not above: a build and an update import nothing of it.
+    from made_up import write_made_up
+
     with tempfile.TemporaryDirectory() as temporary:
         folder = Path(temporary)
         write_made_up(folder / "old", documents)

@@ -57,7 +57,10 @@ class Places:
 
     def __init__(self, keys: NDArray[np.int32] | None) -> None:
         self._keys = keys
-        self._order = None if keys is None else np.argsort(keys).astype(np.int32)
+        if keys is not None:
+            self._order = np.argsort(keys).astype(np.int32)
+            self._places = np.empty_like(self._order)
+            self._places[self._order] = np.arange(len(keys), dtype=np.int32)
 
     @classmethod
     def load(cls, folder: Path) -> Places:
@@ -70,10 +73,8 @@ class Places:
 
     def numbers(self, lucene: NDArray[np.intp]) -> NDArray[np.intp]:
         """The numbers of the documents that have these in Lucene."""
-        return lucene if self._order is None else self._order[lucene].astype(np.intp)
+        return lucene if self._keys is None else self._order[lucene].astype(np.intp)
 
-    def in_lucene(self, number: int) -> int:
-        """Lucene's number of a document."""
-        if self._keys is None or self._order is None:
-            return number
-        return int(np.searchsorted(self._keys, self._keys[number], sorter=self._order))
+    def in_lucene(self, numbers: NDArray[np.intp]) -> NDArray[np.intp]:
+        """Lucene's numbers of the documents with these."""
+        return numbers if self._keys is None else self._places[numbers].astype(np.intp)

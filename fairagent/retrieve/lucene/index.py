@@ -143,7 +143,7 @@ def build_index(
             build.take_up(resume)
             documents = build.run(collection, progress)
             if terms:
-                write_forward(shop.new, collection, documents, chosen)
+                write_forward(shop.new, documents, chosen)
             manifest = Manifest(collection.name, fingerprint, documents, analyzer, version("pyserini"))
             write_whole(shop.new / MANIFEST, json.dumps(asdict(manifest), indent=2) + "\n")
             build.finish()
@@ -159,7 +159,7 @@ def build_index(
 def add_terms(collection: Indexable, folder: Path, progress: Callable[[int], None] = lambda done: None) -> None:
     """Give the index in `folder`, which was built from `collection`, its forward index; Lucene's is left as it is.
 
-    `progress` is called with the number of documents read. The index with terms takes the place of the one without
+    `progress` is called with the number of documents looked at. The index with terms takes the place of the one without
     when it is complete. Raises what `build_index` does, IndexMismatch where the index is of something else.
     """
     folder = folder.absolute()
@@ -169,7 +169,7 @@ def add_terms(collection: Indexable, folder: Path, progress: Callable[[int], Non
     with workshop(folder, (MANIFEST, RECORD)) as shop, explained(shop.path):
         try:
             take_over(folder, shop, [path.name for path in folder.iterdir() if path.name != RECORD])
-            write_forward(shop.new, collection, manifest.documents, chosen, progress)
+            write_forward(shop.new, manifest.documents, chosen, progress)
             shop.put()
         except BaseException:
             shop.clear()

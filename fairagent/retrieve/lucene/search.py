@@ -136,7 +136,7 @@ class LuceneRetriever:
     @engine_time("bridge")
     def document(self, id: str) -> Document:
         """The stored document; raises DataError where the id is not in the index."""
-        place = self._places.in_lucene(int(self.numbers([id])[0]))
+        (place,) = self._places.in_lucene(self.numbers([id])).tolist()
         import jnius
 
         try:

@@ -88,10 +88,10 @@ def update_index(
 ) -> Changes:
     """Bring the index in `folder` up to date with the documents of `collection`, and tell what has changed.
 
-    The collection is read, if it has changed, and documents whose digests are not in the index are analyzed; those that are gone or were
-    replaced are taken out of Lucene's statistics as well. `progress` is called with the number of documents read.
-    The old index is whole, and searched, until the new one takes its place; an update that ends early, in whatever
-    way, is begun anew by the next one.
+    Where it has changed the collection is read, and documents whose digests are not in the index are analyzed; those
+    that are gone or were replaced are taken out of Lucene's statistics as well. `progress` is called with the number of
+    documents read. The old index is whole, and searched, until the new one takes its place; an update that ends early,
+    in whatever way, is begun anew by the next one.
 
     Raises IndexMismatch where the index is of another collection, analyzer or version, where it is damaged (every byte
     is compared), or where the collection has none of its documents; and what `build_index` raises.
@@ -111,7 +111,7 @@ def update_index(
             changes = _changed(build, collection, earlier, progress)
             documents = changes.kept + changes.changed + changes.added
             if has_terms(folder):
-                write_forward(shop.new, collection, documents, chosen)
+                write_forward(shop.new, documents, chosen)
             write_whole(shop.new / MANIFEST, json.dumps(asdict(replace(new, documents=documents)), indent=2) + "\n")
             build.finish()
             shop.put()
