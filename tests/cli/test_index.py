@@ -1,9 +1,13 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
-from .conftest import Call, write_collection
+import pytest
+from tiny_models import save_masked
+
+from .conftest import Call, documents, write_collection
 
 
 def test_builds_then_leaves_alone_then_replaces(call: Call, tmp_path: Path) -> None:
@@ -98,7 +102,9 @@ def test_an_index_is_brought_up_to_date_with_all_beside_it(call: Call, tmp_path:
     again = call("index", *options).stdout
     assert again.startswith("indexes/small is up to date: 30 documents")
     assert "besides" not in again
-    # As if it had been built of these documents in the first place.
+    # As if it had been built of these documents in the first place. (Models round differently in another batch.)
+    (made,) = tmp_path.glob("indexes/small-*l6-v2")
+    shutil.copytree(made, tmp_path / made.name.replace("small", "anew"))
     assert call("index", *options, "--index", "anew").exit_code == 0
     for query in ("lawyer", "roses", "court", "a lawyer who won before judges"):
         found, expected = (
@@ -109,6 +115,53 @@ def test_an_index_is_brought_up_to_date_with_all_beside_it(call: Call, tmp_path:
         assert found.pop("seconds")
         assert expected.pop("seconds")
         assert found == expected
+
+
+def test_an_ann_index_and_splade_weights_are_brought_up_to_date(call: Call, tmp_path: Path) -> None:
+    file = write_collection(tmp_path / "small")
+    save_masked(tmp_path / "model", documents_words())
+    ann, splade = "engine={kind: dense, ann: always}", f"engine={{kind: splade, model: {tmp_path / 'model'}}}"
+    for engine in (ann, splade):
+        assert call("index", "-c", str(file), "--set", engine).exit_code == 0
+    add_a_page(file)
+    first = call("index", "-c", str(file), "--set", ann).stdout
+    assert "built besides: embedding small, ANN index of small" in first
+    second = call("index", "-c", str(file), "--set", splade)
+    # The index itself is as it is wanted by now.
+    assert second.stdout.startswith("indexes/small is up to date: 30 documents")
+    assert "built besides: weighing small" in second.stdout
+    for engine in (ann, splade):
+        plain = ("-c", str(file), "--set", "profile=engine", "--set", engine, "--set", "n=30")
+        assert call("index", *plain, "--index", "anew").exit_code == 0
+        found, expected = (
+            {hit["id"]: hit["score"] for hit in json.loads(call("search", "lawyer", *plain, *named).stdout)["hits"]}
+            for named in (("--index", "indexes/small", "--json"), ("--index", "anew", "--json"))
+        )
+        # Models round differently in another batch.
+        assert found == pytest.approx(expected, rel=2e-3)
+        assert "new" in found
+        assert "d07" not in found
+
+
+def test_embeddings_of_another_model_are_not_brought_up_to_date(call: Call, tmp_path: Path) -> None:
+    """Where its folder is another's by now: nothing is embedded anew without a word."""
+    file = write_collection(tmp_path / "small")
+    first, other = tmp_path / "first", tmp_path / "other"
+    engine = f"engine={{kind: splade, model: {tmp_path / 'model'}}}"
+    save_masked(first, documents_words())
+    save_masked(other, documents_words(), seed=2)
+    first.rename(tmp_path / "model")
+    assert call("index", "-c", str(file), "--set", engine).exit_code == 0
+    shutil.rmtree(tmp_path / "model")
+    other.rename(tmp_path / "model")
+    add_a_page(file)
+    refused = call("index", "-c", str(file), "--set", engine)
+    assert refused.exit_code == 4
+    assert "makes others; use that model, or build them again" in " ".join(refused.stderr.split())
+
+
+def documents_words() -> list[str]:
+    return sorted({word for page in documents() for word in page["text"].lower().replace(",", "").split()})
 
 
 def test_changes_as_json(call: Call, tmp_path: Path) -> None:

@@ -19,8 +19,8 @@ from fairagent.intake.json_text import parse_json
 from fairagent.intake.text import file_text
 from fairagent.retrieve.java import java_class, using_java
 from fairagent.retrieve.lucene.analysis import Analyzer
-from fairagent.retrieve.lucene.build import SHARD_MEMORY, LuceneBuild, explained
-from fairagent.retrieve.lucene.forward import write_forward
+from fairagent.retrieve.lucene.build import LUCENE, SHARD_MEMORY, LuceneBuild, explained
+from fairagent.retrieve.lucene.forward import SCRATCH, write_forward
 from fairagent.retrieve.lucene.vectors import TermVectors
 from fairagent.types import Document
 
@@ -134,9 +134,11 @@ def build_index(
     origin = {"fingerprint": fingerprint, "analyzer": analyzer, "pyserini": version("pyserini"), "format": FORMAT}
     # Java resolves relative paths against the folder in which it was started.
     with workshop(folder.absolute(), (MANIFEST, RECORD)) as shop, explained(shop.path):
-        # Of what an update or a forward index had come to, nothing is of use.
+        # Of what an update or a forward index had come to, nothing else is of use.
         for path in shop.new.iterdir():
-            if path.is_file():
+            if path.name == SCRATCH:
+                shutil.rmtree(path)
+            elif path.name != LUCENE:
                 path.unlink()
         build = LuceneBuild(shop.new, chosen.java, origin, workers or workers_here(), commit_every)
         try:

@@ -6,7 +6,8 @@ What comes out finds, scores and tells the same as an index that is built anew f
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -55,8 +56,9 @@ class Changes:
 
 @dataclass(frozen=True, slots=True)
 class _Earlier:
-    """What an index says of the documents that are in it, in their order; `keys` are Lucene's."""
+    """What the index in `folder` says of the documents that are in it, in their order; `keys` are Lucene's."""
 
+    folder: Path
     ids: IdTable
     digests: NDArray[np.uint64]
     keys: NDArray[np.int32]
@@ -76,7 +78,7 @@ class _Earlier:
                 raise ValueError(f"{len(ids)} ids, {len(digests)} digests, {len(keys)} keys")
         except (OSError, ValueError) as error:
             raise IndexMismatch(f"the index at {folder} is damaged; {REMEDY} ({error})") from None
-        return cls(ids, digests, keys)
+        return cls(folder, ids, digests, keys)
 
 
 def update_index(
@@ -97,29 +99,57 @@ def update_index(
     is compared), or where the collection has none of its documents; and what `build_index` raises.
     """
     folder = folder.absolute()
-    manifest = Manifest.read(folder)
     # Before the documents are read: what changes in the meantime must not pass for what was indexed.
-    new = replace(manifest, fingerprint=collection.fingerprint())
-    if not manifest.outdated(collection, analyzer):
-        manifest.check(collection, analyzer, folder)
-        return Changes(0, 0, 0, manifest.documents)
-    earlier, chosen = _Earlier.of(folder), Analyzer(analyzer)
+    fingerprint = collection.fingerprint()
+    if _outdated(collection, folder, analyzer) is None:
+        return Changes(0, 0, 0, Manifest.read(folder).documents)
+    chosen = Analyzer(analyzer)
     with workshop(folder, (MANIFEST, RECORD)) as shop, explained(shop.path):
-        take_over(folder, shop, [LUCENE])
-        build = LuceneBuild(shop.new, chosen.java, {"update": new.fingerprint}, workers or workers_here(), COMMIT_EVERY)
         try:
-            changes = _changed(build, collection, earlier, progress)
-            documents = changes.kept + changes.changed + changes.added
-            if has_terms(folder):
-                write_forward(shop.new, documents, chosen)
-            write_whole(shop.new / MANIFEST, json.dumps(asdict(replace(new, documents=documents)), indent=2) + "\n")
-            build.finish()
-            shop.put()
+            # Again: another process may have replaced it until now.
+            manifest = _outdated(collection, folder, analyzer)
+            if manifest is None:
+                shop.clear()
+                return Changes(0, 0, 0, Manifest.read(folder).documents)
+            earlier = _Earlier.of(folder)
+            take_over(folder, shop, [LUCENE])
+            origin = {"update": fingerprint}
+            build = LuceneBuild(shop.new, chosen.java, origin, workers or workers_here(), COMMIT_EVERY)
+            with _abandoned(build):
+                changes = _changed(build, collection, earlier, progress)
+                documents = changes.kept + changes.changed + changes.added
+                if has_terms(folder):
+                    write_forward(shop.new, documents, chosen)
+                manifest = replace(manifest, fingerprint=fingerprint, documents=documents)
+                write_whole(shop.new / MANIFEST, json.dumps(asdict(manifest), indent=2) + "\n")
+                build.finish()
+                shop.put()
         except BaseException:
-            build.abandon()
             shop.clear()
             raise
     return changes
+
+
+@contextmanager
+def _abandoned(build: LuceneBuild) -> Iterator[None]:
+    """End a build that does not come to its end, whatever the reason."""
+    try:
+        yield
+    except BaseException:
+        build.abandon()
+        raise
+
+
+def _outdated(collection: Indexable, folder: Path, analyzer: str) -> Manifest | None:
+    """The manifest of an index of this collection as it was before, None where it is of the collection as it is.
+
+    Raises IndexMismatch where it is of something else.
+    """
+    manifest = Manifest.read(folder)
+    if manifest.outdated(collection, analyzer):
+        return manifest
+    manifest.check(collection, analyzer, folder)
+    return None
 
 
 def _changed(build: LuceneBuild, collection: Indexable, earlier: _Earlier, progress: Callable[[int], None]) -> Changes:
@@ -146,8 +176,8 @@ def _changed(build: LuceneBuild, collection: Indexable, earlier: _Earlier, progr
         raise DataError(f"collection {collection.name!r} has no documents")
     if not kept.any():
         raise IndexMismatch(
-            f"collection {collection.name!r} has none of the documents of the index at {build.folder.parent} as they "
-            f"were; {REMEDY}"
+            f"collection {collection.name!r} has none of the documents of the index at {earlier.folder} as they were; "
+            f"{REMEDY}"
         )
     catalog.save(build.folder)
     np.save(build.folder / KEYS, np.concatenate(keys))

@@ -148,6 +148,7 @@ def test_a_build_in_the_folder_of_an_update_begins_anew(tmp_path: Path) -> None:
     (tmp_path / "index.partial").mkdir()
     (tmp_path / "index.partial" / ".fairagent").touch()
     (tmp_path / "new").rename(tmp_path / "index.partial" / "new")
+    (tmp_path / "index.partial" / "new" / "postings").mkdir()
     build_index(MADE, tmp_path / "index", terms=False)
     names = {path.name for path in (tmp_path / "index").iterdir()}
     assert names == {"lucene", "ids.npy", "ids.order.npy", "digests.npy", "fairagent.json", RECORD}
