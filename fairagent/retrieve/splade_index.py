@@ -117,12 +117,13 @@ class _ChunkFiles:
         parts, done = folder / PARTS, folder / f"{PARTS}.done"
         # Gone where a build was broken off between here and its end.
         if parts.is_dir():
-            paths = [*filter(Path.is_file, [folder / KEPT]), *sorted(parts.iterdir())]
-            stacked = vstack([load_npz(path) for path in paths], format="csr")
-            # Those that were taken over come first in it.
-            count = stacked.shape[0]
-            order = np.concatenate((np.setdiff1d(np.arange(count), fresh, assume_unique=True), fresh))
-            inverted = stacked[np.argsort(order)].tocsc()
+            stacked = [load_npz(path) for path in sorted(parts.iterdir())]
+            if (folder / KEPT).is_file():
+                kept = load_npz(folder / KEPT)
+                numbers = np.arange(kept.shape[0] + len(fresh))
+                order = np.concatenate((np.setdiff1d(numbers, fresh, assume_unique=True), fresh))
+                stacked = [vstack([kept, *stacked], format="csr")[np.argsort(order)]]
+            inverted = vstack(stacked, format="csc")
             inverted.eliminate_zeros()
             inverted.sort_indices()
             arrays = {"starts": inverted.indptr.astype(np.int64), "documents": inverted.indices}
