@@ -160,8 +160,11 @@ def _explained(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        # Numpy says of a file that it cannot finish no more than how much it has written.
+        short = error.errno is None and str(error).endswith(" written")
         # Whatever else is read on the way has errors of its own.
-        if error.errno not in DISK or (error.filename and not Path(error.filename).is_relative_to(path.parent)):
+        elsewhere = error.filename and not Path(error.filename).is_relative_to(path.parent)
+        if not short and (error.errno not in DISK or elsewhere):
             raise
         raise cannot_write(path, error.strerror or str(error)) from None
     except Exception as error:

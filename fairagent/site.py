@@ -20,7 +20,8 @@ class Site:
     pipeline's open engine, None while that is being built; `words` an engine that tells the terms of its documents,
     where it is not the index. `steady`: no part may remember earlier queries, as in experiments, whose outcomes do not
     depend on the order of topics. `device` is torch's, for what encodes documents and queries; `workers` is how many
-    processes encode documents.
+    processes encode documents. `renew`: what was made of the collection's documents as they were before is not refused,
+    but brought up to date.
     """
 
     collection: Collection
@@ -34,6 +35,7 @@ class Site:
     steady: bool = False
     device: str = "cpu"
     workers: int = 1
+    renew: bool = False
 
     @property
     def model(self) -> Model:

@@ -71,6 +71,7 @@ PUBLIC = [
     "make_target",
     "open_agent",
     "open_in_memory",
+    "update_index",
     "write_demo",
 ]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -33,7 +34,7 @@ def run(folder: Path, *arguments: str) -> str:
 
 
 def test_the_command_line(folder: Path) -> None:
-    (commands,) = blocks("console")
+    commands = blocks("console")[0]
     printed = ""
     for line in commands.splitlines():
         program, *arguments = shlex.split(line.removeprefix("$ "))
@@ -44,12 +45,37 @@ def test_the_command_line(folder: Path) -> None:
 
 
 def test_rows(folder: Path) -> None:
-    rows, kept, _ = blocks("python")
+    rows, kept, _, _ = blocks("python")
     assert len(rows.splitlines()) < 6
     printed = run(folder, "-c", rows)
     assert [line.split()[0] for line in printed.splitlines()] == ["1", "2", "3", "4", "5"]
     assert "'gender': {'female': 1.0}" in printed
     run(folder, "-c", kept + "assert len(agent.search('jazz').hits) == 5\n")
+
+
+def test_documents_that_come_and_go(folder: Path) -> None:
+    """After the commands and the rows above, in the order of the page."""
+    changed = tmp_copy(folder)
+    lines = (changed / "people.csv").read_text(encoding="utf-8").splitlines(keepends=True)
+    lines[2] = lines[2].replace("drummer", "singer")
+    lines[4:6] = ['p9,Ida Roth,"She writes jazz.",female,Europe\n']
+    (changed / "people.csv").write_text("".join(lines), encoding="utf-8")
+    program, *arguments = shlex.split(blocks("console")[1].removeprefix("$ "))
+    printed = run(changed, "-c", "from fairagent.cli import main; main()", *arguments)
+    assert program == "fairagent"
+
+    def without_sizes(text: str) -> str:
+        return re.sub(r"in [\d.]+ s|[\d.]+ kB", "", text)
+
+    assert without_sizes(printed) == without_sizes(blocks("text")[2])
+    code = blocks("python")[3] + "print([hit.id for hit in agent.search('jazz').hits])\n"
+    said, hits = run(changed, "-c", code).splitlines()
+    assert said == "1 document added, 1 changed, 2 removed; 5 kept"
+    assert "p9" in hits
+
+
+def tmp_copy(folder: Path) -> Path:
+    return Path(shutil.copytree(folder, folder.with_name("changed")))
 
 
 def test_hits_of_another_engine(folder: Path) -> None:

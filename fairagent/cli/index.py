@@ -49,9 +49,10 @@ def index(
 
     The terms of documents, which feedback, topic words and text MMR read, are added once the settings ask for them.
 
-    An index that was built from the collection as it is now is left alone; one that was built from something else is
-    refused, unless --force says to replace it. A build that was interrupted goes on from the last it finished. An
-    index on a server is written to with --engine opensearch alone.
+    An index that was built from the collection as it is now is left alone; where documents were added, changed or
+    removed since, that alone is done. One that was built from something else is refused, unless --force says to replace
+    it. A build that was interrupted goes on from the last it finished. An index on a server is written to with --engine
+    opensearch alone.
     """
     from rich.filesize import decimal
 
@@ -86,6 +87,7 @@ def index(
             "built": seconds is not None,
             "seconds": seconds,
             "notes": [*loaded.notes, *loaded.source.notes],
+            **({"changes": asdict(indexed.changes)} if indexed.changes else {}),
             **({"besides": list(indexed.besides)} if indexed.besides else {}),
             **({"ann": [asdict(one) for one in indexed.ann]} if indexed.ann else {}),
         }
@@ -96,6 +98,9 @@ def index(
     out = console()
     if seconds is None:
         out.print(f"{indexed.folder} is up to date: {what}", soft_wrap=True)
+    elif indexed.changes:
+        out.print(f"Updated {indexed.folder} in {seconds:.1f} s: {indexed.changes}", soft_wrap=True)
+        out.print(f"it holds {what}", soft_wrap=True)
     else:
         out.print(f"Built {indexed.folder} in {seconds:.1f} s: {what}", soft_wrap=True)
     if indexed.besides:

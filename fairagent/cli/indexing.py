@@ -9,7 +9,7 @@ from fairagent.digests import expect_whole
 from fairagent.folders import is_there
 from fairagent.pipeline import parts_of, settled
 from fairagent.retrieve.ann import AnnManifest
-from fairagent.retrieve.lucene import Manifest, build_index
+from fairagent.retrieve.lucene import Changes, Manifest, build_index, update_index
 from fairagent.retrieve.lucene.index import MANIFEST, REMEDY
 from fairagent.retrieve.vectors import ann_reports
 from fairagent.site import Site
@@ -19,8 +19,9 @@ from fairagent.site import Site
 class Indexed:
     """An index that fits its collection; `seconds` is None where it was there already, `size` is in bytes.
 
-    `besides` says what else was built since the settings' parts need it, such as embeddings, `ann` what
-    was measured of the ANN indexes that will be searched.
+    `changes` are those of the documents for which it was brought up to date, None where it was not. `besides` says what
+    else was built since the settings' parts need it, such as embeddings, `ann` what was measured of the ANN indexes
+    that will be searched.
     """
 
     folder: Path
@@ -29,16 +30,20 @@ class Indexed:
     size: int
     besides: tuple[str, ...] = ()
     ann: tuple[AnnManifest, ...] = ()
+    changes: Changes | None = None
 
 
 def ensure_index(site: Site, force: bool = False, workers: int = 0) -> Indexed:
     """The Lucene index of the site, built by `workers` threads if there is none or `force` says so; without terms.
 
-    Raises IndexMismatch where there is another index (unless forced), and what `build_index` raises.
+    One that was built of the collection's documents as they were before is brought up to date. Raises IndexMismatch
+    where there is another index (unless forced), and what `build_index` and `update_index` raise.
     """
     collection, folder = site.collection, site.index
     if is_there(folder, MANIFEST) and not force:
         manifest = Manifest.read(folder)
+        if manifest.outdated(collection, site.settings.analyzer):
+            return _updated(site, workers)
         manifest.check(collection, site.settings.analyzer, folder)
         expect_whole(folder, "the index", REMEDY)
         return Indexed(folder, manifest, None, _size(folder))
@@ -59,13 +64,22 @@ def ensure_index(site: Site, force: bool = False, workers: int = 0) -> Indexed:
     return Indexed(folder, manifest, perf_counter() - started, _size(folder))
 
 
+def _updated(site: Site, workers: int) -> Indexed:
+    collection, folder, started = site.collection, site.index, perf_counter()
+    with progress_bar() as bar:
+        progress, what = told(bar, collection), f"looking for changes in {collection.name}"
+        progress(what, 0)
+        changes = update_index(collection, folder, site.settings.analyzer, lambda done: progress(what, done), workers)
+    return Indexed(folder, Manifest.read(folder), perf_counter() - started, _size(folder), changes=changes)
+
+
 def ensure_indexes(site: Site, force: bool = False, workers: int = 0) -> Indexed:
-    """As `ensure_index`, and then whatever else the parts of the site's settings need.
+    """As `ensure_index`, and then whatever else the parts of the site's settings need, made or brought up to date.
 
     Raises what they find wrong: IndexMismatch where e.g. embeddings were made from something else, BackendUnavailable
     where a model is missing.
     """
-    site = settled(site, preparing=True)
+    site = replace(settled(site, preparing=True), renew=True)
     indexed, parts = ensure_index(site, force, workers), parts_of(site.settings)
     for part in parts:
         part.check(site)

@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
+from fairagent.intake.arrays import read_array
 from fairagent.retrieve.encoded import PROBE_TEXT, EncodedBuild, EncodedManifest
 from fairagent.retrieve.encoder import Embeddings, Encoder
 from fairagent.retrieve.lucene.index import Indexable
@@ -16,6 +18,8 @@ MANIFEST = "fairagent-dense.json"
 VECTORS = "vectors.npy"
 CHUNK = 1024
 """Documents between two marks that a broken-off build can go on from. Within them encoders batch by length."""
+COPIED = 1 << 15
+"""Rows that are taken over at once."""
 
 
 Encode = Callable[[Iterable[Sequence[str]]], Iterable[Embeddings]]
@@ -41,8 +45,9 @@ def build_dense_index(
 ) -> DenseManifest:
     """Encode title and text of every document of `collection` into `folder`, which appears only when all are done.
 
-    `encode` does what `encoder` does with documents, for chunks of them (`fairagent.retrieve.crew`). See
-    `EncodedBuild.run` for what happens when it is broken off and what it raises.
+    Embeddings at `folder` that this model made are taken over for documents whose texts are the same. `encode` does
+    what `encoder` does with documents, for chunks of them (`fairagent.retrieve.crew`). See `EncodedBuild.run` for what
+    happens when it is broken off and what it raises.
     """
     probe = encoder.documents([PROBE_TEXT])[0]
     build = EncodedBuild(DenseManifest, _Rows(), encoder.name, encode or partial(map, encoder.documents), probe, CHUNK)
@@ -55,8 +60,14 @@ class _Rows:
     def create(self, folder: Path, documents: int, dimension: int) -> None:
         create_rows(folder / VECTORS, np.float16, (documents, dimension))
 
-    def add(self, folder: Path, first: int, vectors: Embeddings) -> None:
-        write_rows(folder / VECTORS, first, vectors)
+    def take_over(self, folder: Path, earlier: Path, numbers: NDArray[np.intp]) -> None:
+        old = read_array(earlier / VECTORS, mapped=True)
+        for start in range(0, len(numbers), COPIED):
+            kept = start + np.flatnonzero(numbers[start : start + COPIED] >= 0)
+            write_rows(folder / VECTORS, kept, old[numbers[kept]])
 
-    def finish(self, folder: Path) -> None:
+    def add(self, folder: Path, numbers: NDArray[np.intp], vectors: Embeddings) -> None:
+        write_rows(folder / VECTORS, numbers, vectors)
+
+    def finish(self, folder: Path, fresh: NDArray[np.intp]) -> None:
         pass

@@ -5,14 +5,15 @@ Encoding is slow (on a CPU some tens of documents a second), so a build that was
 
 import json
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
-from itertools import islice
+from dataclasses import asdict, dataclass, replace
+from itertools import compress, islice
 from pathlib import Path
 from typing import ClassVar, Generic, Protocol, Self, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from fairagent.digests import RECORD
+from fairagent.digests import RECORD, differences
 from fairagent.errors import BackendUnavailable, DataError, IndexMismatch
 from fairagent.files import write_whole
 from fairagent.folders import is_there, workshop
@@ -21,16 +22,18 @@ from fairagent.intake.json_text import parse_json
 from fairagent.intake.text import file_text
 from fairagent.retrieve.base import full_text
 from fairagent.retrieve.encoder import Embeddings
-from fairagent.retrieve.lucene.index import LARGEST_MANIFEST, Indexable
-from fairagent.retrieve.lucene.strings import IdTable, encode_id
+from fairagent.retrieve.lucene.catalog import DIGESTS, Catalog
+from fairagent.retrieve.lucene.documents import digest
+from fairagent.retrieve.lucene.index import LARGEST_MANIFEST, UPDATE, Indexable
+from fairagent.retrieve.lucene.strings import IdTable
 
 FORMAT = 2
 """2: embeddings are 16-bit floats."""
 PROBE = "probe.npy"
 PROBE_TEXT = "A fair ranking shows every group its share of the relevant documents."
 """Encoded with the collection: a model that gives another vector for it is another model."""
-DONE = "done.txt"
-"""How many documents are encoded; whatever else there is of later ones counts for nothing."""
+DONE, FRESH = "done.txt", "fresh.npy"
+"""How many documents are done, whatever else there is; and the numbers of those that are encoded, until all are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +79,16 @@ class EncodedManifest:
         differ = [f"{key}: {self.WHAT} {have[key]}, now {value}" for key, value in wanted.items() if have[key] != value]
         if differ:
             name = self.collection if collection is None else collection.name
+            update = f"{UPDATE}, or " if collection is not None and self.outdated(collection) else ""
             raise IndexMismatch(
                 f"the {self.WHAT} at {folder} do not belong to collection {name!r} as it is now "
-                f"({'; '.join(differ)}); build them again: {remedy(folder)}"
+                f"({'; '.join(differ)}); {update}build them again: {remedy(folder)}"
             )
+
+    def outdated(self, collection: Indexable) -> bool:
+        """Whether they were made of the collection's documents as they were before."""
+        stale = self.fingerprint != collection.fingerprint()
+        return stale and (self.collection, self.format) == (collection.name, FORMAT)
 
     def check_model(self, folder: Path, model: str, probe: Embeddings, vector: Embeddings) -> None:
         """Raise what keeps the index in `folder` from being searched with `model`.
@@ -117,12 +126,16 @@ class Store(Protocol[V]):
         """Prepare an empty folder."""
         ...
 
-    def add(self, folder: Path, first: int, vectors: V) -> None:
-        """Keep the vectors of the documents from number `first` on; it may be there already, from a broken-off try."""
+    def take_over(self, folder: Path, earlier: Path, numbers: NDArray[np.intp]) -> None:
+        """Keep for each document (n,) the vector that it has in the folder `earlier` under this number, if not -1."""
         ...
 
-    def finish(self, folder: Path) -> None:
-        """Make of what was kept what is searched."""
+    def add(self, folder: Path, numbers: NDArray[np.intp], vectors: V) -> None:
+        """Keep the vectors of the documents with these numbers; they may be there already, from a broken-off try."""
+        ...
+
+    def finish(self, folder: Path, fresh: NDArray[np.intp]) -> None:
+        """Make of what was kept what is searched; `fresh` are the numbers of what was not taken over."""
         ...
 
 
@@ -143,51 +156,101 @@ class EncodedBuild(Generic[M, V]):
     def run(self, collection: Indexable, folder: Path, progress: Callable[[int], None]) -> M:
         """Encode title and text of every document of `collection` into `folder`, which appears when all are done.
 
-        `progress` is called with the number of documents done. Broken off, the work so far stays in
-        `<folder>.partial`; called again for the same documents and model it goes on from there. What was at `folder`
-        is replaced at the end. Raises DataError with every fault of the document files, UsageError where something
-        else is at `folder` or in the way beside it, BackendUnavailable where another process is at it, and where the
-        disk is full or may not be written to.
+        `progress` is called with the number of documents done. What the same model has made of the same text is taken
+        over from `folder`. Broken off, the work so far stays in `<folder>.partial`; called again for the same
+        documents and model it goes on from there. What was at `folder` is replaced at the end. Raises DataError with
+        every fault of the document files, UsageError where something else is at `folder` or in the way beside it,
+        BackendUnavailable where another process is at it, and where the disk is full or may not be written to.
         """
         kind = self.kind
         # Before the documents are read: what changes in the meantime must not pass for what was encoded.
         fingerprint = collection.fingerprint()
-        names = [encode_id(document.id) for document in collection.documents()]
-        if not names:
+        catalog, ids = Catalog(), []
+        for document in collection.documents():
+            # What is encoded is the title and the text.
+            catalog.add(document.id, digest(replace(document, extra={})))
+            ids.append(document.id)
+        if not ids:
             raise DataError(f"collection {collection.name!r} has no documents")
-        manifest = kind(collection.name, fingerprint, len(names), self.model, len(self.probe))
+        manifest = kind(collection.name, fingerprint, len(ids), self.model, len(self.probe))
 
         with workshop(folder, (kind.FILE, RECORD)) as shop:
             if not self._begun(shop.new, manifest):
                 shop.begin()
-                IdTable.save(shop.new, names)
+                catalog.save(shop.new)
                 np.save(shop.new / PROBE, self.probe)
-                self.store.create(shop.new, len(names), len(self.probe))
-                mark_done(shop.new, 0)
+                self.store.create(shop.new, len(ids), len(self.probe))
+                earlier = self._earlier(folder, ids, catalog)
+                if (earlier >= 0).any():
+                    self.store.take_over(shop.new, folder, earlier)
+                fresh = np.flatnonzero(earlier < 0)
+                np.save(shop.new / FRESH, fresh)
+                mark_done(shop.new, len(ids) - len(fresh))
                 shop.force()
                 # Last, since it says that all the others are there.
                 write_whole(shop.new / kind.FILE, json.dumps(asdict(manifest), indent=2) + "\n")
-            self._encode(collection, shop.new, progress)
-            self.store.finish(shop.new)
+            # There unless all was done.
+            fresh = read_array(shop.new / FRESH) if (shop.new / FRESH).is_file() else np.zeros(0, dtype=np.intp)
+            left = len(ids) - read_done(shop.new)
+            self._encode(collection, shop.new, fresh[len(fresh) - left :], progress)
+            self.store.finish(shop.new, fresh)
+            (shop.new / FRESH).unlink(missing_ok=True)
             shop.put()
         return manifest
 
     def _begun(self, partial: Path, manifest: M) -> bool:
-        """Whether `partial` holds the beginning of exactly this work."""
+        """Whether `partial` holds the beginning of exactly this work, or all of it."""
         try:
-            return self.kind.read(partial) == manifest and same_vector(read_array(partial / PROBE), self.probe)
+            there = (partial / FRESH).is_file() or read_done(partial) == manifest.documents
+            return there and self._made_alike(partial) and self.kind.read(partial) == manifest
         except (BackendUnavailable, IndexMismatch, OSError, ValueError):
             return False
 
-    def _encode(self, collection: Indexable, partial: Path, progress: Callable[[int], None]) -> None:
-        done = read_done(partial)
-        texts = map(full_text, collection.documents())
-        rest = islice(texts, done, None)
-        for vectors in self.encode(iter(lambda: list(islice(rest, self.chunk)), [])):
-            self.store.add(partial, done, vectors)
-            done += vectors.shape[0]
-            mark_done(partial, done)
-            progress(done)
+    def _made_alike(self, folder: Path) -> bool:
+        """Whether what is in `folder` was made by the same model."""
+        return self.kind.read(folder).model == self.model and same_vector(read_array(folder / PROBE), self.probe)
+
+    def _earlier(self, folder: Path, ids: Sequence[str], catalog: Catalog) -> NDArray[np.intp]:
+        """The number that each document has in `folder`; -1 for one with another text, or where nothing is of use."""
+        nothing = np.full(len(ids), -1, dtype=np.intp)
+        try:
+            manifest = self.kind.read(folder)
+            whole = manifest.format == FORMAT and differences(folder, whole=True) == []
+            if not (whole and self._made_alike(folder) and (folder / DIGESTS).is_file()):
+                return nothing
+            numbers = IdTable.load(folder).numbers(ids)
+            same = (read_array(folder / DIGESTS)[numbers] == catalog.digests()).all(axis=1)
+        except (BackendUnavailable, IndexMismatch, OSError, ValueError):
+            return nothing
+        return np.where(same, numbers, -1)
+
+    def _encode(
+        self, collection: Indexable, partial: Path, fresh: NDArray[np.intp], progress: Callable[[int], None]
+    ) -> None:
+        """Encode the documents with these numbers, the last that are left."""
+        if not len(fresh):
+            return
+        done, at = read_done(partial), 0
+        wanted = np.zeros(done + len(fresh), dtype=np.bool_)
+        wanted[fresh] = True
+        texts = map(full_text, compress(collection.documents(), wanted.tolist()))
+        for vectors in self.encode(iter(lambda: list(islice(texts, self.chunk)), [])):
+            numbers = fresh[at : at + vectors.shape[0]]
+            self.store.add(partial, numbers, vectors)
+            at += len(numbers)
+            mark_done(partial, done + at)
+            progress(done + at)
+
+
+def expect_renewable(kind: type[EncodedManifest], folder: Path) -> None:
+    """Raise IndexMismatch where what is in `folder` is damaged, or says nothing of the texts that it was made of."""
+    if faults := differences(folder, whole=True):
+        raise IndexMismatch(f"the {kind.WHAT} at {folder}: damaged; {remedy(folder)}", faults)
+    if not (folder / DIGESTS).is_file():
+        raise IndexMismatch(
+            f"the {kind.WHAT} at {folder} are from a version that kept no digests of texts, so that nobody can tell "
+            f"which have changed; {remedy(folder)}"
+        )
 
 
 def same_vector(probe: Embeddings, vector: Embeddings) -> bool:

@@ -22,6 +22,7 @@ from fairagent.loading import installed
 from fairagent.retrieve.ann import EXACT
 from fairagent.retrieve.dense import DenseRetriever
 from fairagent.retrieve.encoded import mark_done, read_done, remedy
+from fairagent.retrieve.halves import floats
 from fairagent.retrieve.lucene.index import LARGEST_MANIFEST
 from fairagent.retrieve.lucene.strings import IdTable, mapped
 from fairagent.retrieve.rows import create_rows, write_rows
@@ -32,6 +33,8 @@ from fairagent.site import Site
 NEIGHBORS = 10
 BLOCK = 512
 """Documents whose neighbors are found at once, and lost at most where a build is broken off."""
+ADDED = 1 << 15
+"""Documents that are added to faiss's index at once."""
 MANIFEST = "fairagent-graph.json"
 TABLE = "neighbours.npy"
 
@@ -70,7 +73,7 @@ def build_graph(
     dense: DenseRetriever, folder: Path, k: int = NEIGHBORS, progress: Callable[[int], None] = lambda done: None
 ) -> GraphManifest:
     """Find the `k` nearest other documents of each by inner product, into `folder`, which appears when all are done."""
-    vectors, documents = dense.matrix, len(dense)
+    documents = len(dense)
     k = min(k, documents - 1)
     manifest = GraphManifest(dense.manifest.fingerprint, dense.manifest.model, documents, k)
     with workshop(folder, (MANIFEST, RECORD)) as shop:
@@ -80,10 +83,10 @@ def build_graph(
             mark_done(shop.new, 0)
             shop.force()
             write_whole(shop.new / MANIFEST, json.dumps(asdict(manifest), indent=2) + "\n")
-        nearest = _exact(vectors, k) if documents <= EXACT else _approximate(vectors, k)
+        nearest = _exact(dense.matrix, k) if documents <= EXACT else _approximate(dense.stored, k)
         for start in range(read_done(shop.new), documents, BLOCK):
             stop = min(start + BLOCK, documents)
-            write_rows(shop.new / TABLE, start, nearest(start, stop))
+            write_rows(shop.new / TABLE, np.arange(start, stop), nearest(start, stop))
             mark_done(shop.new, stop)
             progress(stop)
         shop.put()
@@ -101,13 +104,15 @@ def _exact(vectors: NDArray[np.float32], k: int) -> Callable[[int, int], NDArray
     return nearest
 
 
-def _approximate(vectors: NDArray[np.float32], k: int) -> Callable[[int, int], NDArray[np.intp]]:
+def _approximate(stored: NDArray[np.float16], k: int) -> Callable[[int, int], NDArray[np.intp]]:
     faiss = installed("faiss-cpu", f"a graph of more than {EXACT:,} documents", module="faiss")
-    index = faiss.IndexHNSWFlat(vectors.shape[1], 32, faiss.METRIC_INNER_PRODUCT)
-    index.add(np.ascontiguousarray(vectors, dtype=np.float32))
+    index = faiss.IndexHNSWFlat(stored.shape[1], 32, faiss.METRIC_INNER_PRODUCT)
+    # It holds all of them as 32-bit floats; a second time they need not be there.
+    for first in range(0, len(stored), ADDED):
+        index.add(floats(stored[first : first + ADDED]))
 
     def nearest(start: int, stop: int) -> NDArray[np.intp]:
-        _, found = index.search(np.ascontiguousarray(vectors[start:stop], dtype=np.float32), k + 1)
+        _, found = index.search(floats(stored[start:stop]), k + 1)
         rows: list[list[int]] = []
         for number, row in enumerate(found.tolist(), start):
             others = [other for other in row if other not in (number, -1)] or [number]
@@ -131,13 +136,19 @@ def graph_folder(site: Site, model: str) -> Path:
 
 
 def prepare_graph(site: Site, model: str, progress: Progress) -> None:
-    """Make the graph where there is none; a collection in passages has none."""
+    """Make the graph where there is none, or make it anew of new embeddings; a collection in passages has none."""
     place = graph_folder(site, model)
-    if site.collection.chunks or is_there(place, MANIFEST):
+    if site.collection.chunks or (is_there(place, MANIFEST) and not _outdated(site, place)):
         return
     dense = DenseRetriever(folder(site, model), encoder(site, model), site.collection)
     if len(dense) > 1:
         build_graph(dense, place, progress=lambda done: progress(f"neighbors in {site.collection.name}", done))
+
+
+def _outdated(site: Site, place: Path) -> bool:
+    """Whether the graph is of the documents as they were before, and to be brought up to date."""
+    manifest = _read(place) if site.renew else None
+    return manifest is not None and manifest.fingerprint != site.collection.fingerprint()
 
 
 def find_graph(site: Site, model: str) -> Graph | None:

@@ -21,13 +21,17 @@ def create_rows(path: Path, dtype: DTypeLike, shape: tuple[int, int]) -> None:
         file.truncate(file.tell() + np.dtype(dtype).itemsize * shape[0] * shape[1])
 
 
-def write_rows(path: Path, first: int, rows: NDArray[Any]) -> None:
-    """Write `rows` (n, d) from number `first` on, and force them to the disk."""
+def write_rows(path: Path, numbers: NDArray[np.intp], rows: NDArray[Any]) -> None:
+    """Write `rows` (n, d) at these numbers (n,), which rise, and force them to the disk."""
     table = read_array(path, mapped=True)
     written = np.ascontiguousarray(rows, table.dtype)
     start = path.stat().st_size - table.nbytes
+    # Those that follow one another are written at once.
+    breaks = np.flatnonzero(np.diff(numbers) != 1) + 1
     with path.open("r+b") as file:
-        file.seek(start + first * table.strides[0])
-        file.write(written.data)
+        for at, part in zip([0, *breaks.tolist()], np.split(written, breaks), strict=True):
+            if len(part):
+                file.seek(start + int(numbers[at]) * table.strides[0])
+                file.write(part.data)
         file.flush()
         os.fsync(file.fileno())

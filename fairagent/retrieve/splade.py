@@ -15,7 +15,7 @@ from fairagent.intake.arrays import read_array
 from fairagent.retrieve.base import check_length
 from fairagent.retrieve.bm25 import beside_index, check_index, open_index, prepare_index
 from fairagent.retrieve.clock import engine_time
-from fairagent.retrieve.encoded import PROBE, opened, remedy
+from fairagent.retrieve.encoded import PROBE, expect_renewable, opened, remedy
 from fairagent.retrieve.lucene.index import Indexable
 from fairagent.retrieve.lucene.strings import IdTable, ranked
 from fairagent.retrieve.passages import PassageRetriever
@@ -114,15 +114,20 @@ class SpladeConfig(Part):
     def check(self, site: Site) -> None:
         """Raise BackendUnavailable where the model is missing, IndexMismatch for an index of something else."""
         self.encoder(site)
-        if is_there(self._folder(site), MANIFEST):
+        if is_there(self._folder(site), MANIFEST) and not self._outdated(site):
             SpladeManifest.read(self._folder(site)).check(site.collection, self._folder(site))
             expect_whole(self._folder(site), "the SPLADE weights", remedy(self._folder(site)))
         check_index(site)
 
     def prepare(self, site: Site, progress: Progress) -> None:
-        """Build the index and the weights where there are none."""
+        """Build the index and the weights where there are none, or bring the weights up to date."""
         prepare_index(site, progress)
-        if not is_there(self._folder(site), MANIFEST):
+        there = is_there(self._folder(site), MANIFEST)
+        if there and self._outdated(site):
+            expect_renewable(SpladeManifest, self._folder(site))
+            # It finds out whether the model is still the same.
+            SpladeRetriever(self._folder(site), self.encoder(site))
+        if not there or self._outdated(site):
             name = site.collection.name
             build_splade_index(
                 site.collection,
@@ -141,6 +146,10 @@ class SpladeConfig(Part):
 
         engine: RetrieverWithTexts = site.memo.get(("splade", site.index, self.model), opened)
         return engine
+
+    def _outdated(self, site: Site) -> bool:
+        """Whether the weights are of the documents as they were before, and to be brought up to date."""
+        return site.renew and SpladeManifest.read(self._folder(site)).outdated(site.collection)
 
     def _folder(self, site: Site) -> Path:
         return beside_index(site, f"splade-{file_name(self.model)}")

@@ -11,18 +11,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array, load_npz, save_npz, vstack
+from scipy.sparse import csc_array, csr_array, load_npz, save_npz, vstack
 
 from fairagent.errors import IndexMismatch
 from fairagent.files import force
 from fairagent.retrieve.encoded import PROBE_TEXT, EncodedBuild, EncodedManifest
 from fairagent.retrieve.encoder import Embeddings
 from fairagent.retrieve.lucene.index import Indexable
-from fairagent.retrieve.lucene.strings import mapped
+from fairagent.retrieve.lucene.strings import IdTable, mapped
 from fairagent.retrieve.splade_encoder import SparseTextEncoder
 
 MANIFEST = "fairagent-splade.json"
-PARTS = "parts"
+PARTS, KEPT = "parts", "kept.npz"
 CHUNK = 256
 """Documents between two marks that a broken-off build can go on from."""
 
@@ -83,7 +83,8 @@ def build_splade_index(
 ) -> SpladeManifest:
     """Weigh title and text of every document of `collection` into `folder`, which appears only when all are done.
 
-    See `EncodedBuild.run` for what it raises, and when it is broken off. At the end memory holds all weights.
+    Weights at `folder` that this model made are taken over for documents whose texts are the same. See
+    `EncodedBuild.run` for what it raises, and when it is broken off. At the end memory holds all weights.
     """
     encode = partial(map, encoder.documents)
     build = EncodedBuild(SpladeManifest, _ChunkFiles(), encoder.name, encode, probe_vector(encoder), CHUNK)
@@ -101,17 +102,28 @@ class _ChunkFiles:
     def create(self, folder: Path, documents: int, dimension: int) -> None:
         (folder / PARTS).mkdir()
 
-    def add(self, folder: Path, first: int, vectors: csr_array) -> None:
-        part = folder / PARTS / f"{first:012d}.npz"
-        save_npz(part, vectors)
-        for path in (part, part.parent):
-            force(path)
+    def take_over(self, folder: Path, earlier: Path, numbers: NDArray[np.intp]) -> None:
+        count = len(IdTable.load(earlier))
+        old = InvertedWeights.load(earlier, count)
+        # Both of one width, or all indexes become the wider one.
+        starts = old.starts.astype(old.documents.dtype)
+        by_document = csc_array((old.weights, old.documents, starts), (count, len(starts) - 1)).tocsr()
+        self._keep(folder / KEPT, by_document[numbers[numbers >= 0]])
 
-    def finish(self, folder: Path) -> None:
+    def add(self, folder: Path, numbers: NDArray[np.intp], vectors: csr_array) -> None:
+        self._keep(folder / PARTS / f"{numbers[0]:012d}.npz", vectors)
+
+    def finish(self, folder: Path, fresh: NDArray[np.intp]) -> None:
         parts, done = folder / PARTS, folder / f"{PARTS}.done"
         # Gone where a build was broken off between here and its end.
         if parts.is_dir():
-            inverted = vstack([load_npz(path) for path in sorted(parts.iterdir())], format="csc")
+            stacked = [load_npz(path) for path in sorted(parts.iterdir())]
+            if (folder / KEPT).is_file():
+                kept = load_npz(folder / KEPT)
+                numbers = np.arange(kept.shape[0] + len(fresh))
+                order = np.concatenate((np.setdiff1d(numbers, fresh, assume_unique=True), fresh))
+                stacked = [vstack([kept, *stacked], format="csr")[np.argsort(order)]]
+            inverted = vstack(stacked, format="csc")
             inverted.eliminate_zeros()
             inverted.sort_indices()
             arrays = {"starts": inverted.indptr.astype(np.int64), "documents": inverted.indices}
@@ -120,4 +132,11 @@ class _ChunkFiles:
                 force(folder / f"{name}.npy")
             # At once: some of the parts would pass for all of them.
             parts.rename(done)
+        (folder / KEPT).unlink(missing_ok=True)
         shutil.rmtree(done, ignore_errors=True)
+
+    @staticmethod
+    def _keep(path: Path, weights: csr_array) -> None:
+        save_npz(path, weights)
+        for place in (path, path.parent):
+            force(place)

@@ -22,7 +22,7 @@ from fairagent.retrieve.bm25 import beside_index, check_index, open_index, prepa
 from fairagent.retrieve.crew import crew
 from fairagent.retrieve.dense import DenseRetriever
 from fairagent.retrieve.dense_index import MANIFEST, DenseManifest, build_dense_index
-from fairagent.retrieve.encoded import remedy
+from fairagent.retrieve.encoded import expect_renewable, remedy
 from fairagent.retrieve.encoder import BUNDLED, Encoder
 from fairagent.retrieve.one_text import open_encoder
 from fairagent.retrieve.passages import DensePassages
@@ -82,7 +82,7 @@ def check_vectors(site: Site, model: str) -> None:
     """Raise BackendUnavailable where the model is missing, IndexMismatch where its embeddings are of something else."""
     encoder(site, model)
     embeddings = folder(site, model)
-    if is_there(embeddings, MANIFEST):
+    if is_there(embeddings, MANIFEST) and not _outdated(site, model):
         DenseManifest.read(embeddings).check(site.collection, embeddings)
         expect_whole(embeddings, "the embeddings", remedy(embeddings))
 
@@ -90,24 +90,33 @@ def check_vectors(site: Site, model: str) -> None:
 def check_ann(site: Site, model: str, ann: When) -> None:
     """Raise IndexMismatch where an ANN index that will be searched is of other embeddings, or damaged."""
     place, embeddings = ann_folder(site, model), folder(site, model)
-    if is_there(embeddings, MANIFEST) and _wanted(site, model, ann) and is_there(place, anns.MANIFEST):
+    there = is_there(embeddings, MANIFEST) and not _outdated(site, model) and is_there(place, anns.MANIFEST)
+    if there and _wanted(site, model, ann) and not _of_earlier(site, place, embeddings):
         anns.checked(place, embeddings)
 
 
 def prepare_vectors(site: Site, model: str, progress: Progress) -> None:
-    """Make the embeddings of the collection where there are none."""
+    """Make the embeddings of the collection where there are none, or bring them up to date.
+
+    Raises IndexMismatch where those that are there are damaged, or cannot be brought up to date.
+    """
     embeddings = folder(site, model)
     if is_there(embeddings, MANIFEST):
-        return
+        if not _outdated(site, model):
+            return
+        expect_renewable(DenseManifest, embeddings)
+        # It finds out whether the model is still the same.
+        DenseRetriever(embeddings, encoder(site, model))
     told = partial(progress, f"embedding {site.collection.name}")
     with crew(model, site.workers, site.device) if site.workers > 1 else nullcontext() as encode:
         build_dense_index(site.collection, embeddings, encoder(site, model), told, encode)
 
 
 def prepare_ann(site: Site, model: str, ann: When, progress: Progress) -> None:
-    """Make the ANN index of the embeddings where it is wanted and there is none."""
+    """Make the ANN index of the embeddings where it is wanted and there is none, or bring it up to date."""
     place = ann_folder(site, model)
-    if is_there(place, anns.MANIFEST) or not _wanted(site, model, ann):
+    there = is_there(place, anns.MANIFEST) and not _of_earlier(site, place, folder(site, model))
+    if there or not _wanted(site, model, ann):
         return
     dense = DenseRetriever(folder(site, model), encoder(site, model), site.collection)
     asked = [topic.query for topic in site.collection.topics.values() if topic.query.strip()][:TOPICS]
@@ -127,6 +136,16 @@ def _memberships(site: Site, dense: DenseRetriever, numbers: NDArray[np.intp]) -
         labels = ("unknown", *groups.labels(dimension))
         found.update({f"{dimension}: {label}": column for label, column in zip(labels, columns, strict=True)})
     return found
+
+
+def _outdated(site: Site, model: str) -> bool:
+    """Whether the site's embeddings are of its documents as they were before, and to be brought up to date."""
+    return site.renew and DenseManifest.read(folder(site, model)).outdated(site.collection)
+
+
+def _of_earlier(site: Site, place: Path, embeddings: Path) -> bool:
+    """Whether an ANN index is of embeddings that have been brought up to date since, as it is to be."""
+    return site.renew and AnnManifest.read(place).fingerprint != DenseManifest.read(embeddings).fingerprint
 
 
 def _wanted(site: Site, model: str, ann: When) -> bool:

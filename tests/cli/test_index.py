@@ -1,9 +1,13 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
-from .conftest import Call, write_collection
+import pytest
+from tiny_models import save_masked
+
+from .conftest import Call, documents, write_collection
 
 
 def test_builds_then_leaves_alone_then_replaces(call: Call, tmp_path: Path) -> None:
@@ -71,15 +75,128 @@ def test_what_the_parts_need_besides_is_built_too(call: Call, tmp_path: Path) ->
     assert "nowhere" in missing.stderr
 
 
-def test_embeddings_of_something_else_are_no_index(call: Call, tmp_path: Path) -> None:
+def add_a_page(file: Path) -> None:
+    """One document more, one changed, one less."""
+    pages = (file.parent / "docs.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+    pages[3] = pages[3].replace("he won", "he lost at the court")
+    pages[7] = '{"id": "new", "title": "New", "text": "a lawyer"}\n'
+    (file.parent / "docs.jsonl").write_text("".join(pages), encoding="utf-8")
+
+
+def test_an_index_is_brought_up_to_date_with_all_beside_it(call: Call, tmp_path: Path) -> None:
+    """With the default loop: BM25 with terms, embeddings, their graph."""
+    file = write_collection(tmp_path / "small")
+    options = ("-c", str(file), "--set", "engine=fused")
+    assert call("index", *options).exit_code == 0
+    add_a_page(file)
+    refused = call("search", "lawyer", *options)
+    assert refused.exit_code == 4
+    assert "`fairagent index` brings it up to date" in " ".join(refused.stderr.split())
+    result = call("index", *options)
+    assert result.exit_code == 0, result.stderr
+    first, second, *more = result.stdout.splitlines()
+    assert first.startswith("Updated indexes/small in ")
+    assert first.endswith(" s: 1 document added, 1 changed, 1 removed; 28 kept")
+    assert second.startswith("it holds 30 documents of small, analyzer english")
+    assert more == ["built besides: embedding small, neighbors in small"]
+    again = call("index", *options).stdout
+    assert again.startswith("indexes/small is up to date: 30 documents")
+    assert "besides" not in again
+    # As if it had been built of these documents in the first place. (Models round differently in another batch.)
+    (made,) = tmp_path.glob("indexes/small-*l6-v2")
+    shutil.copytree(made, tmp_path / made.name.replace("small", "anew"))
+    assert call("index", *options, "--index", "anew").exit_code == 0
+    for query in ("lawyer", "roses", "court", "a lawyer who won before judges"):
+        found, expected = (
+            json.loads(call("search", query, *options, "--index", index, "--json").stdout)
+            for index in ("indexes/small", "anew")
+        )
+        # With every step of the loop: exposure, gap, keywords added and dropped.
+        assert found.pop("seconds")
+        assert expected.pop("seconds")
+        assert found == expected
+
+
+def test_an_ann_index_and_splade_weights_are_brought_up_to_date(call: Call, tmp_path: Path) -> None:
+    file = write_collection(tmp_path / "small")
+    save_masked(tmp_path / "model", documents_words())
+    ann, splade = "engine={kind: dense, ann: always}", f"engine={{kind: splade, model: {tmp_path / 'model'}}}"
+    for engine in (ann, splade):
+        assert call("index", "-c", str(file), "--set", engine).exit_code == 0
+    add_a_page(file)
+    first = call("index", "-c", str(file), "--set", ann).stdout
+    assert "built besides: embedding small, ANN index of small" in first
+    second = call("index", "-c", str(file), "--set", splade)
+    # The index itself is as it is wanted by now.
+    assert second.stdout.startswith("indexes/small is up to date: 30 documents")
+    assert "built besides: weighing small" in second.stdout
+    for engine in (ann, splade):
+        plain = ("-c", str(file), "--set", "profile=engine", "--set", engine, "--set", "n=30")
+        assert call("index", *plain, "--index", "anew").exit_code == 0
+        found, expected = (
+            {hit["id"]: hit["score"] for hit in json.loads(call("search", "lawyer", *plain, *named).stdout)["hits"]}
+            for named in (("--index", "indexes/small", "--json"), ("--index", "anew", "--json"))
+        )
+        # Models round differently in another batch.
+        assert found == pytest.approx(expected, rel=2e-3)
+        assert "new" in found
+        assert "d07" not in found
+
+
+def test_embeddings_of_another_model_are_not_brought_up_to_date(call: Call, tmp_path: Path) -> None:
+    """Where its folder is another's by now: nothing is embedded anew without a word."""
+    file = write_collection(tmp_path / "small")
+    first, other = tmp_path / "first", tmp_path / "other"
+    engine = f"engine={{kind: splade, model: {tmp_path / 'model'}}}"
+    save_masked(first, documents_words())
+    save_masked(other, documents_words(), seed=2)
+    first.rename(tmp_path / "model")
+    assert call("index", "-c", str(file), "--set", engine).exit_code == 0
+    shutil.rmtree(tmp_path / "model")
+    other.rename(tmp_path / "model")
+    add_a_page(file)
+    refused = call("index", "-c", str(file), "--set", engine)
+    assert refused.exit_code == 4
+    assert "makes others; use that model, or build them again" in " ".join(refused.stderr.split())
+
+
+def documents_words() -> list[str]:
+    return sorted({word for page in documents() for word in page["text"].lower().replace(",", "").split()})
+
+
+def test_changes_as_json(call: Call, tmp_path: Path) -> None:
+    file = write_collection(tmp_path / "small")
+    options = ("-c", str(file), "--set", "engine=bm25", "--json")
+    assert "changes" not in json.loads(call("index", *options).stdout)
+    add_a_page(file)
+    found = json.loads(call("index", *options).stdout)
+    assert found["changes"] == {"added": 1, "changed": 1, "removed": 1, "kept": 28}
+    assert (found["built"], found["documents"]) == (True, 30)
+
+
+def test_other_groups_are_no_work_for_the_index(call: Call, tmp_path: Path) -> None:
+    file = write_collection(tmp_path / "small")
+    options = ("-c", str(file), "--set", "engine=bm25")
+    assert call("index", *options).exit_code == 0
+    groups = file.with_name("groups.tsv")
+    groups.write_text(groups.read_text(encoding="utf-8").replace("d00\tmale", "d00\tfemale"), encoding="utf-8")
+    assert call("index", *options).stdout.startswith("indexes/small is up to date: 30 documents")
+    (hit,) = json.loads(call("search", "court number 0", *options, "--set", "n=1", "--json").stdout)["hits"]
+    assert (hit["id"], hit["groups"]["gender"]) == ("d00", {"female": 1.0})
+
+
+def test_embeddings_of_another_collection_are_no_index(call: Call, tmp_path: Path) -> None:
     file = write_collection(tmp_path / "small")
     assert call("index", "-c", str(file), "--set", "engine=dense").exit_code == 0
-    with (file.parent / "docs.jsonl").open("a", encoding="utf-8") as pages:
-        pages.write('{"id": "new", "title": "New", "text": "a lawyer"}\n')
-    result = call("index", "-c", str(file), "--set", "engine=dense", "--force")
-    assert result.exit_code == 4
-    assert "the embeddings at indexes/small-" in result.stderr
-    assert call("index", "-c", str(file)).stdout.startswith("indexes/small is up to date: 31 documents")
+    file.write_text(file.read_text(encoding="utf-8").replace("name: small", "name: other"), encoding="utf-8")
+    add_a_page(file)
+    same = ("-c", str(file), "--set", "engine=dense", "--index", "indexes/small")
+    refused = call("index", *same)
+    assert refused.exit_code == 4
+    assert "the index at indexes/small does not belong to collection 'other'" in " ".join(refused.stderr.split())
+    refused = call("index", *same, "--force")
+    assert refused.exit_code == 4
+    assert "the embeddings at indexes/small-" in " ".join(refused.stderr.split())
 
 
 def test_the_report_of_an_ann_index_is_printed_and_shown_by_doctor(call: Call, tmp_path: Path) -> None:

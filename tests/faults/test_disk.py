@@ -13,6 +13,7 @@ import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -103,11 +104,11 @@ def test_72_embeddings_on_a_full_disk_go_on_from_what_is_done(tmp_path: Path, mo
     monkeypatch.setattr(dense_index, "CHUNK", 10)
     write, calls = dense_index.write_rows, []
 
-    def full(path: Path, first: int, rows: object) -> None:
-        calls.append(first)
+    def full(path: Path, numbers: Any, rows: Any) -> None:
+        calls.append(int(numbers[0]))
         if len(calls) == 3:
             raise OSError(28, "No space left on device")
-        write(path, first, rows)  # type: ignore[arg-type]
+        write(path, numbers, rows)
 
     monkeypatch.setattr(dense_index, "write_rows", full)
     with pytest.raises(BackendUnavailable, match=r"cannot be written \(No space left on device\)"):

@@ -91,12 +91,8 @@ def test_122_terms_are_not_added_to_an_index_of_something_else(tmp_path: Path) -
 # Case 123
 
 
-class Stopping(Made):
-    """Read once, it ends; read again, it is interrupted."""
-
-    def documents(self) -> Any:
-        yield from self.made[:5]
-        raise KeyboardInterrupt
+def interrupted(done: int) -> None:
+    raise KeyboardInterrupt
 
 
 def test_123_terms_that_are_not_finished_leave_the_index_as_it_was(tmp_path: Path) -> None:
@@ -104,7 +100,7 @@ def test_123_terms_that_are_not_finished_leave_the_index_as_it_was(tmp_path: Pat
     build_index(MADE, folder, terms=False)
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     with pytest.raises(KeyboardInterrupt):
-        indexing.add_terms(Stopping(MADE.made), folder)
+        indexing.add_terms(MADE, folder, interrupted)
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
     assert [path.name for path in tmp_path.iterdir()] == ["index"]
 

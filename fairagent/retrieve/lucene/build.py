@@ -10,27 +10,23 @@ How far a build has come is written into Lucene's own commit, which is there as 
 
 import json
 import shutil
-from array import array
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol
 
-import numpy as np
-
-from fairagent.collection.table_buffer import fixed_width
 from fairagent.errors import BackendUnavailable, DataError
 from fairagent.files import cannot_write
 from fairagent.intake.json_text import parse_json
 from fairagent.retrieve.handles import as_function, bound, collected, method, typed, wait
 from fairagent.retrieve.java import java_class, using_java
-from fairagent.retrieve.lucene.documents import adding, line_of
-from fairagent.retrieve.lucene.strings import IdTable, encode_id
+from fairagent.retrieve.lucene.catalog import Catalog
+from fairagent.retrieve.lucene.documents import KEY, adding, digest, line_of
 from fairagent.types import Document
 
-STATE = "fairagent"
-"""The key of a build's state in Lucene's commit data."""
+LUCENE, STATE = "lucene", "fairagent"
+"""The folder of Lucene's files in that of an index; the key of a build's state in Lucene's commit data."""
 SHARD = 1 << 26
 """Characters of a shard, counting what is analyzed and what is stored; a longer document is a shard. Smaller shards
 repeat more terms, which takes time, and keep more of them apart, which makes searching slower."""
@@ -44,6 +40,8 @@ DISK = ("java.io.IOException", "java.io.FileNotFoundException", "java.nio.file."
 """How Java's exceptions begin that a full or read-only disk is to blame for."""
 DIRECTORIES, ITERABLE = "[Lorg.apache.lucene.store.Directory;", "java.lang.Iterable"
 MOST_DOCUMENTS = 2**31 - 1
+TOGETHER = 10_000
+"""Documents that are removed at once."""
 
 
 class DocumentStream(Protocol):
@@ -62,16 +60,23 @@ class DocumentStream(Protocol):
 class LuceneBuild:
     """An index that is being built in `folder`; `committed` documents of it are safe."""
 
-    def __init__(self, folder: Path, analyzer: Any, origin: Mapping[str, object], workers: int) -> None:
-        """Take the folder, Java's analyzer, what the index is built from, and how many shards are made at a time."""
+    def __init__(
+        self, folder: Path, analyzer: Any, origin: Mapping[str, object], workers: int, commit_every: int
+    ) -> None:
+        """Take the folder, Java's analyzer, and what the index is built from.
+
+        `workers` shards are made at a time, of at most `commit_every` documents each.
+        """
         self.folder, self._origin, self._analyzer = folder, origin, analyzer
         self._writer = open_writer(folder)
-        self._room = workers + 2
+        self._room, self._most = workers + 2, commit_every
         with using_java():
             threads = java_class("java.util.concurrent.Executors")
             self._makers, self._joiner = threads.newFixedThreadPool(workers), threads.newFixedThreadPool(1)
             self._last = java_class("java.util.concurrent.CompletableFuture").completedFuture(None)
         self._begun: deque[tuple[Any, int]] = deque()
+        self._shard: list[str] = []
+        self._size = 0
         self.committed = 0
 
     def take_up(self, resume: bool) -> None:
@@ -85,33 +90,51 @@ class LuceneBuild:
                 self._writer.setLiveCommitData(_entries(None))
                 self._writer.commit()
 
-    def run(self, collection: DocumentStream, commit_every: int, progress: Callable[[int], None]) -> int:
-        """Add the documents that are still to be added and write the table of ids; return how many there are in all."""
-        names, lengths = bytearray(), array("B")
-        shard: list[str] = []
-        size, start = 0, self.committed
+    def run(self, collection: DocumentStream, progress: Callable[[int], None]) -> int:
+        """Add the documents that are still to be added and write their catalog; return how many there are in all."""
+        catalog, start = Catalog(), self.committed
         if start:
             progress(start)
-        for document in collection.documents():
-            id = encode_id(document.id)
-            names += id
-            lengths.append(len(id))
-            if (done := len(lengths)) <= start:
-                continue
-            shard.append(line_of(document, done - 1))
-            size += len(shard[-1])
-            progress(done)
-            if size >= SHARD or len(shard) == commit_every:
-                self._begin(shard, done)
-                shard, size = [], 0
-        if not lengths:
+        for number, document in enumerate(collection.documents()):
+            catalog.add(document.id, digest(document))
+            if number >= start:
+                progress(number + 1)
+                self.add(line_of(document, number), number + 1)
+        if not len(catalog):
             raise DataError(f"collection {collection.name!r} has no documents")
-        if shard:
-            self._begin(shard, len(lengths))
+        self.settle(len(catalog))
+        catalog.save(self.folder)
+        return len(catalog)
+
+    def add(self, line: str, done: int) -> None:
+        """Add a document, the last of `done`."""
+        self._shard.append(line)
+        self._size += len(line)
+        if self._size >= SHARD or len(self._shard) == self._most:
+            self._begin(done)
+
+    def settle(self, done: int) -> None:
+        """Wait until all that was added is committed."""
+        if self._shard:
+            self._begin(done)
         self._join(0)
-        width = np.frombuffer(lengths, np.uint8)
-        IdTable.save(self.folder, fixed_width(np.frombuffer(names, np.uint8), width, int(width.max())))
-        return len(lengths)
+
+    def remove(self, keys: Sequence[int], done: int) -> int:
+        """Remove the documents with these keys, and whatever Lucene counts of them; return how many it has then."""
+        with using_java():
+            points = java_class("org.apache.lucene.document.IntPoint")
+            for start in range(0, len(keys), TOGETHER):
+                gone = points.newSetQuery(KEY, *keys[start : start + TOGETHER])
+                self._writer.deleteDocuments(gone)
+            # What is only marked as deleted goes on counting in document frequencies and lengths.
+            forget = _step(_of(self._writer, "forceMergeDeletes", "void"))
+            commit = _step(_of(self._writer, "commit", "long"))
+            self._last = self._last.thenRunAsync(forget, self._joiner).thenRunAsync(commit, self._joiner)
+        self._begun.append((self._last, done))
+        self._join(0)
+        with using_java():
+            counted: int = self._writer.getDocStats().maxDoc
+        return counted
 
     def finish(self) -> None:
         """Complete the Lucene index; the folder then holds what an index keeps and nothing else."""
@@ -131,8 +154,9 @@ class LuceneBuild:
             self._stop()
             self._writer.rollback()
 
-    def _begin(self, lines: list[str], done: int) -> None:
-        """Have a shard made of these documents, and joined to the index when all before it are."""
+    def _begin(self, done: int) -> None:
+        """Have a shard made of the documents at hand, and joined to the index when all before it are."""
+        lines, self._shard, self._size = self._shard, [], 0
         with using_java():
             directory = java_class("org.apache.lucene.store.ByteBuffersDirectory")()
             shard = _writer(directory, self._analyzer)
@@ -193,13 +217,13 @@ def open_writer(folder: Path) -> Any:
         except jnius.JavaException as error:
             if not any(damage in str(error) for damage in DAMAGE):
                 raise
-        shutil.rmtree(folder / "lucene")
+        shutil.rmtree(folder / LUCENE)
         return _writer(directory_of(folder))
 
 
 def directory_of(folder: Path) -> Any:
     """The Lucene directory of the index in `folder`."""
-    path = java_class("java.nio.file.Paths").get(str(folder / "lucene"))
+    path = java_class("java.nio.file.Paths").get(str(folder / LUCENE))
     return java_class("org.apache.lucene.store.FSDirectory").open(path)
 
 

@@ -2,12 +2,14 @@
 
 The fields are those of Anserini, so that pyserini's LuceneSearcher opens the index: `id` (as a term, stored, and in
 docvalues), `contents` (title and text, with frequencies, without positions) and `raw`, a stored JSON object with `id`,
-`title`, `contents` (the text alone) and `extra`. `number`, the document's number, is ours: pools are scored by it.
+`title`, `contents` (the text alone) and `extra`. `number`, the document's key (`Places`), is ours: pools are scored and
+documents removed by it.
 """
 
 import json
 from collections.abc import Sequence
 from functools import cache
+from hashlib import blake2b
 from typing import Any
 
 from fairagent.errors import DataError
@@ -31,8 +33,11 @@ from fairagent.retrieve.handles import (
     typed,
 )
 from fairagent.retrieve.java import java_class
+from fairagent.retrieve.lucene.catalog import DIGEST
 from fairagent.types import Document
 
+KEY = "number"
+"""The field of a document's key."""
 BETWEEN_DOCUMENTS, BETWEEN_FIELDS = "\0", "\x1f"
 """Neither is in a JSON text, the first in no id; every analyzer ends a word there."""
 BLANKS = {ord(BETWEEN_DOCUMENTS): " ", ord(BETWEEN_FIELDS): " "}
@@ -45,24 +50,29 @@ FIELD, STREAM, LIST, FUNCTION = (
 BYTES_REF, ITERABLE, CHARACTERS = "org.apache.lucene.util.BytesRef", "java.lang.Iterable", "java.lang.CharSequence"
 
 
-def line_of(document: Document, number: int) -> str:
-    """A document as it crosses to Java: what is analyzed, what is stored, its number and its id.
+def digest(document: Document) -> bytes:
+    """16 bytes that change whenever a field of the document does.
 
     Raises DataError where it holds half of a surrogate pair.
     """
+    extra = json.dumps(dict(document.extra), ensure_ascii=False) if document.extra else ""
+    said = f"{len(document.title)} {len(document.text)} {document.title}{document.text}{extra}"
+    try:
+        return blake2b(said.encode(), digest_size=DIGEST).digest()
+    except UnicodeEncodeError as error:
+        near = said[max(0, error.start - 20) : error.start + 20]
+        raise DataError(
+            f"document {document.id!r}: half of a surrogate pair (not valid Unicode) in the text, near {near!r}"
+        ) from None
+
+
+def line_of(document: Document, key: int) -> str:
+    """A document as it crosses to Java: what is analyzed, what is stored, its key and its id."""
     raw = {"id": document.id, "title": document.title, "contents": document.text, "extra": dict(document.extra)}
     contents = f"{document.title} {document.text}"
     if BETWEEN_DOCUMENTS in contents or BETWEEN_FIELDS in contents:
         contents = contents.translate(BLANKS)
-    line = BETWEEN_FIELDS.join((contents, json.dumps(raw, ensure_ascii=False), str(number), document.id))
-    try:
-        line.encode()
-    except UnicodeEncodeError as error:
-        near = line[max(0, error.start - 20) : error.start + 20]
-        raise DataError(
-            f"document {document.id!r}: half of a surrogate pair (not valid Unicode) in the text, near {near!r}"
-        ) from None
-    return line
+    return BETWEEN_FIELDS.join((contents, json.dumps(raw, ensure_ascii=False), str(key), document.id))
 
 
 def document_of(raw: str) -> Document:
@@ -100,7 +110,7 @@ def _as_document() -> Any:
     makers = (
         bound(bound(text, kind, at=2), "contents"),
         bound(constructor(f"{FIELD}StoredField", STRING, STRING), "raw"),
-        fed(collected(bound(constructor(f"{FIELD}IntPoint", STRING, "[I"), "number"), "[I"), digits),
+        fed(collected(bound(constructor(f"{FIELD}IntPoint", STRING, "[I"), KEY), "[I"), digits),
         bound(bound(constructor(f"{FIELD}StringField", STRING, STRING, f"{FIELD}Field$Store"), stored, at=2), "id"),
         fed(
             bound(constructor(f"{FIELD}BinaryDocValuesField", STRING, BYTES_REF), "id"),

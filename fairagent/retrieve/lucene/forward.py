@@ -7,7 +7,7 @@ of documents, and what there is for each term.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from fairagent.retrieve.handles import (
     OBJECT,
+    STRING,
     as_function,
     both,
     bound,
@@ -33,11 +34,15 @@ from fairagent.retrieve.handles import (
 )
 from fairagent.retrieve.java import java_class, using_java
 from fairagent.retrieve.lucene.analysis import Analyzer
-from fairagent.retrieve.lucene.build import DocumentStream, directory_of
+from fairagent.retrieve.lucene.build import directory_of
+from fairagent.retrieve.lucene.catalog import Places
+from fairagent.retrieve.lucene.documents import BETWEEN_DOCUMENTS, document_of
 from fairagent.retrieve.lucene.strings import Strings
 from fairagent.retrieve.lucene.vectors import COMMON, FEW
 from fairagent.retrieve.lucene.words import ENOUGH, CommonWords
+from fairagent.types import Document
 
+FIELDS, DOCUMENT = "org.apache.lucene.index.StoredFields", "org.apache.lucene.document.Document"
 POSTINGS, TERMS, BYTES_REF = (
     "org.apache.lucene.index.PostingsEnum",
     "org.apache.lucene.index.TermsEnum",
@@ -52,30 +57,33 @@ CHUNK = 1 << 22
 """Postings that are read at a time."""
 COUNT_BITS, TERM_BITS, MOST = 16, 28, 65_535
 """A posting as one number, which sorts by document (20 bits are left for its place in its block), then by term."""
+SAMPLED = 500
+"""Documents whose texts cross from Java at once."""
 SCRATCH = "postings"
 """The folder of the files that Java writes, some 8 bytes a posting, and of the blocks, as many again."""
 
 
 def write_forward(
-    folder: Path,
-    collection: DocumentStream,
-    documents: int,
-    analyzer: Analyzer,
-    progress: Callable[[int], None] = lambda done: None,
+    folder: Path, documents: int, analyzer: Analyzer, progress: Callable[[int], None] = lambda done: None
 ) -> None:
-    """Write the arrays of `TermVectors` into `folder`, which holds the committed Lucene index of all the documents."""
-    scratch = folder / SCRATCH
+    """Write the arrays of `TermVectors` into `folder`, which holds the committed Lucene index of all the documents.
+
+    `progress` is called with the number of documents that were looked at for the commonest words.
+    """
+    scratch, places = folder / SCRATCH, Places.load(folder)
     shutil.rmtree(scratch, ignore_errors=True)
     with using_java():
         reader = java_class("org.apache.lucene.index.DirectoryReader").open(directory_of(folder))
         outputs = _outputs(scratch)
         written = java_class("java.util.concurrent.CompletableFuture").runAsync(_writing(reader, *outputs))
-    # Java writes while Python reads the documents.
+    # Java writes while Python counts.
     words, apart = CommonWords(), -(-documents // ENOUGH)
-    for done, document in enumerate(collection.documents(), 1):
-        if not done % apart:
+    sample = np.arange(apart - 1, documents, apart)
+    for start in range(0, len(sample), SAMPLED):
+        numbers = sample[start : start + SAMPLED]
+        for document in _stored(reader, places.in_lucene(numbers).tolist()):
             words.add(f"{document.title} {document.text}")
-        progress(done)
+        progress(int(numbers[-1]) + 1)
     wait(written)
     with using_java():
         for opened in (*outputs, reader):
@@ -88,10 +96,25 @@ def write_forward(
     np.save(folder / "vectors.df.npy", frequency[order].astype(np.uint32))
     Strings.save(folder, "words", words.choose(_terms(scratch, order), analyzer))
     lengths = np.zeros(documents, np.uint32)
-    rare = _into_blocks(scratch, rank, frequency, lengths)
+    rare = _into_blocks(scratch, places, rank, frequency, lengths)
     np.save(folder / "vectors.lengths.npy", lengths)
     _write_vectors(folder, scratch, documents, int(frequency.sum(dtype=np.int64)), rare)
     shutil.rmtree(scratch)
+
+
+def _stored(reader: Any, numbers: Sequence[int]) -> list[Document]:
+    """The documents with these numbers of Lucene's."""
+    with using_java():
+        fields, parsed = reader.storedFields(), static("java.lang.Integer", "parseInt", "int", STRING)
+        found = bound(method(FIELDS, "document", DOCUMENT, "int"), fields)
+        raw = bound(method(DOCUMENT, "get", STRING, STRING), "raw", at=1)
+        told = as_function("java.util.function.Function", piped(parsed, found, raw))
+        # No JSON text holds it.
+        between = java_class("java.lang.String")(BETWEEN_DOCUMENTS)
+        joined = java_class("java.util.stream.Collectors").joining(between)
+        lines = java_class("java.util.regex.Pattern").compile(",").splitAsStream(",".join(map(str, numbers)))
+        texts: str = lines.map(told).collect(joined)
+    return [document_of(text) for text in texts.split(BETWEEN_DOCUMENTS)]
 
 
 def _outputs(scratch: Path) -> list[Any]:
@@ -153,7 +176,11 @@ def _terms(scratch: Path, order: NDArray[np.intp]) -> list[str]:
 
 
 def _into_blocks(
-    scratch: Path, rank: NDArray[np.uint64], frequency: NDArray[np.int32], lengths: NDArray[np.uint32]
+    scratch: Path,
+    places: Places,
+    rank: NDArray[np.uint64],
+    frequency: NDArray[np.int32],
+    lengths: NDArray[np.uint32],
 ) -> int:
     """Put every posting, as one number, into the file of its block; add up the lengths; return how many are rare."""
     ends = np.cumsum(frequency, dtype=np.int64)
@@ -161,7 +188,7 @@ def _into_blocks(
     with (scratch / "documents").open("rb") as documents, (scratch / "counts").open("rb") as counts:
         for start in range(0, total, CHUNK):
             stop = min(start + CHUNK, total)
-            document = np.fromfile(documents, np.int32, stop - start)
+            document = places.numbers(np.fromfile(documents, np.int32, stop - start))
             count = np.fromfile(counts, np.int32, stop - start)
             lengths += np.bincount(document, count, len(lengths)).astype(np.uint32)
             first, last = np.searchsorted(ends, (start, stop - 1), side="right").tolist()

@@ -5,22 +5,22 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Protocol
 
-from fairagent.digests import RECORD
+from fairagent.digests import RECORD, differences
 from fairagent.errors import BackendUnavailable, DataError, IndexMismatch, UsageError
 from fairagent.files import write_whole
-from fairagent.folders import is_there, workshop
+from fairagent.folders import Workshop, is_there, workshop
 from fairagent.intake.json_text import parse_json
 from fairagent.intake.text import file_text
 from fairagent.retrieve.java import java_class, using_java
 from fairagent.retrieve.lucene.analysis import Analyzer
-from fairagent.retrieve.lucene.build import SHARD_MEMORY, LuceneBuild, explained
-from fairagent.retrieve.lucene.forward import write_forward
+from fairagent.retrieve.lucene.build import LUCENE, SHARD_MEMORY, LuceneBuild, explained
+from fairagent.retrieve.lucene.forward import SCRATCH, write_forward
 from fairagent.retrieve.lucene.vectors import TermVectors
 from fairagent.types import Document
 
@@ -29,6 +29,7 @@ LARGEST_MANIFEST = 1 << 24
 FORMAT = 2
 MANIFEST = "fairagent.json"
 REMEDY = "build it again with `fairagent index --force`"
+UPDATE = "`fairagent index` brings it up to date"
 COMMIT_EVERY = 50_000
 """The most documents between two commits (long ones are committed more often): some seconds of work to lose."""
 
@@ -76,17 +77,26 @@ class Manifest:
 
         Without a `collection` only what it was built by is compared.
         """
+        differ = self._differing(collection, analyzer)
+        if differ:
+            name = self.collection if collection is None else collection.name
+            said = "; ".join(f"{key}: index {have}, now {now}" for key, (have, now) in differ.items())
+            update = f"{UPDATE}, or " if collection is not None and self.outdated(collection, analyzer) else ""
+            raise IndexMismatch(
+                f"the index at {folder} does not belong to collection {name!r} as it is now ({said}); {update}{REMEDY}"
+            )
+
+    def outdated(self, collection: Indexable, analyzer: str) -> bool:
+        """Whether all that has changed since the index was built of this collection is its documents."""
+        return self.collection == collection.name and [*self._differing(collection, analyzer)] == ["fingerprint"]
+
+    def _differing(self, collection: Indexable | None, analyzer: str) -> dict[str, tuple[object, object]]:
+        """What the index has and what is wanted, where that is not the same."""
         wanted: dict[str, object] = {"pyserini": version("pyserini"), "format": FORMAT}
         if collection is not None:
             wanted = {"fingerprint": collection.fingerprint(), "analyzer": analyzer, **wanted}
         have = asdict(self)
-        differ = [f"{key}: index {have[key]}, now {value}" for key, value in wanted.items() if have[key] != value]
-        if differ:
-            name = self.collection if collection is None else collection.name
-            raise IndexMismatch(
-                f"the index at {folder} does not belong to collection {name!r} as it is now "
-                f"({'; '.join(differ)}); {REMEDY}"
-            )
+        return {key: (have[key], value) for key, value in wanted.items() if have[key] != value}
 
 
 def build_index(
@@ -124,12 +134,18 @@ def build_index(
     origin = {"fingerprint": fingerprint, "analyzer": analyzer, "pyserini": version("pyserini"), "format": FORMAT}
     # Java resolves relative paths against the folder in which it was started.
     with workshop(folder.absolute(), (MANIFEST, RECORD)) as shop, explained(shop.path):
-        build = LuceneBuild(shop.new, chosen.java, origin, workers or _workers())
+        # Of what an update or a forward index had come to, nothing else is of use.
+        for path in shop.new.iterdir():
+            if path.name == SCRATCH:
+                shutil.rmtree(path)
+            elif path.name != LUCENE:
+                path.unlink()
+        build = LuceneBuild(shop.new, chosen.java, origin, workers or workers_here(), commit_every)
         try:
             build.take_up(resume)
-            documents = build.run(collection, commit_every, progress)
+            documents = build.run(collection, progress)
             if terms:
-                write_forward(shop.new, collection, documents, chosen)
+                write_forward(shop.new, documents, chosen)
             manifest = Manifest(collection.name, fingerprint, documents, analyzer, version("pyserini"))
             write_whole(shop.new / MANIFEST, json.dumps(asdict(manifest), indent=2) + "\n")
             build.finish()
@@ -145,7 +161,7 @@ def build_index(
 def add_terms(collection: Indexable, folder: Path, progress: Callable[[int], None] = lambda done: None) -> None:
     """Give the index in `folder`, which was built from `collection`, its forward index; Lucene's is left as it is.
 
-    `progress` is called with the number of documents read. The index with terms takes the place of the one without
+    `progress` is called with the number of documents looked at. The index with terms takes the place of the one without
     when it is complete. Raises what `build_index` does, IndexMismatch where the index is of something else.
     """
     folder = folder.absolute()
@@ -154,9 +170,8 @@ def add_terms(collection: Indexable, folder: Path, progress: Callable[[int], Non
     chosen = Analyzer(manifest.analyzer)
     with workshop(folder, (MANIFEST, RECORD)) as shop, explained(shop.path):
         try:
-            shutil.rmtree(shop.new)
-            shutil.copytree(folder, shop.new, copy_function=_same, ignore=shutil.ignore_patterns(RECORD))
-            write_forward(shop.new, collection, manifest.documents, chosen, progress)
+            take_over(folder, shop, [path.name for path in folder.iterdir() if path.name != RECORD])
+            write_forward(shop.new, manifest.documents, chosen, progress)
             shop.put()
         except BaseException:
             shop.clear()
@@ -168,6 +183,21 @@ def has_terms(folder: Path) -> bool:
     return TermVectors.there(folder)
 
 
+def take_over(folder: Path, shop: Workshop, names: Iterable[str]) -> None:
+    """Begin with these files and folders of the index in `folder`, which are not to be written into: they are the same.
+
+    Every byte of the index is compared; raises IndexMismatch where it is damaged.
+    """
+    if faults := differences(folder, whole=True):
+        raise IndexMismatch(f"the index at {folder}: damaged; {REMEDY}", faults)
+    shop.begin()
+    for name in names:
+        if (folder / name).is_dir():
+            shutil.copytree(folder / name, shop.new / name, copy_function=_same)
+        else:
+            _same(str(folder / name), str(shop.new / name))
+
+
 def _same(source: str, target: str) -> None:
     """One file at two places; a copy where the disk cannot have that."""
     try:
@@ -176,7 +206,7 @@ def _same(source: str, target: str) -> None:
         shutil.copy2(source, target)
 
 
-def _workers() -> int:
+def workers_here() -> int:
     """One a core, as many as Java's memory holds the shards of."""
     with using_java():
         memory: int = java_class("java.lang.Runtime").getRuntime().maxMemory()

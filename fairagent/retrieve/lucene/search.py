@@ -17,7 +17,8 @@ from fairagent.retrieve.clock import engine_time
 from fairagent.retrieve.hits import numbers_and_scores
 from fairagent.retrieve.java import java_class, using_java
 from fairagent.retrieve.lucene.analysis import Analyzer
-from fairagent.retrieve.lucene.documents import document_of
+from fairagent.retrieve.lucene.catalog import Places
+from fairagent.retrieve.lucene.documents import KEY, document_of
 from fairagent.retrieve.lucene.index import REMEDY, Indexable, Manifest
 from fairagent.retrieve.lucene.strings import IdTable, ranked
 from fairagent.retrieve.lucene.vectors import TermVectors
@@ -57,7 +58,7 @@ class LuceneRetriever:
         try:
             self._folder = folder
             self._terms = TermVectors(folder) if TermVectors.there(folder) else None
-            self._ids = IdTable.load(folder)
+            self._ids, self._places = IdTable.load(folder), Places.load(folder)
         except (OSError, ValueError) as error:
             raise _damaged(folder, error) from None
         # The loop asks for the terms of the same deep list once an iteration, and of many queries for the same words.
@@ -115,10 +116,10 @@ class LuceneRetriever:
         if not len(ids):
             return np.zeros(0)
         numbers = self.numbers(ids)
-        distinct = np.unique(numbers).tolist()
+        distinct = self._places.keys(np.unique(numbers)).tolist()
         with using_java():
             occur = java_class("org.apache.lucene.search.BooleanClause$Occur")
-            pool = java_class("org.apache.lucene.document.IntPoint").newSetQuery("number", *distinct)
+            pool = java_class("org.apache.lucene.document.IntPoint").newSetQuery(KEY, *distinct)
             evidence = self._lucene_query(query)
             builder = java_class("org.apache.lucene.search.BooleanQuery$Builder")()
             # SHOULD, not MUST: documents of the pool without any query term stay in the result, with score 0.
@@ -135,12 +136,12 @@ class LuceneRetriever:
     @engine_time("bridge")
     def document(self, id: str) -> Document:
         """The stored document; raises DataError where the id is not in the index."""
-        number = int(self.numbers([id])[0])
+        (place,) = self._places.in_lucene(self.numbers([id])).tolist()
         import jnius
 
         try:
             with using_java():
-                raw = self._searcher.storedFields().document(number).get("raw")
+                raw = self._searcher.storedFields().document(place).get("raw")
             return document_of(raw)
         except (jnius.JavaException, ValueError, KeyError, TypeError) as error:
             raise _damaged(self._folder, error) from None
@@ -181,7 +182,8 @@ class LuceneRetriever:
                 found = self._searcher.search(lucene_query, n)
         except jnius.JavaException as error:
             raise _damaged(self._folder, error) from None
-        return numbers_and_scores(found)
+        places, scores = numbers_and_scores(found)
+        return self._places.numbers(places), scores
 
 
 def _open(folder: Path, k1: float, b: float) -> tuple[Any, Any]:

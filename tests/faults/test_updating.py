@@ -1,0 +1,400 @@
+"""Cases 175 to 184 of docs/reliability.md: an index that is brought up to date, and what may come in between."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import textwrap
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import anserini_indexes
+import pytest
+from evaluate import words
+from retrieve.conftest import Made
+from retrieve.test_dense import Words
+
+from fairagent import BackendUnavailable, Query, build_index, load_collection, update_index
+from fairagent.digests import RECORD, differences
+from fairagent.errors import DataError, IndexMismatch
+from fairagent.folders import workshop
+from fairagent.retrieve import dense_index
+from fairagent.retrieve.dense import DenseRetriever
+from fairagent.retrieve.dense_index import build_dense_index
+from fairagent.retrieve.lucene import Changes, LuceneRetriever
+from fairagent.types import Document
+
+from .damage import trials
+from .killing import Killing, steps
+from .power import Recording, after_the_cut
+from .test_damage import told
+from .test_disk import FULL, cuts, words_of
+from .tiny import write
+
+OLD = Made(tuple(Document(f"d{n}", f"a river and a lawyer {n} {'court ' * (n % 4)}") for n in range(40)), "old")
+CHANGED = tuple(replace(one, text="a court at the river") if n % 9 == 0 else one for n, one in enumerate(OLD.made[3:]))
+NEW = Made((Document("new1", "a court of lawyers"), *CHANGED, Document("new2", "river boat")), "new")
+CHANGES = Changes(2, 5, 3, 32)
+
+
+def files(folder: Path) -> dict[Path, bytes]:
+    return {path.relative_to(folder): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+
+
+def answers(folder: Path) -> list[object]:
+    """What an index finds and counts."""
+    retriever = LuceneRetriever(folder)
+    try:
+        found = retriever.search(Query("lawyer court river"), 60)
+        counted = [retriever.document_frequency(word) for word in ("lawyer", "court", "river", "boat")]
+        return [found.ids, found.scores.tolist(), counted, retriever.postings(found.ids[:5]).count.tolist()]
+    finally:
+        retriever.close()
+
+
+@pytest.fixture
+def old(tmp_path: Path) -> Path:
+    """An index of the documents as they were."""
+    build_index(OLD, tmp_path / "index", commit_every=15)
+    return tmp_path / "index"
+
+
+@pytest.fixture
+def new(tmp_path_factory: pytest.TempPathFactory) -> list[object]:
+    """What one of the documents as they are now, built anew, answers."""
+    folder = tmp_path_factory.mktemp("anew") / "index"
+    build_index(NEW, folder)
+    return answers(folder)
+
+
+# Case 175
+
+
+def test_175_an_update_that_is_killed_leaves_the_old_or_the_new_index(tmp_path: Path) -> None:
+    file = words.write(tmp_path).with_name("collection.yaml")
+    command = ("index", "-c", str(file), "--index", "index", "--set", "engine=bm25", "--set", "expansion.documents=5")
+    lines = (tmp_path / "docs.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+    chance, tried, versions = random.Random(175), Counter[str](), []
+
+    def change(number: int) -> None:
+        """Another text of d07, and one of two documents."""
+        own = lines[7].replace("met a", f"met a {('first', 'second')[number % 2]} singer")
+        kept = [*lines[:7], own, *lines[8:20], lines[20 + number % 2], *lines[22:]]
+        (tmp_path / "docs.jsonl").write_text("".join(kept), encoding="utf-8")
+
+    with Killing() as program:
+        for number in range(2):
+            change(number)
+            assert program.run(tmp_path, *command, place="index") == 0, program.said(tmp_path)
+            versions.append(words_of(tmp_path / "index"))
+        assert versions[0] != versions[1]
+        count = steps(tmp_path)
+        for number in range(trials(5)):
+            change(number)
+            before = words_of(tmp_path / "index")
+            at, wait = chance.randint(1, count), chance.choice([0.0, 0.0, chance.uniform(0, 0.2)])
+            code = program.run(tmp_path, *command, place="index", at=at, wait=wait)
+            assert code in (0, -signal.SIGKILL), program.said(tmp_path)
+            found = words_of(tmp_path / "index")
+            assert found in (before, versions[number % 2]), (number, at, wait)
+            assert differences(tmp_path / "index", whole=True) == []
+            tried["killed, the old one there" if found == before else "killed, the new one there"] += code != 0
+            tried["done before"] += code == 0
+        assert tried.total() > tried["done before"]
+        told(tried, "kills of an update")
+        assert program.run(tmp_path, *command, place="index") == 0, program.said(tmp_path)
+    assert words_of(tmp_path / "index") == versions[(trials(5) - 1) % 2]
+    assert not (tmp_path / "index.partial").exists()
+
+
+def test_175_a_power_cut_leaves_the_old_or_the_new_index(tmp_path: Path, new: list[object]) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    build_index(OLD, work / "index")
+    before = answers(work / "index")
+    with Recording(work) as recording:
+        assert update_index(NEW, work / "index") == CHANGES
+    tried = Counter[str]()
+    for place, kind in cuts(recording, 6, 175):
+        folder = tmp_path / "cut"
+        folder.mkdir()
+        after_the_cut(recording.moments[place], folder, kind)
+        found = answers(folder / "index")
+        assert found in ((before, new) if place < len(recording.moments) - 1 else (new,)), (place, kind)
+        tried["old" if found == before else "new"] += 1
+        update_index(NEW, folder / "index")
+        assert answers(folder / "index") == new, (place, kind)
+        shutil.rmtree(folder)
+    assert set(tried) == {"old", "new"}
+    told(tried, "power cuts of an update")
+
+
+# Case 176
+
+
+def test_176_on_a_full_disk_the_old_index_is_kept(tmp_path: Path) -> None:
+    file = words.write(tmp_path).with_name("collection.yaml")
+    documents = tmp_path / "docs.jsonl"
+    build_index(load_collection(file), tmp_path / "index")
+    before = files(tmp_path / "index")
+    many = [json.dumps({"id": f"m{n}", "title": f"many {n}", "text": f"word{n} " * 9}) for n in range(2_000)]
+    documents.write_text(documents.read_text(encoding="utf-8") + "\n".join(many) + "\n", encoding="utf-8")
+    command = [sys.executable, "-c", textwrap.dedent(FULL), "20000", "index", "-c", str(file)]
+    done = subprocess.run(
+        [*command, "--index", "index", "--set", "engine=bm25"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 3, done.stderr
+    assert "Traceback" not in done.stderr
+    assert "index.partial cannot be written (" in done.stderr
+    assert files(tmp_path / "index") == before
+    assert update_index(load_collection(file), tmp_path / "index") == Changes(2_000, 0, 0, 40)
+
+
+def test_176_a_read_only_disk_is_explained(old: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before, mkdir = files(old), os.mkdir
+
+    def refused(path: Any, *more: Any, **options: Any) -> None:
+        if "partial" in str(path):
+            raise OSError(30, "Read-only file system", str(path))
+        mkdir(path, *more, **options)
+
+    monkeypatch.setattr(os, "mkdir", refused)
+    with pytest.raises(BackendUnavailable, match=r"index\.partial cannot be written \(Read-only file system\)"):
+        update_index(NEW, old)
+    assert files(old) == before
+
+
+def test_176_where_a_file_cannot_be_at_two_places_it_is_copied(
+    old: Path, new: list[object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*given: Any, **options: Any) -> None:
+        raise OSError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refused)
+    assert update_index(NEW, old) == CHANGES
+    assert answers(old) == new
+
+
+# Case 177
+
+
+class Watched(Made):
+    """Documents that tell when they are read."""
+
+    def documents(self) -> Iterator[Document]:
+        for number, document in enumerate(self.made):
+            if number == 30:
+                self.watch()
+            yield document
+
+    def watch(self) -> None:
+        """To be replaced."""
+
+
+def test_177_who_searches_in_the_meantime_has_the_old_index_and_then_the_new_one(old: Path, new: list[object]) -> None:
+    before, seen = answers(old), []
+    opened = LuceneRetriever(old, OLD)
+
+    def search() -> list[object]:
+        found = opened.search(Query("lawyer court river"), 60)
+        return [found.ids, found.scores.tolist(), opened.document("d0").text, opened.document("d39").text]
+
+    expected, watched = search(), Watched(NEW.made, "new")
+    object.__setattr__(watched, "watch", lambda: seen.append(answers(old)))
+    update_index(watched, old)
+    assert seen == [before]
+    # The one that was open all the time is whole, also now that its files are gone.
+    assert search() == expected
+    assert answers(old) == new
+    with pytest.raises(
+        IndexMismatch, match=r"fingerprint: index new, now old\); `fairagent index` brings it up to date"
+    ):
+        LuceneRetriever(old, OLD)
+
+
+# Case 178
+
+
+def test_178_of_two_updates_at_once_one_is_told_so(old: Path, new: list[object]) -> None:
+    before = files(old)
+    with (
+        workshop(old, (RECORD,)),
+        pytest.raises(BackendUnavailable, match=rf"process {os.getpid()} on .* is working in .*index\.partial; wait"),
+    ):
+        update_index(NEW, old)
+    assert files(old) == before
+    update_index(NEW, old)
+    assert answers(old) == new
+
+
+# Case 179
+
+FAULTS: list[tuple[str, str]] = [
+    ('{"id": "f1", "text": "law"}\n', r"docs\.jsonl:7: the document id 'f1' is that of docs\.jsonl:4 already"),
+    ('{"id": "m9", "title": "no text"}\n', r"docs\.jsonl:7: "),
+    ('{"id": "m9"\n', r"docs\.jsonl:7: "),
+    ('{"id": "m9", "text": "half \\ud83d"}\n', r"half of a surrogate pair"),
+]
+
+
+@pytest.mark.parametrize(("line", "said"), FAULTS)
+def test_179_faults_of_the_documents_leave_the_index_as_it_was(tmp_path: Path, line: str, said: str) -> None:
+    file = write(tmp_path / "files")
+    build_index(load_collection(file), tmp_path / "index")
+    before = files(tmp_path / "index")
+    with (tmp_path / "files" / "docs.jsonl").open("a", encoding="utf-8") as documents:
+        documents.write(line)
+    with pytest.raises(DataError, match=said):
+        update_index(load_collection(file), tmp_path / "index")
+    assert files(tmp_path / "index") == before
+    assert not (tmp_path / "index.partial").exists()
+
+
+@pytest.mark.parametrize(
+    ("documents", "said"),
+    [
+        ((), "collection 'made' has no documents"),
+        ((*NEW.made, NEW.made[4]), f"1 document ids occur twice, '{NEW.made[4].id}' first"),
+        ((*NEW.made, Document("", "text")), "a document id is 1 to 255 bytes"),
+    ],
+)
+def test_179_nor_do_those_of_collections_in_memory_change_it(old: Path, documents: Any, said: str) -> None:
+    before = files(old)
+    with pytest.raises(DataError, match=said):
+        update_index(Made(documents, "wrong"), old)
+    assert files(old) == before
+    assert [path.name for path in old.parent.iterdir()] == ["index"]
+
+
+def test_179_documents_without_a_text_are_documents(old: Path, tmp_path: Path) -> None:
+    empty = Made((*OLD.made[1:], Document("empty", ""), replace(OLD.made[0], text=" ")), "empty")
+    assert update_index(empty, old) == Changes(1, 1, 0, 39)
+    build_index(empty, tmp_path / "anew")
+    assert answers(old) == answers(tmp_path / "anew")
+    assert LuceneRetriever(old).document("empty").text == ""
+
+
+# Case 180
+
+OTHERS: list[tuple[Made, str, str]] = [
+    (
+        Made(NEW.made, "new", "another"),
+        "english",
+        r"does not belong to collection 'another'.*fingerprint: index old, now",
+    ),
+    (NEW, "english-nostem", "fingerprint: .*; analyzer: index english, now english-nostem"),
+    (Made(tuple(Document(f"x{n}", "law") for n in range(9)), "x"), "english", "has none of the documents of the index"),
+]
+
+
+@pytest.mark.parametrize(("collection", "analyzer", "said"), OTHERS)
+def test_180_an_index_of_something_else_is_not_brought_up_to_date(
+    old: Path, collection: Made, analyzer: str, said: str
+) -> None:
+    before = files(old)
+    with pytest.raises(IndexMismatch, match=rf"{said}.*build it again with `fairagent index --force`"):
+        update_index(collection, old, analyzer)
+    assert files(old) == before
+    assert not old.with_name("index.partial").exists()
+
+
+@pytest.mark.parametrize("key", ["pyserini", "format"])
+def test_180_nor_is_one_of_another_version(old: Path, key: str) -> None:
+    manifest = json.loads((old / "fairagent.json").read_text(encoding="utf-8"))
+    (old / "fairagent.json").write_text(json.dumps(manifest | {key: 0}), encoding="utf-8")
+    with pytest.raises(IndexMismatch, match=rf"{key}: index 0, now .*; build it again with"):
+        update_index(NEW, old)
+
+
+# Case 181
+
+
+def test_181_damage_is_found_before_it_becomes_part_of_the_new_index(old: Path) -> None:
+    """Also where a search would not notice: new checksums over damaged bytes would hide it for good."""
+    chance, paths = random.Random(181), sorted(path for path in old.rglob("*") if path.stat().st_size > 40)
+    for _ in range(trials(8)):
+        path = chance.choice([path for path in paths if path.is_file() and path.name != RECORD])
+        whole = path.read_bytes()
+        place = chance.randrange(len(whole))
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ (1 << chance.randrange(8))]) + whole[place + 1 :])
+        before = files(old)
+        with pytest.raises((IndexMismatch, BackendUnavailable)):
+            update_index(NEW, old)
+        assert files(old) == before
+        path.write_bytes(whole)
+    assert update_index(NEW, old) == CHANGES
+
+
+# Case 182
+
+
+def test_182_an_index_of_a_version_without_digests_says_so(old: Path) -> None:
+    (old / "digests.npy").unlink()
+    (old / RECORD).unlink()
+    # It is searched as ever.
+    assert LuceneRetriever(old, OLD).search(Query("lawyer"), 5)
+    with pytest.raises(
+        IndexMismatch, match=r"kept no digests of documents.*build it again with `fairagent index --force`"
+    ):
+        update_index(NEW, old)
+
+
+# Case 183
+
+
+def test_183_embeddings_of_new_texts_go_on_where_they_were_broken_off(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dense_index, "CHUNK", 2)
+    folder = tmp_path / "dense"
+    build_dense_index(OLD, folder, Words())
+    build_dense_index(NEW, tmp_path / "anew", Words())
+    before, write_rows, calls = files(folder), dense_index.write_rows, 0
+
+    def full(path: Path, numbers: Any, rows: Any) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == 3:
+            raise OSError(28, "No space left on device")
+        write_rows(path, numbers, rows)
+
+    monkeypatch.setattr(dense_index, "write_rows", full)
+    # What is kept is written first, then two by two what is new.
+    with pytest.raises(BackendUnavailable, match=r"cannot be written \(No space left on device\)"):
+        build_dense_index(NEW, folder, Words())
+    assert files(folder) == before
+    encoder = Words()
+    build_dense_index(NEW, folder, encoder)
+    assert len(encoder.encoded) == 1 + 7 - 2
+    found, expected = (
+        DenseRetriever(place, Words()).search(Query("court river"), 40) for place in (folder, tmp_path / "anew")
+    )
+    assert (found.ids, found.scores.tolist()) == (expected.ids, expected.scores.tolist())
+    assert files(folder) == files(tmp_path / "anew")
+
+
+# Case 184
+
+
+@pytest.mark.parametrize("make", [lambda folder: None, lambda folder: (folder / "notes.txt").write_text("mine")])
+def test_184_a_folder_of_somebody_else_is_no_index(tmp_path: Path, make: Callable[[Path], object]) -> None:
+    folder = anserini_indexes.texts(tmp_path / "theirs", [{"id": "a", "contents": "law"}], "-storeRaw")
+    make(folder)
+    before = files(folder)
+    with pytest.raises(BackendUnavailable, match=r"no index at .*theirs; build it with `fairagent index`"):
+        update_index(NEW, folder)
+    assert files(folder) == before

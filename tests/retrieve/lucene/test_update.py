@@ -1,0 +1,175 @@
+"""An index that is brought up to date finds, scores and tells exactly what one that is built anew does."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fairagent.digests import RECORD, differences
+from fairagent.retrieve.lucene import Changes, LuceneRetriever, Manifest, build_index, update, update_index
+from fairagent.retrieve.passages import LucenePassages
+from fairagent.types import Document, Query, Term
+
+from ..conftest import MADE, Made
+
+LAW = next(document for document in MADE.made if document.id == "law1")
+QUERIES = (
+    Query("w1 w2 w3"),
+    Query("w7"),
+    Query("title w0"),
+    Query("w4", (Term("w5", 0.37), Term("w9 w11", 1.9))),
+    Query("tie"),
+)
+
+
+def text(chance: random.Random) -> str:
+    """Words by a law like Zipf's, so that lengths and document frequencies change with every document."""
+    return " ".join(f"w{int(chance.paretovariate(0.7)) % 900}" for _ in range(chance.randrange(1, 40)))
+
+
+def edited(documents: list[Document], chance: random.Random, rate: float, state: str) -> Made:
+    """Some removed, changed and added anywhere, and two that have changed places."""
+    left = [one for one in documents if chance.random() > rate]
+    left = [replace(one, text=text(chance)) if chance.random() < rate else one for one in left]
+    for number in range(round(rate * len(left)) + 1):
+        left.insert(chance.randrange(len(left)), Document(f"{state}-{number}", text(chance), "A title", {"n": number}))
+    left[0], left[-1] = left[-1], left[0]
+    return Made(left, state)
+
+
+def arrays(folder: Path) -> dict[str, bytes]:
+    """Ids, digests and the terms of documents: in the order of the collection, whatever Lucene's is."""
+    return {path.name: path.read_bytes() for path in folder.glob("*.npy") if path.name != "keys.npy"}
+
+
+def assert_same(updated: Path, built: Path, collection: Made) -> None:
+    """Equal rankings and scores to the last bit, statistics, terms, texts, arrays and manifests."""
+    assert arrays(updated) == arrays(built)
+    assert Manifest.read(updated) == Manifest.read(built)
+    assert differences(updated, whole=True) == []
+    one, other = LuceneRetriever(updated, collection), LuceneRetriever(built, collection)
+    ids = [document.id for document in collection.made]
+    for query in QUERIES:
+        for n in (3, 50, len(ids)):
+            found, expected = one.search(query, n), other.search(query, n)
+            assert found.ids == expected.ids
+            assert found.scores.tolist() == expected.scores.tolist()
+        assert one.score(query, ids[::3]).tolist() == other.score(query, ids[::3]).tolist()
+    for number in range(40):
+        assert one.document_frequency(f"w{number}") == other.document_frequency(f"w{number}")
+    for document in collection.made:
+        assert one.document(document.id) == document
+    one.close()
+    other.close()
+
+
+@pytest.mark.parametrize("rate", [0.02, 0.5])
+def test_the_same_as_built_anew_after_each_of_several_updates(tmp_path: Path, rate: float) -> None:
+    chance = random.Random(7)
+    tied = [Document(f"tie{n * 17 % 40:02d}", "tie w1") for n in range(40)]
+    collection = Made([*tied, *(Document(f"d{n:04d}", text(chance), f"Title {n}") for n in range(400))], "0")
+    build_index(collection, tmp_path / "index", commit_every=150)
+    for round in range(1, 5):
+        before = {one.id: one for one in collection.made}
+        collection = edited(list(collection.made), chance, rate, str(round))
+        now = {one.id: one for one in collection.made}
+        kept = sum(now[id] == before[id] for id in now.keys() & before.keys())
+        expected = Changes(len(now.keys() - before.keys()), len(now.keys() & before.keys()) - kept, 0, kept)
+        expected = replace(expected, removed=len(before.keys() - now.keys()))
+        assert update_index(collection, tmp_path / "index") == expected
+        build_index(collection, tmp_path / f"{round}")
+        assert_same(tmp_path / "index", tmp_path / f"{round}", collection)
+
+
+def test_documents_in_all_scripts_and_without_a_text(tmp_path: Path) -> None:
+    first = Made([*MADE.made[::2], Document("gone", "lawyer court"), replace(MADE.made[1], title="Another")], "first")
+    build_index(first, tmp_path / "index")
+    assert update_index(MADE, tmp_path / "index").changed == 1
+    build_index(MADE, tmp_path / "built")
+    assert arrays(tmp_path / "index") == arrays(tmp_path / "built")
+    one, other = LuceneRetriever(tmp_path / "index", MADE), LuceneRetriever(tmp_path / "built", MADE)
+    for words in ("lawyer court", "harbor town", "адвокат", "律師"):
+        assert one.search(Query(words), 60).ids == other.search(Query(words), 60).ids
+    assert [one.document(document.id) for document in MADE.made] == list(MADE.made)
+
+
+def test_only_what_is_new_is_analyzed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    build_index(MADE, tmp_path / "index", terms=False)
+    lines: list[str] = []
+    line_of = update.line_of
+    monkeypatch.setattr(update, "line_of", lambda document, key: (lines.append(document.id), line_of(document, key))[1])
+    changed = replace(MADE.made[3], text="another text")
+    extra = replace(MADE.made[4], extra={"year": 1})
+    documents = [*MADE.made[:3], changed, extra, *MADE.made[6:], Document("new", "new text")]
+    told: list[int] = []
+    changes = update_index(Made(documents, "edited"), tmp_path / "index", progress=told.append)
+    assert lines == [changed.id, extra.id, "new"]
+    assert changes == Changes(1, 2, 1, len(MADE.made) - 3)
+    assert str(changes) == f"1 document added, 2 changed, 1 removed; {len(MADE.made) - 3} kept"
+    assert told[-1] == len(documents)
+    assert not (tmp_path / "index" / "vectors.starts.npy").exists()
+
+
+def test_another_order_of_the_same_documents_is_no_change(tmp_path: Path) -> None:
+    build_index(MADE, tmp_path / "index")
+    turned = Made(MADE.made[::-1], "turned")
+    assert update_index(turned, tmp_path / "index") == Changes(0, 0, 0, len(MADE.made))
+    build_index(turned, tmp_path / "built")
+    assert arrays(tmp_path / "index") == arrays(tmp_path / "built")
+    assert LuceneRetriever(tmp_path / "index", turned).document("law1") == LAW
+
+
+def test_an_index_of_the_documents_as_they_are_is_left_as_it_was(tmp_path: Path) -> None:
+    build_index(MADE, tmp_path / "index")
+    files = {path: path.stat().st_ino for path in tmp_path.rglob("*")}
+    assert update_index(MADE, tmp_path / "index") == Changes(0, 0, 0, len(MADE.made))
+    assert {path: path.stat().st_ino for path in tmp_path.rglob("*")} == files
+
+
+def test_an_index_that_was_updated_may_get_terms_later(tmp_path: Path) -> None:
+    from fairagent.retrieve.lucene.index import add_terms
+
+    build_index(Made(MADE.made[5:], "first"), tmp_path / "index", terms=False)
+    update_index(MADE, tmp_path / "index")
+    add_terms(MADE, tmp_path / "index")
+    build_index(MADE, tmp_path / "built")
+    assert arrays(tmp_path / "index") == arrays(tmp_path / "built")
+
+
+def test_a_build_in_the_folder_of_an_update_begins_anew(tmp_path: Path) -> None:
+    build_index(Made(MADE.made[5:], "first"), tmp_path / "index")
+    update_index(MADE, tmp_path / "index")
+    # As an update that was killed at its very end leaves it.
+    (tmp_path / "index").rename(tmp_path / "new")
+    (tmp_path / "index.partial").mkdir()
+    (tmp_path / "index.partial" / ".fairagent").touch()
+    (tmp_path / "new").rename(tmp_path / "index.partial" / "new")
+    (tmp_path / "index.partial" / "new" / "postings").mkdir()
+    build_index(MADE, tmp_path / "index", terms=False)
+    names = {path.name for path in (tmp_path / "index").iterdir()}
+    assert names == {"lucene", "ids.npy", "ids.order.npy", "digests.npy", "fairagent.json", RECORD}
+    assert LuceneRetriever(tmp_path / "index", MADE).document("law1") == LAW
+
+
+def test_passages_of_a_document_stay_together(tmp_path: Path) -> None:
+    def passages(*texts: str) -> list[Document]:
+        return [
+            Document(f"{id}#{n}", part)
+            for id, text in zip("abc", texts, strict=True)
+            for n, part in enumerate(text.split("|"), 1)
+        ]
+
+    old = Made(passages("river|court", "law court|bank|law", "boat"), "old")
+    new = Made(passages("river|court|new court", "law court|another|law", "boat court"), "new")
+    build_index(old, tmp_path / "index")
+    assert update_index(new, tmp_path / "index") == Changes(1, 2, 0, 4)
+    build_index(new, tmp_path / "built")
+    one, other = (LucenePassages(LuceneRetriever(tmp_path / name, new)) for name in ("index", "built"))
+    assert one.passage_ids(["b", "a"])[0] == ["b#1", "b#2", "b#3", "a#1", "a#2", "a#3"]
+    found, expected = one.search(Query("court"), 3), other.search(Query("court"), 3)
+    assert (found.ids, found.scores.tolist()) == (expected.ids, expected.scores.tolist())
+    assert np.array_equal(one.postings(["a", "b"]).count, other.postings(["a", "b"]).count)

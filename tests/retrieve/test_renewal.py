@@ -1,0 +1,138 @@
+"""What a model makes of documents is brought up to date: made for new texts alone, and the same as made of all."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fairagent.digests import differences
+from fairagent.errors import IndexMismatch
+from fairagent.retrieve import dense_index, splade_index
+from fairagent.retrieve.dense_index import DenseManifest, build_dense_index
+from fairagent.retrieve.encoded import PROBE_TEXT, expect_renewable
+from fairagent.retrieve.rows import create_rows, write_rows
+from fairagent.retrieve.splade_index import build_splade_index
+from fairagent.types import Document
+
+from . import test_dense as dense
+from . import test_splade as splade
+from .test_dense import MADE, Made, Words
+
+
+@dataclass(frozen=True)
+class Kind:
+    """How an index is built, with which encoder, and the module with its `CHUNK`."""
+
+    build: Callable[..., Any]
+    encoder: Callable[..., Any]
+    module: Any
+
+
+KINDS = [
+    pytest.param(Kind(build_dense_index, dense.Words, dense_index), id="dense"),
+    pytest.param(Kind(build_splade_index, splade.Words, splade_index), id="splade"),
+]
+CHANGED = {7: "a new river", 50: "court court", 51: "law and bank", 99: "boat"}
+NEW = [Document("new1", "another judge"), Document("new2", "", "River")]
+EDITED = Made(
+    [
+        NEW[0],
+        # Some are gone, one has moved, and of one only what is not encoded is another.
+        *(replace(one, text=CHANGED.get(n, one.text)) for n, one in enumerate(MADE.made) if n not in (0, 20, 98)),
+        replace(MADE.made[20], extra={"year": 1}),
+        NEW[1],
+    ],
+    "edited",
+)
+FRESH = [" ".join(f"{one.title} {one.text}".split()) for one in (NEW[0], *(EDITED.made[n] for n in (7, 49, 50, 97)))]
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "fairagent-files.json"}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_only_new_texts_are_encoded_and_every_file_is_the_same(tmp_path: Path, kind: Kind) -> None:
+    kind.build(MADE, tmp_path / "index", kind.encoder())
+    encoder, told = kind.encoder(), []
+    kind.build(EDITED, tmp_path / "index", encoder, told.append)
+    assert encoder.encoded == [PROBE_TEXT, *FRESH, "River"]
+    assert told == [len(EDITED.made)]
+    kind.build(EDITED, tmp_path / "anew", kind.encoder())
+    assert files(tmp_path / "index") == files(tmp_path / "anew")
+    assert differences(tmp_path / "index", whole=True) == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_removed_needs_no_encoding(tmp_path: Path, kind: Kind) -> None:
+    kind.build(MADE, tmp_path / "index", kind.encoder())
+    encoder, fewer = kind.encoder(), Made(MADE.made[10:60], "fewer")
+    kind.build(fewer, tmp_path / "index", encoder)
+    assert encoder.encoded == [PROBE_TEXT]
+    kind.build(fewer, tmp_path / "anew", kind.encoder())
+    assert files(tmp_path / "index") == files(tmp_path / "anew")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("after", [3, 5])
+def test_broken_off_it_goes_on_and_the_old_one_is_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: Kind, after: int
+) -> None:
+    monkeypatch.setattr(kind.module, "CHUNK", 2)
+    kind.build(MADE, tmp_path / "index", kind.encoder())
+    before = files(tmp_path / "index")
+    with pytest.raises(KeyboardInterrupt):
+        kind.build(EDITED, tmp_path / "index", kind.encoder(fail_after=after))
+    assert files(tmp_path / "index") == before
+    encoder = kind.encoder()
+    kind.build(EDITED, tmp_path / "index", encoder)
+    # The probe, and what was not marked as done: two of six, or four.
+    assert encoder.encoded == [PROBE_TEXT, *[*FRESH, "River"][2 * (after // 2) :]]
+    kind.build(EDITED, tmp_path / "anew", kind.encoder())
+    assert files(tmp_path / "index") == files(tmp_path / "anew")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_nothing_is_taken_over_from_another_model_or_from_damaged_files(tmp_path: Path, kind: Kind) -> None:
+    kind.build(MADE, tmp_path / "index", kind.encoder())
+    (name,) = {"vectors.npy", "weights.npy"} & {path.name for path in (tmp_path / "index").iterdir()}
+    damaged = bytearray((tmp_path / "index" / name).read_bytes())
+    damaged[-1] ^= 1
+    (tmp_path / "index" / name).write_bytes(damaged)
+    encoder = kind.encoder()
+    kind.build(EDITED, tmp_path / "index", encoder)
+    assert len(encoder.encoded) == 1 + len(EDITED.made)
+    other = kind.encoder(name="others")
+    kind.build(MADE, tmp_path / "index", other)
+    assert len(other.encoded) == 1 + len(MADE.made)
+
+
+def test_embeddings_without_digests_or_with_damage_are_not_brought_up_to_date(tmp_path: Path) -> None:
+    folder = tmp_path / "index"
+    build_dense_index(MADE, folder, Words())
+    expect_renewable(DenseManifest, folder)
+    os.remove(folder / "fairagent-files.json")
+    os.remove(folder / "digests.npy")
+    with pytest.raises(IndexMismatch, match=r"from a version that kept no digests of texts.*; remove .*index, then"):
+        expect_renewable(DenseManifest, folder)
+    build_dense_index(MADE, folder, Words())
+    (folder / "vectors.npy").write_bytes(b"nothing")
+    with pytest.raises(
+        IndexMismatch, match=r"damaged; remove .*index, then `fairagent index` makes it again\n.*vectors"
+    ):
+        expect_renewable(DenseManifest, folder)
+
+
+def test_rows_are_written_where_their_numbers_say(tmp_path: Path) -> None:
+    create_rows(tmp_path / "rows.npy", np.int32, (7, 2))
+    write_rows(tmp_path / "rows.npy", np.array([0, 2, 3, 6]), np.array([[1, 2], [3, 4], [5, 6], [7, 8]]))
+    write_rows(tmp_path / "rows.npy", np.array([], dtype=np.intp), np.zeros((0, 2)))
+    write_rows(tmp_path / "rows.npy", np.array([3]), np.array([[9, 9]]))
+    found = np.load(tmp_path / "rows.npy")
+    assert found.tolist() == [[1, 2], [0, 0], [3, 4], [9, 9], [0, 0], [0, 0], [7, 8]]
