@@ -23,7 +23,7 @@ from fairagent.report.record import Record
 from fairagent.studio.calls import GivenList, Question
 from fairagent.studio.desk import Desk, Told, nobody
 from fairagent.studio.events import events
-from fairagent.studio.guard import Guard, refused
+from fairagent.studio.guard import LARGEST_BODY, Guard, refused
 from fairagent.studio.lanes import Lanes
 from fairagent.studio.prompt_calls import add_prompts
 from fairagent.studio.prompt_desk import PromptDesk
@@ -31,8 +31,6 @@ from fairagent.studio.run_pages import RUN_SCRIPTS, add_runs
 from fairagent.studio.said import FAULT, encoded, status
 
 PAGES = Path(__file__).parent / "pages"
-LARGEST_BODY = 256_000
-"""Bytes of a request: a query has 2,000 characters at most, a list 1,000 ids."""
 SCRIPTS = ("search.js", "draw.js", "ask.js", "prompts.js", "draw-prompts.js")
 ASSETS = {
     **{name: (TEMPLATES / name, "text/css") for name in STYLES},

@@ -27,6 +27,8 @@ HEADERS: Mapping[str, str] = {
     "cross-origin-opener-policy": "same-origin",
     "cache-control": "no-store",
 }
+LARGEST_BODY = 256_000
+"""Bytes of a request: a query has 2,000 characters at most, a list 1,000 ids."""
 KEY = "token"
 """Of the token in an address."""
 
@@ -70,6 +72,9 @@ class Guard:
             return refused(403, "a page of another origin may not ask this server")
         if headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
             return refused(403, "a page of another origin may not ask this server")
+        # One that does not say its length is stopped while it is read.
+        if int(headers.get("content-length", "0")) > LARGEST_BODY:
+            return refused(413, f"the request is larger than {LARGEST_BODY // 1000} kB")
         return None if not self._token else self._unknown(scope, headers)
 
     def _unknown(self, scope: Scope, headers: Headers) -> Response | None:

@@ -218,7 +218,7 @@ def test_what_happens_in_another_process_of_a_crew_is_raised_here(how: str, erro
 
 
 ORPHANS = """
-import os, signal, sys, time
+import os, time
 from fairagent.evaluate.engine import workers
 
 def pid(seconds):
@@ -226,13 +226,10 @@ def pid(seconds):
     return os.getpid()
 
 if __name__ == "__main__":
-    # Where tests run in the background, a shell may have had it ignored.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
     workers.PATIENCE = 0.0
     def told(one):
         if one != os.getpid():
             print(one, flush=True)
-            time.sleep(60)
     with workers.crew(2) as crew:
         crew.for_each(((pid, (0.05,)) for _ in range(3000)), told)
 """

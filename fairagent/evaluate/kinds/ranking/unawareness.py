@@ -63,7 +63,8 @@ def unawareness(run: Run, base: float, confusion: Confusion) -> list[Unaware]:
     def rows() -> list[Unaware]:
         return [row for name in run.dimensions for row in _of_dimension(run, name, base, confusion.get(name))]
 
-    found: list[Unaware] = run.memo.get((FILE, base), rows)
+    key = (FILE, base, *((name, np.asarray(matrix).tobytes()) for name, matrix in confusion.items()))
+    found: list[Unaware] = run.memo.get(key, rows)
     return found
 
 
