@@ -53,6 +53,12 @@ def views(studio: Studio, report: Path, notebook: Path) -> list[View]:
         View("studio_exposure", search, DONE, height=1000, scroll="#exposure"),
         View("studio_answer", f"{search}&do=answer&n=6", DONE, height=640, scroll="#answer"),
         View("studio_phone", search, DONE, 390, 844, "dark"),
+        View(
+            "studio_prompts",
+            f"{studio.url}/prompts?id=refine_query&q=lawyers",
+            "document.querySelector('#messages pre') !== null",
+            height=960,
+        ),
         View("studio_runs", f"{studio.url}/runs", "document.querySelectorAll('td').length > 3", height=320),
         View("report", page),
         View("report_dark", page, scheme="dark"),
