@@ -93,8 +93,9 @@ def run_experiment(
 def _conclude(folder: Path) -> Run:
     """The run so far, its tables written, and in its run.json what the models' servers could not do."""
     head = read_head(folder)
-    latest = answers(read_outcomes(folder, head)).values()
-    for system, model in head["provenance"]["models"].items():
+    models = head["provenance"]["models"]
+    latest = answers(read_outcomes(folder, head)).values() if models else ()
+    for system, model in models.items():
         model["notes"] = sorted({note for outcome in latest if outcome.system == system for note in outcome.notes})
     write_head(folder, head)
     run = load_run(folder)
