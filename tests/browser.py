@@ -87,6 +87,29 @@ class Browser:
             f"document.readyState === 'complete' && location.href !== 'about:blank' || {json.dumps(address)} === ''"
         )
 
+    def begin(self, address: str) -> None:
+        """The same in a light window of 1280 pixels, whatever a test before has set."""
+        self.size(1280)
+        self.prefer("light")
+        self.open(address)
+
+    @contextmanager
+    def quiet(self, address: str) -> Iterator[None]:
+        """In the block nothing may be complained of, and nothing asked for but of the server at `address`."""
+        self.said.clear()
+        self.requested.clear()
+        yield
+        assert self.said == []
+        assert [url for url in self.requested if not url.startswith((address, "data:"))] == []
+
+    def beyond(self, width: int, inside: str) -> list[str]:
+        """The elements that reach beyond so many pixels, but for those within the selector `inside`."""
+        found: list[str] = self.run(
+            f"[...document.querySelectorAll('body *')].filter((one) => one.getBoundingClientRect().right > {width} + 1 "
+            f"&& !one.closest({json.dumps(inside)})).map((one) => one.outerHTML.slice(0, 120))"
+        )
+        return found
+
     def run(self, code: str) -> Any:
         """The value of an expression in the page."""
         found = self.do("Runtime.evaluate", expression=code, awaitPromise=True, returnByValue=True, userGesture=True)

@@ -86,13 +86,14 @@ def _topic(view: TopicView, columns: Sequence[Column], data: _Tables, asked: Ask
         "query": view.query,
         "excluded": view.excluded,
         "panels": [
-            _panel(panel, view.query, columns, data) | _told({"asked": _asked(asked.get((view.id, panel.name)), data)})
-            for panel in view.panels
+            _panel(panel, view.query, columns, data, asked.get((view.id, panel.name), ())) for panel in view.panels
         ],
     }
 
 
-def _panel(panel: Panel, query: str, columns: Sequence[Column], data: _Tables) -> Record:
+def _panel(
+    panel: Panel, query: str, columns: Sequence[Column], data: _Tables, asked: Sequence[ShownExchange]
+) -> Record:
     outcome = panel.outcome
     values = [outcome.values.get(dimension, {}).get(measure) for dimension, measure in columns]
     answer = outcome.answer
@@ -110,11 +111,12 @@ def _panel(panel: Panel, query: str, columns: Sequence[Column], data: _Tables) -
         "exposures": [data.exposure(exposure) for exposure in panel.exposures],
         "hits": [_hit(hit, data) for hit in panel.hits],
         "hidden": panel.hidden or None,
+        "asked": _asked(asked, data),
     }
     return _told(found)
 
 
-def _asked(exchanges: Sequence[ShownExchange] | None, data: _Tables) -> list[Any]:
+def _asked(exchanges: Sequence[ShownExchange], data: _Tables) -> list[Any]:
     """Each exchange: its template, the messages (role, text), the reply, what went wrong, tokens in and out."""
     return [
         [
@@ -125,7 +127,7 @@ def _asked(exchanges: Sequence[ShownExchange] | None, data: _Tables) -> list[Any
             one.input_tokens,
             one.output_tokens,
         ]
-        for one in exchanges or ()
+        for one in exchanges
     ]
 
 

@@ -34,8 +34,8 @@ class ShownExchange:
 def shown_exchanges(path: Path) -> Asked:
     """The exchanges of a transcript; of the same question to the same end only the last, which may be from the cache.
 
-    Long texts are cut, and what would make the page too large is left out, which `ShownExchange`s do not say: the whole
-    is in the file. Nothing where there is none.
+    Long texts are cut, and what would make the page too large is left out: all of it is in the file. Nothing where
+    there is none.
     """
     last: dict[tuple[str, str], dict[object, ShownExchange]] = {}
     for one in read_transcript(path):

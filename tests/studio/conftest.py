@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from browser import Browser, chromium
 from studio_server import Studio, desk_of, running, write_collection
 
 
@@ -21,3 +22,9 @@ def studio(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
             patch.delenv(name, raising=False)
         with running(desk_of(folder, cache=str(tmp_path_factory.mktemp("cache")))) as studio:
             yield studio
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with chromium(tmp_path_factory.mktemp("profile")) as browser:
+        yield browser

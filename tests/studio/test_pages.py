@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 
 import pytest
-from browser import Browser, chromium, needs_chromium
+from browser import Browser, needs_chromium
 from studio_server import TOKEN, Studio
 
 pytestmark = needs_chromium
@@ -16,24 +15,13 @@ SAID = "document.querySelector('#error .notice') !== null"
 IDS = "[...document.querySelectorAll('#agent-list tbody tr')].map((row) => row.cells[2].innerText)"
 
 
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with chromium(tmp_path_factory.mktemp("profile")) as browser:
-        yield browser
-
-
 @pytest.fixture
 def page(browser: Browser, studio: Studio) -> Iterator[Browser]:
     """The search page; nothing may be complained of, and nothing asked for elsewhere."""
-    browser.size(1280)
-    browser.prefer("light")
-    browser.open(studio.address)
+    browser.begin(studio.address)
     browser.wait("document.querySelectorAll('#controls > *').length > 5")
-    browser.said.clear()
-    browser.requested.clear()
-    yield browser
-    assert browser.said == []
-    assert [url for url in browser.requested if not url.startswith((studio.url, "data:"))] == []
+    with browser.quiet(studio.url):
+        yield browser
 
 
 def search(page: Browser, studio: Studio, state: str) -> None:
@@ -124,12 +112,7 @@ def test_nothing_is_wider_than_the_screen(page: Browser, studio: Studio, width: 
     search(page, studio, "q=lawyer&do=answer&loop=fair-qr")
     page.run("document.getElementById('settings').open = true")
     assert page.run("document.documentElement.scrollWidth") == width
-    inside = ".sideways, pre, nav, svg, .skip"
-    wide = page.run(
-        f"[...document.querySelectorAll('body *')].filter((one) => one.getBoundingClientRect().right > {width} + 1 "
-        f"&& !one.closest({json.dumps(inside)})).map((one) => one.outerHTML.slice(0, 120))"
-    )
-    assert wide == []
+    assert page.beyond(width, ".sideways, pre, nav, svg, .skip") == []
 
 
 def test_dark_and_light_are_different(page: Browser) -> None:

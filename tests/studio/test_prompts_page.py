@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from browser import Browser, chromium, needs_chromium
+from browser import Browser, needs_chromium
 from studio_server import TOKEN, Studio, desk_of, running
 
 from fairagent.clean import printable
@@ -47,28 +47,17 @@ def trying(folder: Path, own: Path) -> Iterator[Studio]:
             yield studio
 
 
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with chromium(tmp_path_factory.mktemp("profile")) as browser:
-        yield browser
-
-
 @pytest.fixture
 def page(browser: Browser, trying: Studio, own: Path) -> Iterator[Browser]:
     """The page with the shipped template; nothing may be complained of, and nothing asked for elsewhere."""
     for path in own.glob("*"):
         path.unlink()
-    browser.size(1280)
-    browser.prefer("light")
-    browser.open(f"{trying.url}/prompts?token={TOKEN}")
+    browser.begin(f"{trying.url}/prompts?token={TOKEN}")
     browser.run("sessionStorage.clear()")
-    browser.said.clear()
-    browser.requested.clear()
-    opened(browser, trying)
-    yield browser
-    browser.run("sessionStorage.clear()")
-    assert browser.said == []
-    assert [url for url in browser.requested if not url.startswith((trying.url, "data:"))] == []
+    with browser.quiet(trying.url):
+        opened(browser, trying)
+        yield browser
+        browser.run("sessionStorage.clear()")
 
 
 def opened(page: Browser, studio: Studio, state: str = "id=refine_query") -> None:
@@ -248,12 +237,7 @@ def test_nothing_is_wider_than_the_screen(page: Browser, trying: Studio, width: 
     page.run("document.getElementById('compare').click()")
     page.wait("document.querySelector('#as-experiment') !== null")
     assert page.run("document.documentElement.scrollWidth") == width
-    inside = ".sideways, .scroll, textarea, nav, .skip"
-    wide = page.run(
-        f"[...document.querySelectorAll('body *')].filter((one) => one.getBoundingClientRect().right > {width} + 1 "
-        f"&& !one.closest({json.dumps(inside)})).map((one) => one.outerHTML.slice(0, 120))"
-    )
-    assert wide == []
+    assert page.beyond(width, ".sideways, .scroll, textarea, nav, .skip") == []
 
 
 def test_dark_and_light_are_different(page: Browser) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections.abc import Iterator
@@ -10,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from browser import Browser, chromium, needs_chromium
+from browser import Browser, needs_chromium
 from studio_server import TOKEN, Studio, desk_of, running
 
 from fairagent.llm.transcript import read_transcript
@@ -133,23 +132,12 @@ def test_two_runs_compared(studio: Studio, runs: Path) -> None:
 # --- in a browser -------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    with chromium(tmp_path_factory.mktemp("profile")) as browser:
-        yield browser
-
-
 @pytest.fixture
 def page(browser: Browser, studio: Studio) -> Iterator[Browser]:
     """Whoever has the token; nothing may be complained of, and nothing asked for elsewhere."""
-    browser.size(1280)
-    browser.prefer("light")
-    browser.open(f"{studio.url}/api?token={TOKEN}")
-    browser.said.clear()
-    browser.requested.clear()
-    yield browser
-    assert browser.said == []
-    assert [url for url in browser.requested if not url.startswith((studio.url, "data:"))] == []
+    browser.begin(f"{studio.url}/api?token={TOKEN}")
+    with browser.quiet(studio.url):
+        yield browser
 
 
 ROWS = "document.querySelectorAll('#topics tbody tr').length"
@@ -246,12 +234,7 @@ class TestInABrowser:
             page.open(f"{studio.url}/{place}")
             page.wait(there)
             assert page.run("document.documentElement.scrollWidth") == width, place
-            inside = ".scroll, pre, nav, svg"
-            wide = page.run(
-                f"[...document.querySelectorAll('body *')].filter((one) => one.getBoundingClientRect().right > "
-                f"{width} + 1 && !one.closest({json.dumps(inside)})).map((one) => one.outerHTML.slice(0, 120))"
-            )
-            assert wide == [], place
+            assert page.beyond(width, ".scroll, pre, nav, svg") == [], place
             picture(page, f"{place.split('?')[0].replace('/', '-')}-{width}")
 
     def test_dark(self, page: Browser, studio: Studio) -> None:
