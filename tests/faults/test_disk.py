@@ -22,6 +22,7 @@ from retrieve.conftest import Made
 from retrieve.test_dense import Words
 from retrieve.test_splade import Words as SparseWords
 
+from fairagent.digests import differences
 from fairagent.errors import BackendUnavailable, UsageError
 from fairagent.evaluate.engine.run import read_outcomes
 from fairagent.fairft import run as fairft_run
@@ -186,34 +187,45 @@ def test_74_an_index_that_is_killed_at_any_moment_is_the_old_or_the_new_one(tmp_
     file = words.write(tmp_path).with_name("collection.yaml")
     command = ("index", "--force", "-c", str(file), "--index", "index", "--set", "engine=bm25")
     text = (tmp_path / "docs.jsonl").read_text(encoding="utf-8")
-    chance, tried, versions = random.Random(77), Counter[str](), []
 
     def write(number: int) -> None:
         changed = text.replace("met a", f"met a {('first', 'second')[number % 2]}")
         (tmp_path / "docs.jsonl").write_text(changed, encoding="utf-8")
 
+    old_or_new(tmp_path, command, write, 77, trials(3), "kills of index")
+
+
+def old_or_new(
+    folder: Path, command: tuple[str, ...], change: Callable[[int], None], seed: int, count: int, what: str
+) -> None:
+    """Change the collection to and fro, and kill `command`, which indexes it in `folder`, at moments drawn by `seed`.
+
+    Whenever it was killed, the index is the one before or the one that was to be, and whole.
+    """
+    chance, tried, versions, index = random.Random(seed), Counter[str](), [], folder / "index"
     with Killing() as program:
         for number in range(2):
-            write(number)
-            assert program.run(tmp_path, *command, place="index") == 0, program.said(tmp_path)
-            versions.append(words_of(tmp_path / "index"))
+            change(number)
+            assert program.run(folder, *command, place="index") == 0, program.said(folder)
+            versions.append(words_of(index))
         assert versions[0] != versions[1]
-        count = steps(tmp_path)
-        for number in range(trials(3)):
-            write(number)
-            before = words_of(tmp_path / "index")
-            at, wait = chance.randint(1, count), chance.choice([0.0, 0.0, chance.uniform(0, 0.2)])
-            code = program.run(tmp_path, *command, place="index", at=at, wait=wait)
-            assert code in (0, -signal.SIGKILL), program.said(tmp_path)
-            found = words_of(tmp_path / "index")
+        moments = steps(folder)
+        for number in range(count):
+            change(number)
+            before = words_of(index)
+            at, wait = chance.randint(1, moments), chance.choice([0.0, 0.0, chance.uniform(0, 0.2)])
+            code = program.run(folder, *command, place="index", at=at, wait=wait)
+            assert code in (0, -signal.SIGKILL), program.said(folder)
+            found = words_of(index)
             assert found in (before, versions[number % 2]), (number, at, wait)
+            assert differences(index, whole=True) == []
             tried["killed, the old one there" if found == before else "killed, the new one there"] += code != 0
             tried["done before"] += code == 0
         assert tried.total() > tried["done before"]
-        told(tried, "kills of index")
-        assert program.run(tmp_path, *command, place="index") == 0, program.said(tmp_path)
-    assert words_of(tmp_path / "index") == versions[(trials(3) - 1) % 2]
-    assert not (tmp_path / "index.partial").exists()
+        told(tried, what)
+        assert program.run(folder, *command, place="index") == 0, program.said(folder)
+    assert words_of(index) == versions[(count - 1) % 2]
+    assert not (folder / "index.partial").exists()
 
 
 def words_of(folder: Path) -> list[object]:

@@ -6,7 +6,6 @@ import json
 import os
 import random
 import shutil
-import signal
 import subprocess
 import sys
 import textwrap
@@ -23,7 +22,7 @@ from retrieve.conftest import Made
 from retrieve.test_dense import Words
 
 from fairagent import BackendUnavailable, Query, build_index, load_collection, update_index
-from fairagent.digests import RECORD, differences
+from fairagent.digests import RECORD
 from fairagent.errors import DataError, IndexMismatch
 from fairagent.folders import workshop
 from fairagent.retrieve import dense_index
@@ -33,10 +32,9 @@ from fairagent.retrieve.lucene import Changes, LuceneRetriever
 from fairagent.types import Document
 
 from .damage import trials
-from .killing import Killing, steps
 from .power import Recording, after_the_cut
 from .test_damage import told
-from .test_disk import FULL, cuts, words_of
+from .test_disk import FULL, cuts, old_or_new
 from .tiny import write
 
 OLD = Made(tuple(Document(f"d{n}", f"a river and a lawyer {n} {'court ' * (n % 4)}") for n in range(40)), "old")
@@ -82,7 +80,6 @@ def test_175_an_update_that_is_killed_leaves_the_old_or_the_new_index(tmp_path: 
     file = words.write(tmp_path).with_name("collection.yaml")
     command = ("index", "-c", str(file), "--index", "index", "--set", "engine=bm25", "--set", "expansion.documents=5")
     lines = (tmp_path / "docs.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
-    chance, tried, versions = random.Random(175), Counter[str](), []
 
     def change(number: int) -> None:
         """Another text of d07, and one of two documents."""
@@ -90,29 +87,7 @@ def test_175_an_update_that_is_killed_leaves_the_old_or_the_new_index(tmp_path: 
         kept = [*lines[:7], own, *lines[8:20], lines[20 + number % 2], *lines[22:]]
         (tmp_path / "docs.jsonl").write_text("".join(kept), encoding="utf-8")
 
-    with Killing() as program:
-        for number in range(2):
-            change(number)
-            assert program.run(tmp_path, *command, place="index") == 0, program.said(tmp_path)
-            versions.append(words_of(tmp_path / "index"))
-        assert versions[0] != versions[1]
-        count = steps(tmp_path)
-        for number in range(trials(5)):
-            change(number)
-            before = words_of(tmp_path / "index")
-            at, wait = chance.randint(1, count), chance.choice([0.0, 0.0, chance.uniform(0, 0.2)])
-            code = program.run(tmp_path, *command, place="index", at=at, wait=wait)
-            assert code in (0, -signal.SIGKILL), program.said(tmp_path)
-            found = words_of(tmp_path / "index")
-            assert found in (before, versions[number % 2]), (number, at, wait)
-            assert differences(tmp_path / "index", whole=True) == []
-            tried["killed, the old one there" if found == before else "killed, the new one there"] += code != 0
-            tried["done before"] += code == 0
-        assert tried.total() > tried["done before"]
-        told(tried, "kills of an update")
-        assert program.run(tmp_path, *command, place="index") == 0, program.said(tmp_path)
-    assert words_of(tmp_path / "index") == versions[(trials(5) - 1) % 2]
-    assert not (tmp_path / "index.partial").exists()
+    old_or_new(tmp_path, command, change, 175, trials(5), "kills of an update")
 
 
 def test_175_a_power_cut_leaves_the_old_or_the_new_index(tmp_path: Path, new: list[object]) -> None:
