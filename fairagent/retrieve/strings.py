@@ -1,8 +1,9 @@
-"""Columns of strings on disk, memory-mapped: the ids of an index and its vocabulary."""
+"""Columns on disk, memory-mapped: numbers, strings, and the ids of an index."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,42 @@ MAX_ID_BYTES = 255
 def mapped(path: Path) -> NDArray[Any]:
     """The array in a .npy file, mapped; raises what `read_array` does."""
     return read_array(path, mapped=True)
+
+
+class ArrayWriter:
+    """A .npy file of known type that is written piece by piece: its length stands in the header once it is closed.
+
+    With a `width` its rows have so many numbers.
+    """
+
+    def __init__(self, path: Path, dtype: Any, width: int = 0) -> None:
+        self._file, self._dtype, self._length, self._row = (
+            path.open("wb"),
+            np.dtype(dtype),
+            0,
+            (width,) if width else (),
+        )
+        self._header(0)
+
+    def add(self, values: NDArray[Any]) -> None:
+        """Append values, converted to the type of the file."""
+        self._file.write(np.ascontiguousarray(values, self._dtype).data)
+        self._length += len(values)
+
+    def close(self) -> None:
+        """Write the length and close the file."""
+        self._file.seek(0)
+        self._header(self._length)
+        self._file.close()
+
+    def _header(self, length: int) -> None:
+        # Numpy leaves room in the header for any length, so that it has the same size both times.
+        about = {
+            "descr": np.lib.format.dtype_to_descr(self._dtype),
+            "fortran_order": False,
+            "shape": (length, *self._row),
+        }
+        np.lib.format.write_array_header_1_0(self._file, about)
 
 
 class Strings:
@@ -44,6 +81,10 @@ class Strings:
 
     def __len__(self) -> int:
         return len(self._starts) - 1
+
+    def __iter__(self) -> Iterator[str]:
+        starts = self._starts.tolist()
+        return (self._block[start:stop].tobytes().decode() for start, stop in pairwise(starts))
 
     def __getitem__(self, number: int) -> str:
         return self._block[self._starts[number] : self._starts[number + 1]].tobytes().decode()
