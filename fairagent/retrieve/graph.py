@@ -105,7 +105,7 @@ def _exact(vectors: NDArray[np.float32], k: int) -> Callable[[int, int], NDArray
 
 
 def _approximate(stored: NDArray[np.float16], k: int) -> Callable[[int, int], NDArray[np.intp]]:
-    faiss = installed("faiss-cpu", f"a graph of more than {EXACT:,} documents", module="faiss")
+    faiss = installed("faiss-cpu", f"a graph of more than {EXACT:,} documents")
     index = faiss.IndexHNSWFlat(stored.shape[1], 32, faiss.METRIC_INNER_PRODUCT)
     # It holds all of them as 32-bit floats; a second time they need not be there.
     for first in range(0, len(stored), ADDED):
