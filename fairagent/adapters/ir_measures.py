@@ -30,18 +30,17 @@ from typing import Any
 from fairagent.adapters.groups import groups_alone
 from fairagent.collection import Collection
 from fairagent.collection.groups import JoinedGroups
-from fairagent.errors import BackendUnavailable, UsageError
+from fairagent.errors import UsageError
 from fairagent.evaluate.judging import TARGET, JudgedBy, judged_value
+from fairagent.loading import expect_installed
 from fairagent.measures import AWRF as FairnessMeasure
 from fairagent.measures import NDCG as RelevanceMeasure
 from fairagent.measures import Measure, Product, parse_discount
 
-try:
-    import ir_measures
-    from ir_measures import Metric, ParamInfo
-    from ir_measures.util import QrelsConverter, RunConverter
-except ImportError:
-    raise BackendUnavailable("the package ir-measures is missing; pip install 'fairagent[measures]'") from None
+expect_installed("ir-measures", "fairagent.adapters.ir_measures")
+import ir_measures  # noqa: E402
+from ir_measures import Metric, ParamInfo  # noqa: E402
+from ir_measures.util import QrelsConverter, RunConverter  # noqa: E402
 
 Grades = Mapping[str, int]
 

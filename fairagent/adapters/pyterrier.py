@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from fairagent.errors import BackendUnavailable
+from fairagent.loading import expect_installed
 from fairagent.pipeline import Pipeline
 from fairagent.types import Query
 
@@ -26,10 +26,8 @@ def fair_transformer(agent: Pipeline) -> Any:
     first rank, 0. Raises BackendUnavailable where PyTerrier is not installed; the transformer raises what the search
     does, and PyTerrier's InputValidationError for a frame without qid and query.
     """
-    try:
-        import pyterrier
-    except ImportError:
-        raise BackendUnavailable("PyTerrier is missing; pip install 'fairagent[pyterrier]'") from None
+    expect_installed("pyterrier", "fair_transformer")
+    import pyterrier
 
     # Here and not above: there is no base class where PyTerrier is not installed.
     class FairTransformer(pyterrier.Transformer):  # type: ignore[misc]

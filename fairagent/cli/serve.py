@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +9,7 @@ import typer
 
 from fairagent.cli import options
 from fairagent.cli.terminal import echo
-from fairagent.errors import BackendUnavailable
+from fairagent.loading import expect_installed
 
 PORT = 8765
 
@@ -40,7 +39,8 @@ def serve(
     program can use the same under /api, with the token in the header `Authorization: Bearer TOKEN`. All requests
     together share the settings' budget.
     """
-    needs("fastapi", "uvicorn")
+    for package in ("fastapi", "uvicorn"):
+        expect_installed(package, "fairagent serve")
     from fairagent.studio.desk import Origin
     from fairagent.studio.serving import serve
 
@@ -51,10 +51,3 @@ def serve(
 def overrides(assignments: list[str] | None, collection: Path | None, index: Path | None) -> dict[str, object]:
     """What the command sets, as settings."""
     return options.overrides(assignments, collection=collection and str(collection), index=index and str(index))
-
-
-def needs(*packages: str) -> None:
-    """Raise BackendUnavailable where a package of the extra `studio` is missing."""
-    missing = [package for package in packages if importlib.util.find_spec(package) is None]
-    if missing:
-        raise BackendUnavailable(f"{' and '.join(missing)} missing: pip install 'fairagent[studio]'")

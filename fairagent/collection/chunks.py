@@ -7,6 +7,7 @@ from typing import Any
 
 from pydantic import Field, model_validator
 
+from fairagent.loading import expect_installed
 from fairagent.settings import Section
 from fairagent.types import Document
 
@@ -80,7 +81,13 @@ def joined(parts: Iterable[Document]) -> str:
     return text
 
 
+def check_splitter() -> None:
+    """Raise BackendUnavailable where LlamaIndex, which cuts documents, is not installed."""
+    expect_installed("llama-index-core", "cutting documents into passages (chunks)")
+
+
 def _splitter(chunks: Chunks) -> Any:
+    check_splitter()
     # Here and not above: it takes a second to load.
     from llama_index.core.node_parser import SentenceSplitter
 

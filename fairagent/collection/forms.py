@@ -22,6 +22,7 @@ from fairagent.errors import UsageError
 from fairagent.intake.json_text import parse_json
 from fairagent.intake.malformed import Malformed
 from fairagent.intake.text import file_text
+from fairagent.loading import expect_installed
 
 ROW = "@row"
 """The `id` of records that have none of their own: the number of their row."""
@@ -55,11 +56,18 @@ def form_of(path: Path, format: str | None = None) -> str:
     return next((form for form in ("tsv", "csv", "parquet") if f".{form}" in suffixes), "jsonl")
 
 
+def check_form(path: Path, form: str) -> None:
+    """Raise BackendUnavailable where what reads files of this form is not installed."""
+    if form in ("parquet", "dataset"):
+        expect_installed("pyarrow" if form == "parquet" else "datasets", f"reading {path}")
+
+
 def _records(path: Path, form: str, fields: RecordsFile, faults: Faults) -> Iterator[tuple[int, Record]]:
     if form == "jsonl":
         return json_records(path, faults)
     if form in ("tsv", "csv"):
         return (tsv_records if form == "tsv" else csv_records)(path, faults, fields.columns)
+    check_form(path, form)
     return _column_records(path, form, faults)
 
 

@@ -5,11 +5,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from fairagent.collection.chunks import check_splitter
 from fairagent.collection.collection import Collection
 from fairagent.collection.config import CollectionFile, GroupsFile, TrackSection
 from fairagent.collection.documents import Documents, Elsewhere
 from fairagent.collection.faults import Faults, listed
-from fairagent.collection.forms import is_dataset, splits_of
+from fairagent.collection.forms import check_form, form_of, is_dataset, splits_of
 from fairagent.collection.groups import JoinedGroups
 from fairagent.collection.intersection import Intersection, check_intersections, small_groups
 from fairagent.collection.kept import Made, kept_table
@@ -31,10 +32,13 @@ def load_collection(path: Path | str, index: Path | str = "") -> Collection:
 
     Large tables of groups are read once and kept beside its `index` (`<index>-groups-...`); where none is named, beside
     indexes/NAME if that is there. SettingsError for a wrong settings file; otherwise one DataError with all faults of
-    all files. The documents are not read, only looked for.
+    all files; BackendUnavailable where a package that reads or cuts the documents is missing. The documents are not
+    read, only looked for.
     """
     path = Path(path)
     settings = validate(CollectionFile, read_yaml(path), str(path))
+    if settings.chunks:
+        check_splitter()
     root = path.parent / settings.root if settings.root else path.parent
     what, wanted, faults = f"collection {settings.name!r} ({path})", settings.intersections, Faults()
     if settings.track:
@@ -45,6 +49,8 @@ def load_collection(path: Path | str, index: Path | str = "") -> Collection:
         return _intersected(track, [track.groups], wanted, path)
     named = settings.documents.path if settings.documents else ()
     paths = tuple(file for name in named for file in _matching(root, name, path, faults))
+    for file in paths:
+        check_form(file, form_of(file, settings.documents.format if settings.documents else None))
     if isinstance(settings.population, str):
         population = read_population(root / settings.population, faults)
     else:

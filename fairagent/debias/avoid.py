@@ -79,7 +79,7 @@ class AvoidIndex:
     def __init__(self, passages: Sequence[AvoidPassage], lexicon: Lexicon, encoder: Encoder) -> None:
         if not passages:
             raise DataError("the avoid library is empty, so there is nothing to avoid; give it at least one passage")
-        self._faiss = installed("faiss-cpu", "the avoid library", module="faiss")
+        self._faiss = installed("faiss-cpu", "the avoid library")
         self.passages = tuple(AvoidPassage(one.id, one.text, one.kind or lexicon.tag(one.text)) for one in passages)
         self._vectors = unit(encoder.documents([one.text for one in self.passages]))
         self._parts: dict[str, tuple[Any, NDArray[np.intp]]] = {}

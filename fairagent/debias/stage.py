@@ -15,7 +15,7 @@ from fairagent.debias.synthesis import PREFIX, PROMPT, Rewriter, Synthesized, sy
 from fairagent.debias.theta import RATE, Theta
 from fairagent.errors import SettingsError, UsageError
 from fairagent.likelihood.causal import CausalModel
-from fairagent.loading import read_config
+from fairagent.loading import expect_installed, read_config
 from fairagent.prompts.calls import LETTER, Calls, Case
 from fairagent.retrieve.base import full_text
 from fairagent.retrieve.encoder import BUNDLED, Encoder, check_encoder, open_encoder
@@ -168,6 +168,7 @@ class DebiasRAGConfig(Part):
     def check(self, site: Site) -> None:
         """Raise BackendUnavailable where the embedding model, or that of the rewrites, is not on this machine."""
         check_encoder(self.encoder)
+        expect_installed("faiss-cpu", "debias-rag")
         if self.scorer and self.rewrites:
             read_config(self.scorer)
 

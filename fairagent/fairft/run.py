@@ -25,6 +25,7 @@ from fairagent.fairft.train import History, Progress, TrainingTask, train
 from fairagent.files import LOCK, locked, write_whole
 from fairagent.folders import expect_replaceable
 from fairagent.likelihood.likelihood import Likelihood
+from fairagent.loading import expect_installed
 from fairagent.prompts import Prompts
 from fairagent.prompts.folder import source_beside
 from fairagent.settings import read_yaml, validate
@@ -63,9 +64,11 @@ class Trained:
 def check(path: Path, seed: int | None = None) -> CheckedTraining:
     """Read the settings file and the data that it names; `seed` beats its own.
 
-    Raises SettingsError, DataError with every fault of a file, and DataError where a text of the held-out or the test
+    Raises BackendUnavailable where the extra `dense` is not installed, SettingsError, DataError with every fault of a
+    file, and DataError where a text of the held-out or the test
     questions is trained on.
     """
+    expect_installed("sentence-transformers", "FairFT")
     file = validate(FairFTFile, read_yaml(path), str(path))
     if seed is not None:
         file = file.model_copy(update={"training": file.training.model_copy(update={"seed": seed})})

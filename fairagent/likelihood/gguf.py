@@ -8,7 +8,7 @@ from typing import Any
 from fairagent.errors import BackendUnavailable, DataError, UsageError
 from fairagent.folders import workshop
 from fairagent.llm.local.header import read_header
-from fairagent.loading import installed, without_progress
+from fairagent.loading import EXTRAS, expect_installed, without_progress
 
 EXTRA = "local"
 
@@ -26,10 +26,9 @@ def convert(file: Path, folder: Path, on_step: Callable[[str], None] = lambda st
     if folder.exists():
         raise UsageError(f"{folder} is there already; nothing is overwritten: name a new folder, or delete it")
     header = read_header(file)
-    for package in ("gguf", "accelerate"):
-        installed(package, f"reading GGUF files (all of it comes with: pip install 'fairagent[{EXTRA}]')")
-    library = installed("transformers", "a local language model")
-    torch = importlib.import_module("torch")
+    for package in EXTRAS[EXTRA][1:]:
+        expect_installed(package, "reading the weights of a GGUF file", EXTRA)
+    library, torch = importlib.import_module("transformers"), importlib.import_module("torch")
     place: dict[str, Any] = {"gguf_file": file.name, "local_files_only": True}
     with workshop(folder) as shop, without_progress():
         try:

@@ -1,6 +1,5 @@
 """String utilities: comparing an answer with the expected ones (exact match, F1, ROUGE-L, accuracy, absolute error)."""
 
-import importlib
 import re
 import string
 import sys
@@ -12,10 +11,12 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from fairagent.errors import BackendUnavailable, DataError, UsageError
+from fairagent.errors import DataError, UsageError
+from fairagent.loading import expect_installed, installed
 
 EMPTY = "<empty>"
 """What stands for an answer without words where ROUGE-L is measured; so it is worth nothing."""
+ROUGE_L = "rouge-l"
 SCALE = (1.0, 5.0)
 """The lowest and the highest rating."""
 
@@ -131,7 +132,7 @@ class StringUtility:
 UTILITIES = {
     "exact-match": StringUtility("exact-match", exact_match),
     "f1": StringUtility("f1", token_f1),
-    "rouge-l": StringUtility("rouge-l", rouge_l),
+    ROUGE_L: StringUtility(ROUGE_L, rouge_l),
     "absolute-error": StringUtility("absolute-error", absolute_error, lower_is_better=True, upper=SCALE[1] - SCALE[0]),
 }
 """Those that need nothing else, by their names."""
@@ -141,7 +142,8 @@ ACCURACY = "accuracy"
 def parse_utility(name: str, labels: Sequence[str] = ()) -> StringUtility:
     """The string utility of this name; `labels` are those that answers are mapped to, for accuracy.
 
-    Raises UsageError, naming all that there are, for another name, and where accuracy has no labels.
+    Raises UsageError, naming all that there are, for another name, and where accuracy has no labels; BackendUnavailable
+    where ROUGE-L's package is missing.
 
     >>> parse_utility("accuracy", labels=("[1]", "[2]"))("[1]", ["[1]"])
     1.0
@@ -152,6 +154,8 @@ def parse_utility(name: str, labels: Sequence[str] = ()) -> StringUtility:
         raise UsageError("accuracy needs the list of labels that answers are mapped to; this task has none")
     if name not in UTILITIES:
         raise UsageError(f"{name!r} is no string utility; there are: {', '.join([*UTILITIES, ACCURACY])}")
+    if name == ROUGE_L:
+        expect_installed("rouge", "ROUGE-L")
     return UTILITIES[name]
 
 
@@ -168,12 +172,7 @@ def _on_scale(text: str) -> float | None:
 
 
 def _rouge() -> Any:
-    try:
-        return importlib.import_module("rouge").Rouge(metrics=["rouge-l"])
-    except ImportError:
-        raise BackendUnavailable(
-            "ROUGE-L needs the package rouge, which is missing; install it with: pip install 'fairagent[rag]'"
-        ) from None
+    return installed("rouge", "ROUGE-L").Rouge(metrics=["rouge-l"])
 
 
 _RECURSION = threading.Lock()

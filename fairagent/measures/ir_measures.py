@@ -6,12 +6,12 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 from functools import cached_property
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 
 from fairagent.errors import BackendUnavailable, DataError, UsageError
+from fairagent.loading import is_installed
 from fairagent.measures.measure import JudgedRanking, Measure
 
 TOPIC = "1"
@@ -20,7 +20,7 @@ TOPIC = "1"
 
 def names() -> tuple[str, ...]:
     """The names of its measures; none where the package is not installed."""
-    if find_spec("ir_measures") is None:
+    if not is_installed("ir-measures"):
         return ()
     import ir_measures
 

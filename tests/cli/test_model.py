@@ -126,13 +126,13 @@ def test_get_says_where_it_lies(call: Call, monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.parametrize(
     ("there", "found", "fix"),
     [
-        ({"xllamacpp", "gguf", "accelerate", "model"}, "model small.gguf, a server", ""),
+        ({"xllamacpp", "gguf", "accelerate", "transformers", "model"}, "model small.gguf, a server", ""),
         ({"xllamacpp", "model"}, "no likelihoods", "pip install 'fairagent[local]'"),
-        ({"gguf", "accelerate"}, "no model, no server, likelihoods", "`fairagent model get`"),
+        ({"gguf", "accelerate", "transformers"}, "no model, no server, likelihoods", "`fairagent model get`"),
     ],
 )
 def test_doctor_says_what_is_there(monkeypatch: pytest.MonkeyPatch, there: set[str], found: str, fix: str) -> None:
-    monkeypatch.setattr(checks, "_installed", lambda name: name in there)
+    monkeypatch.setattr(checks, "_installed", lambda *names: set(names) <= there)
     monkeypatch.setattr(checks, "small_model", lambda: Path("small.gguf") if "model" in there else None)
     check = checks.check_local_model()
     assert check.status == "ok"

@@ -74,7 +74,7 @@ def test_42_without_a_package_what_to_install_is_named(monkeypatch: pytest.Monke
     from fairagent.evaluate.engine.workers import dask
     from fairagent.retrieve.encoder import SentenceEncoder
 
-    with pytest.raises(BackendUnavailable, match="pip install sentence-transformers"):
+    with pytest.raises(BackendUnavailable, match=r"fairagent\[dense\]"):
         SentenceEncoder("all-MiniLM-L6-v2").encode(["a"])
     with pytest.raises(BackendUnavailable, match=r"fairagent\[dask\]"), dask("local"):
         pass

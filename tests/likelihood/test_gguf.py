@@ -14,14 +14,10 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
         convert(gguf_file(tmp_path), tmp_path)
 
 
-@pytest.mark.parametrize("missing", ["gguf", "accelerate"])
+@pytest.mark.parametrize("missing", ["gguf", "accelerate", "transformers"])
 def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
-    def installed(name: str, what: str) -> None:
-        if name == missing:
-            raise BackendUnavailable(f"{what} needs the package {name}")
-
-    monkeypatch.setattr("fairagent.likelihood.gguf.installed", installed)
-    with pytest.raises(BackendUnavailable, match=rf"fairagent\[local\].*needs the package {missing}"):
+    monkeypatch.setattr("fairagent.loading.is_installed", lambda package: package != missing)
+    with pytest.raises(BackendUnavailable, match=rf"needs the package {missing}.*fairagent\[local\]"):
         convert(gguf_file(tmp_path), tmp_path / "new")
     assert not (tmp_path / "new").exists()
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
-from types import ModuleType
 
 import pytest
 from hypothesis import given
@@ -69,10 +67,9 @@ def test_rouge_reads_answers_of_any_length() -> None:
 
 
 def test_rouge_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing(name: str) -> ModuleType:
-        raise ImportError(name)
-
-    monkeypatch.setattr(importlib, "import_module", missing)
+    monkeypatch.setitem(sys.modules, "rouge", None)
+    with pytest.raises(BackendUnavailable, match=r"pip install 'fairagent\[rag\]'"):
+        parse_utility("rouge-l")
     with pytest.raises(BackendUnavailable, match=r"pip install 'fairagent\[rag\]'"):
         rouge_l("a court", "a court")
 

@@ -175,7 +175,7 @@ def test_a_classifier_is_no_cross_encoder(models: Path, tmp_path: Path) -> None:
 
 def test_missing_packages(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(BackendUnavailable, match="pip install sentence-transformers"):
+    with pytest.raises(BackendUnavailable, match=r"pip install 'fairagent\[dense\]'"):
         CrossEncoderScorer("any")
-    with pytest.raises(BackendUnavailable, match="transformers; install it with: pip install transformers"):
+    with pytest.raises(BackendUnavailable, match=r"package transformers.*pip install 'fairagent\[dense\]'"):
         MonoT5Scorer("any")

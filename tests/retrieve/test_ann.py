@@ -257,7 +257,7 @@ def test_few_documents(tmp_path: Path, count: int) -> None:
 
 def test_without_faiss(exact: DenseRetriever, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(BackendUnavailable, match=r"an ANN index needs the package faiss-cpu; install"):
+    with pytest.raises(BackendUnavailable, match=r"an ANN index needs the package faiss-cpu.*fairagent\[dense\]"):
         build_ann(exact, tmp_path / "ann")
 
 

@@ -201,5 +201,5 @@ def test_models_that_are_missing(model: Path, tmp_path: Path, monkeypatch: pytes
     with pytest.raises(BackendUnavailable, match="no head that fills in masks"):
         SpladeEncoder(str(save_bert(tmp_path / "headless")))
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(BackendUnavailable, match=r"pip install sentence-transformers"):
+    with pytest.raises(BackendUnavailable, match=r"pip install 'fairagent\[dense\]'"):
         SpladeEncoder(str(model))

@@ -2,21 +2,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
-from browser import Browser, chromium
-from studio_server import Studio, desk_of, running, write_collection
+
+if TYPE_CHECKING:
+    from browser import Browser
+    from studio_server import Studio
+
+# What needs the extra `studio` is imported where it is used: tests without it are skipped, and not this whole folder.
 
 
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The collection and its index; not to be changed."""
+    from studio_server import write_collection
+
     return write_collection(tmp_path_factory.mktemp("studio"))
 
 
 @pytest.fixture(scope="module")
 def studio(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Studio]:
     """A server with a token, whose cache is its own."""
+    from studio_server import desk_of, running
+
     with pytest.MonkeyPatch.context() as patch:
         for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
             patch.delenv(name, raising=False)
@@ -26,5 +35,7 @@ def studio(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    from browser import chromium
+
     with chromium(tmp_path_factory.mktemp("profile")) as browser:
         yield browser

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +19,10 @@ from fairagent.testing import LoopbackServer
 
 @pytest.mark.parametrize(("command", "package"), [("serve", "uvicorn"), ("mcp", "mcp")])
 def test_the_extra_is_named_where_it_is_missing(monkeypatch: pytest.MonkeyPatch, command: str, package: str) -> None:
-    find = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == package else find(name))
+    monkeypatch.setitem(sys.modules, package, None)
     result = CliRunner().invoke(app, [command])
     assert result.exit_code == 3
-    assert f"{package} missing: pip install 'fairagent[studio]'" in result.stderr
+    assert f"needs the package {package}, which is not installed: pip install 'fairagent[studio]'" in result.stderr
 
 
 def test_a_port_in_use_is_said_before_the_collection_is_opened(studio: Studio) -> None:

@@ -8,8 +8,13 @@
     LlamaIndexRetriever      any LlamaIndex retriever as the engine of a pipeline
     fair_agent               the pipeline of your settings over one
 
-Importing this imports llama_index.core.
+Importing this imports llama_index.core; it raises BackendUnavailable where that is not installed.
 """
+
+# ruff: noqa: E402
+from fairagent.loading import expect_installed
+
+expect_installed("llama-index-core", "fairagent.adapters.llama_index")
 
 from fairagent.adapters.llama_index.engine import LlamaIndexRetriever, fair_agent
 from fairagent.adapters.llama_index.groups import MetadataGroups

@@ -8,7 +8,6 @@ Articles are streamed; judgments and groups are compact arrays.
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +27,8 @@ from fairagent.collection.trec_fair.topics import (
     read_track_topics,
     topics_of,
 )
-from fairagent.errors import BackendUnavailable, UsageError
+from fairagent.errors import UsageError
+from fairagent.loading import installed
 from fairagent.measures.trec_fair import Rule, Year
 from fairagent.types import Document
 
@@ -162,10 +162,4 @@ def _records(dataset: Any, rules: Sequence[Rule]) -> Iterator[tuple[int, Record]
 
 
 def _ir_datasets() -> Any:
-    try:
-        return import_module("ir_datasets")
-    except ImportError:
-        raise BackendUnavailable(
-            "the package ir-datasets is not installed; `pip install 'fairagent[trec]'`, or name the folder of the "
-            "track's official files"
-        ) from None
+    return installed("ir-datasets", "a track without the folder of its official files")

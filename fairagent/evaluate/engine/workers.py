@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Executor, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from importlib import import_module
 from itertools import islice
 from typing import TypeVar
 
 from fairagent.errors import BackendUnavailable, UsageError
+from fairagent.loading import installed
 from fairagent.processes import ENDING, Crew
 
 T = TypeVar("T")
@@ -135,10 +135,7 @@ def dask(address: str, count: int | None = None) -> Iterator[Workers]:
     Remote workers need fairagent, and the collection and its index at the same paths. Raises BackendUnavailable where
     the package is missing or the cluster does not answer.
     """
-    try:
-        distributed = import_module("distributed")
-    except ImportError:
-        raise BackendUnavailable("--dask needs the package distributed: pip install 'fairagent[dask]'") from None
+    distributed = installed("distributed", "--dask")
     with ExitStack() as opened:
         try:
             if address == LOCAL:

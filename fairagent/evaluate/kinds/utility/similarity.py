@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import threading
 from collections.abc import Sequence
 from functools import lru_cache
@@ -14,7 +13,7 @@ import numpy as np
 
 from fairagent.errors import BackendUnavailable
 from fairagent.evaluate.kinds.utility.section import SimilaritySection
-from fairagent.loading import without_progress
+from fairagent.loading import expect_installed, without_progress
 from fairagent.measures.bertscore import greedy_match
 from fairagent.retrieve.encoder import Embeddings, SentenceEncoder
 from fairagent.types import FloatArray
@@ -107,8 +106,7 @@ def check_similarity(section: SimilaritySection) -> None:
 
 
 def _package() -> None:
-    if importlib.util.find_spec("bert_score") is None:
-        raise BackendUnavailable("BERTScore needs the package bert-score: pip install 'fairagent[rag]'")
+    expect_installed("bert-score", "BERTScore")
 
 
 def _folder(model: str) -> str:
