@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,7 @@ def mapped(path: Path) -> NDArray[Any]:
 
 
 class ArrayWriter:
-    """A .npy file of known type that is written piece by piece: its length stands in the header once it is closed.
+    """A .npy file of known type that is written piece by piece, inside `with`; its end puts the length into the header.
 
     With a `width` its rows have so many numbers.
     """
@@ -37,16 +37,18 @@ class ArrayWriter:
         )
         self._header(0)
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        with self._file:
+            self._file.seek(0)
+            self._header(self._length)
+
     def add(self, values: NDArray[Any]) -> None:
         """Append values, converted to the type of the file."""
         self._file.write(np.ascontiguousarray(values, self._dtype).data)
         self._length += len(values)
-
-    def close(self) -> None:
-        """Write the length and close the file."""
-        self._file.seek(0)
-        self._header(self._length)
-        self._file.close()
 
     def _header(self, length: int) -> None:
         # Numpy leaves room in the header for any length, so that it has the same size both times.

@@ -60,19 +60,18 @@ class Sparse:
 
 def write_sparse(folder: Path, name: str, pieces: Iterator[Sparse]) -> None:
     """Write lists, which come in pieces one after the other, into `folder` for `Sparse.load`."""
-    starts, numbers, counts = (
-        ArrayWriter(folder / f"{name}.{part}.npy", dtype)
-        for part, dtype in (("starts", np.int64), ("numbers", np.int32), ("counts", COUNT))
-    )
-    at = 0
-    starts.add(np.zeros(1, np.int64))
-    for piece in pieces:
-        starts.add(piece.starts[1:] + at)
-        numbers.add(piece.numbers)
-        counts.add(piece.counts)
-        at += int(piece.starts[-1])
-    for writer in (starts, numbers, counts):
-        writer.close()
+    with (
+        ArrayWriter(folder / f"{name}.starts.npy", np.int64) as starts,
+        ArrayWriter(folder / f"{name}.numbers.npy", np.int32) as numbers,
+        ArrayWriter(folder / f"{name}.counts.npy", COUNT) as counts,
+    ):
+        at = 0
+        starts.add(np.zeros(1, np.int64))
+        for piece in pieces:
+            starts.add(piece.starts[1:] + at)
+            numbers.add(piece.numbers)
+            counts.add(piece.counts)
+            at += int(piece.starts[-1])
 
 
 class TermMatrix:
@@ -247,10 +246,9 @@ class Blocks:
         """Write columns, rows, lengths and terms."""
         write_sparse(folder, "rows", map(self._rows, range(len(self._places))))
         write_sparse(folder, "columns", self._columns())
-        lengths = ArrayWriter(folder / "lengths.npy", np.int32)
-        for number in range(len(self._places)):
-            lengths.add(self._read(number).lengths)
-        lengths.close()
+        with ArrayWriter(folder / "lengths.npy", np.int32) as lengths:
+            for number in range(len(self._places)):
+                lengths.add(self._read(number).lengths)
         Strings.save(folder, "terms", self.vocabulary)
 
     def _rows(self, number: int) -> Sparse:

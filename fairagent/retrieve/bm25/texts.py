@@ -56,13 +56,11 @@ class Texts:
     @staticmethod
     def join(blocks: Sequence[Path], folder: Path) -> None:
         """Write the documents of all blocks, in their order, into the folder of an index."""
-        contents, starts = ArrayWriter(folder / BYTES, np.uint8), ArrayWriter(folder / STARTS, np.int64)
-        starts.add(np.zeros(1, np.int64))
-        at = 0
-        for block in blocks:
-            own, ends = mapped(block / BYTES), mapped(block / STARTS)
-            contents.add(own)
-            starts.add(ends[1:] + at)
-            at += len(own)
-        contents.close()
-        starts.close()
+        with ArrayWriter(folder / BYTES, np.uint8) as contents, ArrayWriter(folder / STARTS, np.int64) as starts:
+            starts.add(np.zeros(1, np.int64))
+            at = 0
+            for block in blocks:
+                own, ends = mapped(block / BYTES), mapped(block / STARTS)
+                contents.add(own)
+                starts.add(ends[1:] + at)
+                at += len(own)

@@ -120,12 +120,12 @@ def build_light(engine: BM25Retriever, folder: Path, progress: Callable[[int], N
             made = DenseManifest(manifest.collection, manifest.fingerprint, len(engine), LIGHT, dimension)
             write_whole(shop.new / MANIFEST, json.dumps(asdict(made), indent=2) + "\n")
             np.save(shop.new / PROBE, LightEncoder(engine, terms, table, first).documents([PROBE_TEXT])[0])
-            vectors = ArrayWriter(shop.new / VECTORS, np.float16, dimension)
-            for start in range(0, len(engine), BLOCK):
-                documents = np.arange(start, min(start + BLOCK, len(engine)))
-                vectors.add(_projected(engine, documents, terms, table.astype(np.float32), first))
-                progress(int(documents[-1]) + 1)
-            vectors.close()
+            rows = table.astype(np.float32)
+            with ArrayWriter(shop.new / VECTORS, np.float16, dimension) as vectors:
+                for start in range(0, len(engine), BLOCK):
+                    documents = np.arange(start, min(start + BLOCK, len(engine)))
+                    vectors.add(_projected(engine, documents, terms, rows, first))
+                    progress(int(documents[-1]) + 1)
             mark_done(shop.new, len(engine))
             shop.put()
         except BaseException:
