@@ -1,0 +1,1 @@
+"""BM25 as one sparse matrix of terms and documents, without Java."""
