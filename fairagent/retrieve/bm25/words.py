@@ -71,6 +71,7 @@ def _split_long(text: str, pattern: re.Pattern[str]) -> list[str]:
 
 
 def utf16_units(text: str) -> int:
+    """The length of `text` as Java counts it; raises DataError for half of a surrogate pair."""
     try:
         return len(text.encode("utf-16-le")) // 2
     except UnicodeEncodeError as error:
