@@ -191,16 +191,16 @@ def find_graph(site: Site, model: str) -> Graph | None:
 
 def graph_of(site: Site) -> Graph | None:
     """The corpus graph of the site's engine, if it has embeddings and a graph of them."""
-    found = (find_graph(site, encoder) for encoder in encoders(site.settings.engine))
+    found = (find_graph(site, encoder) for encoder in encoders(site))
     return None if site.collection.chunks else next(filter(None, found), None)
 
 
-def encoders(part: Part) -> tuple[str, ...]:
-    """The encoders whose embeddings an engine searches by."""
-    return tuple(one.encoder for one in dense_parts(part))
+def encoders(site: Site) -> tuple[str, ...]:
+    """The encoders whose embeddings the site's engine searches by."""
+    return tuple(one.named(site) for one in dense_parts(site.settings.engine))
 
 
 def prepare_graphs(site: Site, progress: Progress) -> None:
     """Make the graphs of all embeddings that the site's engine searches by, where there are none."""
-    for name in encoders(site.settings.engine):
+    for name in encoders(site):
         prepare_graph(site, name, progress)

@@ -51,27 +51,29 @@ class DenseConfig(Part):
     def __str__(self) -> str:
         return LIGHT if self.encoder == LIGHT else self.kind
 
+    def named(self, site: Site) -> str:
+        """The name of the encoder: its own, or that of the settings."""
+        return self.encoder or site.settings.encoder
+
     def settled(self, site: Site, preparing: bool = False) -> Part:
         """With the encoder of the settings, where it names none itself."""
-        return self if self.encoder else self.model_copy(update={"encoder": site.settings.encoder})
+        return self.model_copy(update={"encoder": self.named(site)})
 
     def check(self, site: Site) -> None:
         """Raise BackendUnavailable where the model is missing, IndexMismatch for an index of something else."""
-        check_vectors(site, self.encoder)
-        if self.ann == "always":
-            expect_installed("faiss-cpu", "an approximate index (ann)")
-        check_ann(site, self.encoder, self.ann)
+        check_vectors(site, self.named(site))
+        check_ann(site, self.named(site), self.ann)
         check_index(site)
 
     def prepare(self, site: Site, progress: Progress) -> None:
         """Build the index, the embeddings and, where it is wanted, their ANN index, where there are none."""
         prepare_index(site, progress)
-        prepare_vectors(site, self.encoder, progress)
-        prepare_ann(site, self.encoder, self.ann, progress)
+        prepare_vectors(site, self.named(site), progress)
+        prepare_ann(site, self.named(site), self.ann, progress)
 
     def build(self, site: Site) -> VectorRetrieverWithTexts:
         """The engine."""
-        return open_vectors(site, self.encoder, self.ann)
+        return open_vectors(site, self.named(site), self.ann)
 
 
 def open_vectors(site: Site, model: str, ann: When = "never") -> VectorRetrieverWithTexts:
@@ -177,9 +179,10 @@ def dense_parts(part: Part) -> tuple[DenseConfig, ...]:
 def ann_reports(site: Site) -> Iterator[tuple[Path, AnnManifest]]:
     """The ANN indexes that the site's engine searches, and what was measured of them when they were built."""
     for part in dense_parts(site.settings.engine):
-        place = ann_folder(site, part.encoder)
-        if is_there(place, anns.MANIFEST) and _wanted(site, part.encoder, part.ann):
-            yield place, anns.checked(place, folder(site, part.encoder))
+        encoder = part.named(site)
+        place = ann_folder(site, encoder)
+        if is_there(place, anns.MANIFEST) and _wanted(site, encoder, part.ann):
+            yield place, anns.checked(place, folder(site, encoder))
 
 
 def folder(site: Site, model: str) -> Path:
