@@ -1,6 +1,6 @@
 """The light core's analyzers against Lucene's: how many texts and words have other terms (0 of all), and how fast.
 
-    python benchmarks/analysis.py collections [FILE.yaml ...] | fuzz [CASES] | words | speed | golden | classes
+    python benchmarks/analysis.py collections [FILE.yaml ...] | fuzz [CASES] | words | speed | golden
 
 `collections` compares every document and topic of the collections in evaluations/ whose data are here, `fuzz` random
 texts of all scripts, `words` the stems of those collections' words, each analyzer by itself. `golden` writes
@@ -10,6 +10,7 @@ fairagent/retrieve/bm25/word_classes.py has them. All but `speed` need the extra
 
 from __future__ import annotations
 
+import json
 import random
 import sys
 import time
@@ -80,16 +81,36 @@ FREQUENT = (
 )
 
 
+WESTERN = " aAbZsS019_..,;:''\"\"’‘·éÉßÆþ×÷ªº¼©\u00ad“”–…€ŁıȺʼ\t\n\x85\xa0"
+
+
 def random_texts(cases: int, seed: int = 1) -> Iterator[str]:
-    """Short texts that mix scripts, each of a few characters that Lucene may tell apart."""
+    """Short texts: of ASCII, of western languages, of one or two blocks, of what is frequent, of everything."""
+    rng = random.Random(seed)
+    kinds = (FREQUENT, WESTERN, "".join(filter(str.isascii, FREQUENT)))
+    for _ in range(cases):
+        few, ranges = rng.choice(kinds), rng.sample(RANGES, k=rng.choice((1, 2, len(RANGES))))
+        known = rng.choice((0.0, 0.4, 0.95, 1.0))
+        yield "".join(
+            rng.choice(few) if rng.random() < known else chr(rng.randrange(*rng.choice(ranges)))
+            for _ in range(rng.choice((3, 8, 20, 40)))
+        )
+
+
+PARTS = (
+    "a e i o u y b l t s bl log able ible abli ibli ology ational tional enci anci izer bli "
+    "alli entli eli ousli ization "
+    "ation ator alism iveness fulness ousness "
+    "aliti iviti biliti logi icate ative alize iciti ical ful ness al ance ence "
+    "er ic ant ement ment ent sion tion ou ism ate iti ous ive ize e ll ss sses ies s eed ed ing at iz y ie é 1 '"
+)
+
+
+def random_words(cases: int, seed: int = 3) -> Iterator[str]:
+    """Words of what Porter's rules look at."""
     rng = random.Random(seed)
     for _ in range(cases):
-        few = rng.random() < 0.5
-        length = rng.choice((3, 8, 20, 40))
-        yield "".join(
-            rng.choice(FREQUENT) if few or rng.random() < 0.4 else chr(rng.randrange(*rng.choice(RANGES)))
-            for _ in range(length)
-        )
+        yield "".join(rng.choices(PARTS.split(), k=rng.randrange(1, 7)))
 
 
 def long_texts(cases: int, seed: int = 2) -> Iterator[str]:
@@ -123,6 +144,20 @@ def speed() -> None:
         print(f"{what}: {len(chosen)} texts, {words} words, {words / took / 1e6:.2f} million words a CPU second")
 
 
+def write_golden() -> None:
+    """Some hundred texts with Lucene's terms: hand-made ones are in the tests themselves."""
+    texts = {
+        "english": [*random_texts(250, 4), *random_words(150, 4), *long_texts(8, 4)],
+        "english-nostem": [*random_texts(100, 5), *long_texts(4, 5)],
+        "whitespace": [*random_texts(100, 6), *long_texts(4, 6)],
+    }
+    with GOLDEN.open("w", encoding="ascii") as file:
+        for name, chosen in texts.items():
+            lucene = LuceneAnalyzer(name)
+            for text in chosen:
+                file.write(json.dumps({"analyzer": name, "text": text, "terms": lucene.terms(text)}) + "\n")
+
+
 def main(what: str, *rest: str) -> None:
     if what == "speed":
         speed()
@@ -134,10 +169,13 @@ def main(what: str, *rest: str) -> None:
         words = words_of_collections()
         for name in SHARED_NAMES:
             show("words of the collections", name, *compare(name, words))
+    elif what == "golden":
+        write_golden()
     elif what == "fuzz":
         cases = int(rest[0]) if rest else 100_000
         for name in SHARED_NAMES:
             show("random texts", name, *compare(name, random_texts(cases)))
+            show("random words", name, *compare(name, random_words(cases)))
             show("long words", name, *compare(name, long_texts(cases // 20)))
 
 
