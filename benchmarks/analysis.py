@@ -111,7 +111,8 @@ PARTS = (
     "alli entli eli ousli ization "
     "ation ator alism iveness fulness ousness "
     "aliti iviti biliti logi icate ative alize iciti ical ful ness al ance ence "
-    "er ic ant ement ment ent sion tion ou ism ate iti ous ive ize e ll ss sses ies s eed ed ing at iz y ie é 1 '"
+    "er ic ant ement ment ent sion tion ou ism ate iti ous ive "
+    "ize e ll ss sses ies s eed ed ing at iz y ie é 1 ' cc kk vv hh ww xx dd tt ll ed ing"
 )
 
 

@@ -40,6 +40,7 @@ ONE_CHARACTER = {0x130: "i", 0x3A3: "\u03c3"}
 """Each character has its own lower case: \u0130 an i without a second dot, \u03a3 a \u03c3 at the end of a word too."""
 LATER_RULES = re.compile(r"(.*)(bl|log)[iy](?:s|es|(?:ed|ing)s?)?", re.DOTALL)
 """Words that may end in bli or logi once the plural, ed and ing are off and y is i: possibly, technologies."""
+DOUBLED = re.compile("(.*([^aeiouylszbdfgmnprt\U00010000-\U0010ffff]))\\2(?:ed|ing)s?", re.DOTALL)
 REMEMBERED = 100_000
 """Words whose terms `WordAnalyzer.terms` remembers."""
 
@@ -122,13 +123,20 @@ def _english_stem(word: str) -> str:
 
 
 def _lucene_porter(word: str) -> str:
-    """Porter's stem with his two later rules, which Lucene has and Snowball has not: bli becomes ble, logi log."""
+    """Porter's stem as Lucene has it: three rules differ from Snowball's.
+
+    Two that Porter added later: bli becomes ble, logi log. And of any double consonant before `ed` or `ing` but l, s
+    and z one is left, where Snowball looks at those of English (trekked, revving). A double y (hyyed) is left to
+    Snowball, which may differ there.
+    """
     stem = _porter(word)
     if stem.endswith(("bli", "logi")) and (match := LATER_RULES.fullmatch(word)) and stem == match[1] + match[2] + "i":
         before, ending = match.groups()
         # Both need a vowel and a consonant in what stands before, as `ness` does, which goes where these are.
         if len(_porter(before + "ness")) < len(before + "ness"):
             return _porter(before + "ble") if ending == "bl" else before + "log"
+    elif (match := DOUBLED.fullmatch(word)) and stem == match[1] + match[2]:
+        return _porter(match[1])
     return stem
 
 

@@ -23,6 +23,7 @@ from fairagent.retrieve.bm25.word_classes import RANGES
 
 LONGEST = 255
 """UTF-16 units of the longest word."""
+STRETCH = 16 * LONGEST
 
 SIMPLE = (
     r"(?:[{letters}0-9]|_(?=_{{0,253}}[{letters}0-9]))[{letters}0-9_]*+"
@@ -63,16 +64,24 @@ def split_words(text: str) -> list[str]:
 def _split_long(text: str, pattern: re.Pattern[str]) -> list[str]:
     """The words of a text with long ones, each looked for within the `LONGEST` units where it begins."""
     words, at = [], 0
-    while match := pattern.search(text, at):
-        start, at = match.span()
-        if utf16_units(match.group()) > LONGEST:
-            window = text[start : start + LONGEST]
-            while utf16_units(window) > LONGEST:
-                window = window[:-1]
-            match = pattern.match(window)
-            at = start + (match.end() if match else 1)
-        if match:
-            words.append(match.group())
+    while at < len(text):
+        # In stretches, so that a word of a million characters is not read to its end for each of its pieces.
+        end = at + STRETCH
+        match = pattern.search(text, at, end)
+        if end < len(text) and (match is None or match.start() > end - LONGEST):
+            at = end - LONGEST
+        elif match is None:
+            break
+        else:
+            start, at = match.span()
+            if utf16_units(match.group()) > LONGEST:
+                window = text[start : start + LONGEST]
+                while utf16_units(window) > LONGEST:
+                    window = window[:-1]
+                match = pattern.match(window)
+                at = start + (match.end() if match else 1)
+            if match:
+                words.append(match.group())
     return words
 
 

@@ -39,7 +39,7 @@ def test_terms(name, terms):
 
 
 def test_a_language_of_pystemmer_has_stems_and_no_stop_words():
-    assert open_analyzer("snowball-german").terms("Die Richterinnen GINGEN") == ["die", "richterinn", "ging"]
+    assert open_analyzer("snowball-german").terms("Die Richterinnen GINGEN") == ["die", "richt", "ging"]
 
 
 def test_repeated_terms_repeat_in_order():
@@ -59,6 +59,9 @@ STEMS = [
     ("logi", "logi"),
     ("probably", "probabl"),
     ("sociologiness", "sociologi"),
+    ("trekked", "trek"),
+    ("ahhing", "ah"),
+    ("falling", "fall"),
     # Words of two letters stay.
     ("us", "us"),
     ("ox's", "ox"),
