@@ -111,7 +111,5 @@ def test_terriers_own_java_and_ours_do_not_share_a_process(tmp_path: Path) -> No
 
 def test_without_pyterrier_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyterrier", None)
-    with pytest.raises(
-        BackendUnavailable, match=r"package pyterrier, .*pip install 'fairagent\[pyterrier\]'"
-    ):
+    with pytest.raises(BackendUnavailable, match=r"package pyterrier, .*pip install 'fairagent\[pyterrier\]'"):
         fair_transformer(fair())
