@@ -94,12 +94,10 @@ def main() -> None:
         rows.append(one := install(extra, not chosen.first))
         search = "" if one.search is None else f"{one.search:.1f}"
         print(f"{one.what:<14}{one.seconds:>9.1f}{one.megabytes:>8.0f}{one.packages:>10}{search:>20}", flush=True)
+    least = rows[0]
     for other in rows[1:]:
-        least = rows[0]
-        print(
-            f"{other.what} against {least.what}: {other.seconds / least.seconds:.1f} times the seconds, "
-            f"{other.megabytes / least.megabytes:.1f} times the MB, {other.packages / least.packages:.1f} times the packages"
-        )
+        seconds, size = other.seconds / least.seconds, other.megabytes / least.megabytes
+        print(f"{other.what} against {least.what}: {seconds:.1f} times the seconds, {size:.1f} times the MB")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What needs an extra that is not installed ends with 3, naming the command that installs it, before anything is built."""
+"""What needs an extra that is not installed ends with 3 and the command that installs it, before any work."""
 
 from __future__ import annotations
 
