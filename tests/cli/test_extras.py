@@ -10,14 +10,13 @@ from pathlib import Path
 
 import pytest
 from gguf_files import gguf_file
+from hiding import hiding
 
 from fairagent.loading import EXTRAS, MODULES, module_of
 
 from .conftest import write_collection
 
-HIDING = "import sys; sys.modules.update(dict.fromkeys(sys.argv.pop(1).split(','))); "
-"""Puts None in the place of modules, which are then neither found nor imported."""
-PROGRAM = HIDING + "from fairagent.cli import main; main()"
+PROGRAM = "from fairagent.cli import main; main()"
 FILES = {
     "chunks.yaml": "{name: chunks, documents: {path: docs.jsonl, title: title}, chunks: {tokens: 16, overlap: 4}}",
     "parquet.yaml": "{name: parquet, documents: {path: docs.parquet, title: title}}",
@@ -74,10 +73,10 @@ def folder(tmp_path: Path) -> Path:
 
 def without(extra: str, code: str, *arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
     """Run `code` in a Python that has none of the packages of an extra."""
-    hidden = ",".join({module_of(package) for package in EXTRAS[extra]})
+    code = hiding(map(module_of, EXTRAS[extra]), code)
     environ = {name: value for name, value in os.environ.items() if not name.startswith(("FAIRAGENT_", "OPENAI_"))}
     environ["PYTHONPATH"] = os.pathsep.join(sys.path)
-    command = [sys.executable, "-c", code, hidden, *arguments]
+    command = [sys.executable, "-c", code, *arguments]
     return subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, check=False)
 
 
@@ -94,7 +93,7 @@ def test_a_command_says_what_to_install_before_any_work(folder: Path, extra: str
 
 @pytest.mark.parametrize(("extra", "code"), LIBRARY.items())
 def test_the_library_says_what_to_install(folder: Path, extra: str, code: str) -> None:
-    done = without(extra, HIDING + code, folder=folder)
+    done = without(extra, code, folder=folder)
     assert "fairagent.errors.BackendUnavailable: " in done.stderr
     assert f"pip install 'fairagent[{extra}]'" in done.stderr
 
