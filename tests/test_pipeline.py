@@ -36,9 +36,8 @@ from fairagent.rerank.graph import GraphReranker
 from fairagent.rerank.mmr import MMRReranker
 from fairagent.rerank.relevance import FusedReranker, OriginalReranker
 from fairagent.retrieve import vectors
-from fairagent.retrieve.bm25 import close_all, prepare_terms
+from fairagent.retrieve.bm25 import BM25Retriever, close_all, prepare_terms
 from fairagent.retrieve.encoder import Embeddings
-from fairagent.retrieve.lucene import LuceneRetriever
 from fairagent.sampled import Sampled
 from fairagent.settings import Part, Settings
 from fairagent.settings.parts import BUILT_IN, read_part
@@ -274,7 +273,7 @@ def test_parts_are_made_as_the_settings_say(made: Path, collection: Collection) 
     agent = build(site())
     engine = agent.retriever
     # The default engine, where the packaged encoder is not installed; it has no embeddings to smooth scores over.
-    assert isinstance(engine, LuceneRetriever)
+    assert isinstance(engine, BM25Retriever)
     assert isinstance(agent.loop, Controller)
     assert agent.reranker == ChainReranker((GraphReranker(None), ExposureReranker()))
     told: dict[str, Any] = {"documents": 1, "terms": 2, "weight": 3}
@@ -325,7 +324,7 @@ def test_an_index_is_opened_once_however_many_parts_read_it(made: Path, collecti
 def test_words_come_from_the_index_where_the_engine_has_none(made: Path, collection: Collection) -> None:
     site = open_site(collection, made / "index", Settings(engine="dense", loop="fair-qr", rerank="mmr"))
     agent = build(site)
-    assert isinstance(refiner_of(agent).source, LuceneRetriever)
+    assert isinstance(refiner_of(agent).source, BM25Retriever)
     assert agent.search(QUERY).trace.stopped
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -38,16 +38,17 @@ def index(
             "--workers",
             metavar="N",
             min=0,
-            help="Threads that index, and processes that embed on a CPU. (default: 0, a thread a core and one process)",
+            help="Processes that index, and that embed on a CPU. (default: 0, one a core)",
         ),
     ] = 0,
+    memory: Annotated[
+        int, typer.Option("--memory", metavar="MB", min=16, help="The memory that indexing takes, about.")
+    ] = 256,
     settings: SettingsFile = None,
     assignments: Assignments = None,
     as_json: AsJson = False,
 ) -> None:
     """Index a collection for search, with whatever else the settings' parts need, such as embeddings.
-
-    The terms of documents, which feedback, topic words and text MMR read, are added once the settings ask for them.
 
     An index that was built from the collection as it is now is left alone; where documents were added, changed or
     removed since, that alone is done. One that was built from something else is refused, unless --force says to replace
@@ -59,7 +60,6 @@ def index(
     from fairagent.cli.indexing import ensure_indexes
     from fairagent.pipeline import open_site
     from fairagent.report.record import to_json
-    from fairagent.retrieve.anserini.config import own_index
 
     chosen = settings_of(settings, assignments, collection=collection, index=index)
     if engine and engine not in (part.kind for part in (chosen.engine, *chosen.engine.inner)):
@@ -69,12 +69,12 @@ def index(
     if _on_server(chosen, engine):
         _load(site, force, as_json)
         return
-    if own_index(chosen.engine):
+    if chosen.engine.foreign:
         _prepare(site, as_json)
         return
     # With --force the same command would start over.
     with nullcontext() if force else going_on("to go on from what is done, repeat the command"):
-        indexed = ensure_indexes(site, force, workers)
+        indexed = ensure_indexes(site, force, workers, memory << 20)
     loaded = site.collection
     manifest, seconds = indexed.manifest, indexed.seconds
     if as_json:
@@ -159,12 +159,10 @@ def _prepare(site: Site, as_json: bool) -> None:
     from fairagent.cli.terminal import progress_bar, told
     from fairagent.pipeline import prepare
     from fairagent.report.record import to_json
-    from fairagent.retrieve.anserini.config import own_index
 
     with progress_bar() as bar:
         prepare(site, told(bar, site.collection))
-    part = own_index(site.settings.engine)
-    assert part is not None  # or there is nothing to prepare
+    part: Any = site.settings.engine.foreign[0]
     found = part.told(site)
     if as_json:
         echo(to_json({"index": str(part.folder), "collection": site.collection.name, "found": found, "built": False}))

@@ -11,8 +11,9 @@ from fairagent.errors import IndexMismatch
 from fairagent.folders import is_there
 from fairagent.pipeline import parts_of, settled
 from fairagent.retrieve.ann import AnnManifest
-from fairagent.retrieve.lucene import Changes, Manifest, build_index, update_index
-from fairagent.retrieve.lucene.index import MANIFEST, REMEDY
+from fairagent.retrieve.bm25 import Changes, Manifest, build_index, update_index
+from fairagent.retrieve.bm25.build import MEMORY
+from fairagent.retrieve.bm25.manifest import MANIFEST, REMEDY
 from fairagent.retrieve.vectors import ann_reports
 from fairagent.site import Site
 
@@ -35,8 +36,8 @@ class Indexed:
     changes: Changes | None = None
 
 
-def ensure_index(site: Site, force: bool = False, workers: int = 0) -> Indexed:
-    """The Lucene index of the site, built by `workers` threads if there is none or `force` says so; without terms.
+def ensure_index(site: Site, force: bool = False, workers: int = 0, memory: int = MEMORY) -> Indexed:
+    """The index of the site, built by `workers` processes (0: one a core) if there is none or `force` says so.
 
     One that was built of the collection's documents as they were before is brought up to date. Raises IndexMismatch
     where there is another index (unless forced), and what `build_index` and `update_index` raise.
@@ -45,7 +46,7 @@ def ensure_index(site: Site, force: bool = False, workers: int = 0) -> Indexed:
     if is_there(folder, MANIFEST) and not force:
         manifest = Manifest.read(folder)
         if manifest.outdated(collection, site.settings.analyzer):
-            return _updated(site, workers)
+            return _updated(site, workers, memory)
         manifest.check(collection, site.settings.analyzer, folder)
         expect_whole(folder, "the index", REMEDY)
         return Indexed(folder, manifest, None, _size(folder))
@@ -61,21 +62,23 @@ def ensure_index(site: Site, force: bool = False, workers: int = 0) -> Indexed:
             lambda done: progress(what, done),
             resume=not force,
             workers=workers,
-            terms=False,
+            memory=memory,
         )
     return Indexed(folder, manifest, perf_counter() - started, _size(folder))
 
 
-def _updated(site: Site, workers: int) -> Indexed:
+def _updated(site: Site, workers: int, memory: int) -> Indexed:
     collection, folder, started = site.collection, site.index, perf_counter()
     with progress_bar() as bar:
         progress, what = told(bar, collection), f"looking for changes in {collection.name}"
         progress(what, 0)
-        changes = update_index(collection, folder, site.settings.analyzer, lambda done: progress(what, done), workers)
+        changes = update_index(
+            collection, folder, site.settings.analyzer, lambda done: progress(what, done), workers, memory
+        )
     return Indexed(folder, Manifest.read(folder), perf_counter() - started, _size(folder), changes=changes)
 
 
-def ensure_indexes(site: Site, force: bool = False, workers: int = 0) -> Indexed:
+def ensure_indexes(site: Site, force: bool = False, workers: int = 0, memory: int = MEMORY) -> Indexed:
     """As `ensure_index`, and then whatever else the parts of the site's settings need, made or brought up to date.
 
     Raises what they find wrong: IndexMismatch where e.g. embeddings were made from something else, BackendUnavailable
@@ -87,7 +90,7 @@ def ensure_indexes(site: Site, force: bool = False, workers: int = 0) -> Indexed
         # What is not installed is said before anything is built; what an index is of, once it is there.
         with suppress(IndexMismatch):
             part.check(site)
-    indexed = ensure_index(site, force, workers)
+    indexed = ensure_index(site, force, workers, memory)
     for part in parts:
         part.check(site)
     besides: dict[str, None] = {}

@@ -18,7 +18,7 @@ from fairagent.loop.kinds import KindSource
 from fairagent.loop.policy import CHOOSE, ActionName, ModelPolicy, Rules, longest_choice
 from fairagent.loop.sources import EvidenceKind, Sources, templates_of, worst_case
 from fairagent.prompts.calls import Calls, Case
-from fairagent.retrieve.bm25 import prepare_words, words_of
+from fairagent.retrieve.bm25.part import prepare_words, words_of
 from fairagent.retrieve.graph import Graph, graph_of, prepare_graphs
 from fairagent.settings.parts import Part, Progress
 from fairagent.site import Site

@@ -12,7 +12,7 @@ from fairagent.errors import UsageError
 from fairagent.loop.prior import DocumentKind, kinds_of
 from fairagent.memo import Memo
 from fairagent.retrieve.graph import Graph
-from fairagent.retrieve.lucene.strings import IdTable
+from fairagent.retrieve.strings import IdTable
 from fairagent.types import FloatArray
 
 

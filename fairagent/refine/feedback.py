@@ -7,7 +7,7 @@ import numpy as np
 from pydantic import Field
 
 from fairagent.refine.refiner import RefineState
-from fairagent.retrieve.bm25 import prepare_words, words_of
+from fairagent.retrieve.bm25.part import prepare_words, words_of
 from fairagent.retrieve.relevance_model import TermSource, relevance_model, share_out, top_words
 from fairagent.settings.parts import Part, Progress
 from fairagent.site import Site

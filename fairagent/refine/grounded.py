@@ -15,7 +15,7 @@ from fairagent.refine.asking import AskingConfig, AskingRefiner, template_variab
 from fairagent.refine.feedback import FeedbackRefiner
 from fairagent.refine.refiner import Refiner, RefineState
 from fairagent.retrieve.base import TextSource
-from fairagent.retrieve.bm25 import prepare_words, words_of
+from fairagent.retrieve.bm25.part import prepare_words, words_of
 from fairagent.settings import Settings
 from fairagent.settings.parts import Progress
 from fairagent.site import Site

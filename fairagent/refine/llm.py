@@ -9,7 +9,7 @@ from fairagent.prompts import Prompts
 from fairagent.refine.asking import AskingConfig, AskingRefiner, template_variables
 from fairagent.refine.feedback import FeedbackRefiner
 from fairagent.refine.refiner import Refiner, RefineState
-from fairagent.retrieve.bm25 import words_at_hand
+from fairagent.retrieve.bm25.part import words_at_hand
 from fairagent.site import Site
 
 

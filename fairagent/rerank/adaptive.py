@@ -32,7 +32,7 @@ from fairagent.rerank.chain import ChainConfig
 from fairagent.rerank.pair_scorer import PairScorer, pair_scorer
 from fairagent.rerank.unlabeled import counting_one, with_unknown
 from fairagent.retrieve.base import Retriever, full_text, texts_for
-from fairagent.retrieve.bm25 import engine_of
+from fairagent.retrieve.bm25.part import engine_of
 from fairagent.retrieve.graph import graph_of, prepare_graphs
 from fairagent.settings.parts import Part, Progress
 from fairagent.site import Site

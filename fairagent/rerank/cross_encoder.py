@@ -10,7 +10,7 @@ from fairagent.errors import UsageError
 from fairagent.rerank.base import Pool, ordered
 from fairagent.rerank.pair_scorer import PairScorer, pair_scorer
 from fairagent.retrieve.base import Retriever, full_text, texts_for
-from fairagent.retrieve.bm25 import engine_of
+from fairagent.retrieve.bm25.part import engine_of
 from fairagent.settings.parts import Part
 from fairagent.site import Site
 from fairagent.types import Ranking

@@ -16,7 +16,7 @@ from fairagent.rerank.features import SCORE, Features
 from fairagent.rerank.model_file import Array
 from fairagent.rerank.protected import ProtectedGroup, ProtectedPart, most_lacking
 from fairagent.rerank.training import CrossFitted, cross_fitted, training_pools
-from fairagent.retrieve.bm25 import engine_of
+from fairagent.retrieve.bm25.part import engine_of
 from fairagent.settings import Section, Settings
 from fairagent.site import Site
 from fairagent.types import FloatArray, Ranking

@@ -14,7 +14,7 @@ from fairagent.rerank.dlf_loss import Direction, exposure_loss, fuse
 from fairagent.rerank.features import EmbeddingFeatures, Features
 from fairagent.rerank.model_file import Array
 from fairagent.rerank.training import CrossFitted, cross_fitted, training_pools
-from fairagent.retrieve.bm25 import engine_of, prepare_index
+from fairagent.retrieve.bm25.part import engine_of, prepare_index
 from fairagent.retrieve.encoder import BUNDLED
 from fairagent.retrieve.vectors import check_vectors, open_vectors, prepare_vectors
 from fairagent.settings import Part, Section

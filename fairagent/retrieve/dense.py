@@ -13,13 +13,13 @@ from fairagent.errors import IndexMismatch
 from fairagent.intake.arrays import read_array
 from fairagent.retrieve.ann import AnnIndex
 from fairagent.retrieve.base import check_length
+from fairagent.retrieve.bm25.manifest import Indexable
 from fairagent.retrieve.clock import engine_time
 from fairagent.retrieve.dense_index import VECTORS, DenseManifest
 from fairagent.retrieve.encoded import PROBE, PROBE_TEXT, opened, remedy
 from fairagent.retrieve.encoder import Embeddings, Encoder
 from fairagent.retrieve.halves import floats
-from fairagent.retrieve.lucene.index import Indexable
-from fairagent.retrieve.lucene.strings import IdTable, mapped, ranked
+from fairagent.retrieve.strings import IdTable, mapped, ranked
 from fairagent.types import FloatArray, Query, Ranking
 
 F = TypeVar("F", bound=np.floating[Any])

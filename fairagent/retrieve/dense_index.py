@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairagent.intake.arrays import read_array
+from fairagent.retrieve.bm25.manifest import Indexable
 from fairagent.retrieve.encoded import PROBE_TEXT, EncodedBuild, EncodedManifest
 from fairagent.retrieve.encoder import Embeddings, Encoder
-from fairagent.retrieve.lucene.index import Indexable
 from fairagent.retrieve.rows import create_rows, write_rows
 
 MANIFEST = "fairagent-dense.json"

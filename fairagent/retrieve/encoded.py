@@ -21,11 +21,10 @@ from fairagent.intake.arrays import read_array
 from fairagent.intake.json_text import parse_json
 from fairagent.intake.text import file_text
 from fairagent.retrieve.base import full_text
+from fairagent.retrieve.bm25.manifest import LARGEST_MANIFEST, UPDATE, Indexable
+from fairagent.retrieve.catalog import DIGESTS, Catalog, digest
 from fairagent.retrieve.encoder import Embeddings
-from fairagent.retrieve.lucene.catalog import DIGESTS, Catalog
-from fairagent.retrieve.lucene.documents import digest
-from fairagent.retrieve.lucene.index import LARGEST_MANIFEST, UPDATE, Indexable
-from fairagent.retrieve.lucene.strings import IdTable
+from fairagent.retrieve.strings import IdTable
 
 FORMAT = 2
 """2: embeddings are 16-bit floats."""

@@ -171,7 +171,7 @@ class FusedConfig(Part):
 
     kind: Literal["fused"] = "fused"
     engines: tuple[Engine, ...] = Field(default=(), validate_default=True)
-    """The engines that are searched, two or more; empty: BM25 and vector search with the packaged encoder."""
+    """The engines that are searched, two or more; empty: BM25 and vector search."""
     weights: tuple[float, ...] = ()
     """A weight above 0 for each engine, in their order: the larger, the more its scores count. Empty: all weigh 1."""
     scale: Scale = "min-max"
@@ -194,7 +194,7 @@ class FusedConfig(Part):
     @property
     def fused(self) -> tuple[Part, ...]:
         """The engines, those that are meant where none is named included."""
-        from fairagent.retrieve.bm25 import BM25Config
+        from fairagent.retrieve.bm25.part import BM25Config
         from fairagent.retrieve.vectors import DenseConfig
 
         return self.engines or (BM25Config(), DenseConfig())

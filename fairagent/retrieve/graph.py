@@ -1,11 +1,12 @@
-"""The corpus graph: the nearest neighbors of every document by its embedding, made once and kept beside the index.
+"""The corpus graph: near neighbors of every document by its embedding, made once and kept beside the index.
 
-Exact up to `EXACT` documents (blocks of inner products), above that by faiss's HNSW. A build that is broken off goes on
-with the block where it stopped.
+Exact up to `EXACT` documents. Above, documents are put into cells of about `CELL` by spherical k-means, and neighbors are
+looked for in the `NEAR` cells that are nearest to a document's own, so that the work grows with the documents and not
+with their square; of the ten exact neighbors .83 to .90 are found (benchmarks/graph.py).
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -18,23 +19,25 @@ from fairagent.files import write_whole
 from fairagent.folders import is_there, workshop
 from fairagent.intake.json_text import parse_json
 from fairagent.intake.text import file_text
-from fairagent.loading import installed
-from fairagent.retrieve.ann import EXACT
+from fairagent.retrieve.bm25.manifest import LARGEST_MANIFEST
 from fairagent.retrieve.dense import DenseRetriever
-from fairagent.retrieve.encoded import mark_done, read_done, remedy
+from fairagent.retrieve.encoded import remedy
+from fairagent.retrieve.encoder import Embeddings
 from fairagent.retrieve.halves import floats
-from fairagent.retrieve.lucene.index import LARGEST_MANIFEST
-from fairagent.retrieve.lucene.strings import IdTable, mapped
-from fairagent.retrieve.rows import create_rows, write_rows
+from fairagent.retrieve.strings import IdTable, mapped
 from fairagent.retrieve.vectors import dense_parts, encoder, folder
 from fairagent.settings.parts import Part, Progress
 from fairagent.site import Site
+from fairagent.threads import one_blas_thread
 
 NEIGHBORS = 10
-BLOCK = 512
-"""Documents whose neighbors are found at once, and lost at most where a build is broken off."""
-ADDED = 1 << 15
-"""Documents that are added to faiss's index at once."""
+EXACT = 10_000
+"""Documents up to which each is compared with all others."""
+CELL, NEAR = 256, 16
+ROUNDS, SAMPLE, SEED = 3, 1 << 15, 0
+"""Of k-means: passes over so many documents, and the seed of their choice."""
+BLOCK = 1 << 12
+"""Documents that are compared with the centers of cells at once."""
 MANIFEST = "fairagent-graph.json"
 TABLE = "neighbours.npy"
 
@@ -72,55 +75,70 @@ class Graph:
 def build_graph(
     dense: DenseRetriever, folder: Path, k: int = NEIGHBORS, progress: Callable[[int], None] = lambda done: None
 ) -> GraphManifest:
-    """Find the `k` nearest other documents of each by inner product, into `folder`, which appears when all are done."""
+    """Find `k` near documents of each by inner product, into `folder`, which appears when all are done."""
     documents = len(dense)
     k = min(k, documents - 1)
     manifest = GraphManifest(dense.manifest.fingerprint, dense.manifest.model, documents, k)
-    with workshop(folder, (MANIFEST, RECORD)) as shop:
-        if _read(shop.new) != manifest:
-            shop.begin()
-            create_rows(shop.new / TABLE, np.int32, (documents, k))
-            mark_done(shop.new, 0)
-            shop.force()
+    with workshop(folder, (MANIFEST, RECORD)) as shop, one_blas_thread():
+        shop.begin()
+        try:
+            np.save(shop.new / TABLE, _neighbors(dense.stored, k, progress))
             write_whole(shop.new / MANIFEST, json.dumps(asdict(manifest), indent=2) + "\n")
-        nearest = _exact(dense.matrix, k) if documents <= EXACT else _approximate(dense.stored, k)
-        for start in range(read_done(shop.new), documents, BLOCK):
-            stop = min(start + BLOCK, documents)
-            write_rows(shop.new / TABLE, np.arange(start, stop), nearest(start, stop))
-            mark_done(shop.new, stop)
-            progress(stop)
-        shop.put()
+            shop.put()
+        except BaseException:
+            shop.clear()
+            raise
     return manifest
 
 
-def _exact(vectors: NDArray[np.float32], k: int) -> Callable[[int, int], NDArray[np.intp]]:
-    def nearest(start: int, stop: int) -> NDArray[np.intp]:
-        products = vectors[start:stop] @ vectors.T
-        products[np.arange(stop - start), np.arange(start, stop)] = -np.inf
-        found = np.argpartition(-products, k - 1, axis=1)[:, :k] if k < products.shape[1] else np.argsort(-products)
-        order = np.argsort(-np.take_along_axis(products, found, axis=1), axis=1, kind="stable")
-        return np.take_along_axis(found, order, axis=1)
+def _neighbors(stored: NDArray[np.float16], k: int, progress: Callable[[int], None]) -> NDArray[np.int32]:
+    """The `k` nearest of each document that its cell's candidates hold, (n, k), the nearest first."""
+    table = np.zeros((len(stored), k), np.int32)
+    done = 0
+    for members, candidates in _cells(stored):
+        products = floats(stored[members]) @ floats(stored[candidates]).T
+        # The members are among the candidates, in their order: no document is its own neighbor.
+        products[np.arange(len(members)), np.flatnonzero(np.isin(candidates, members))] = -np.inf
+        # Where a cell is small and lonely, the last one stands for the rest.
+        most = min(k, len(candidates) - 1)
+        nearest = np.argpartition(-products, most - 1, axis=1)[:, :most]
+        order = np.argsort(-np.take_along_axis(products, nearest, axis=1), axis=1, kind="stable")
+        rows = candidates[np.take_along_axis(nearest, order, axis=1)]
+        table[members] = np.pad(rows, ((0, 0), (0, k - most)), mode="edge")
+        done += len(members)
+        progress(done)
+    return table
 
-    return nearest
+
+def _cells(stored: NDArray[np.float16]) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    """Documents by their numbers, rising, and those among which their neighbors are looked for, rising as well."""
+    documents = len(stored)
+    if documents <= EXACT:
+        everything = np.arange(documents)
+        yield from ((everything[start : start + CELL], everything) for start in range(0, documents, CELL))
+        return
+    centers = _centers(stored, documents // CELL)
+    blocks = (floats(stored[start : start + BLOCK]) @ centers.T for start in range(0, documents, BLOCK))
+    cell = np.concatenate([products.argmax(axis=1) for products in blocks])
+    members = np.split(np.argsort(cell, kind="stable"), np.cumsum(np.bincount(cell, minlength=len(centers)))[:-1])
+    near = np.argsort(-(centers @ centers.T), axis=1, kind="stable")
+    for place in np.flatnonzero([len(own) for own in members]).tolist():
+        around = [members[other] for other in near[place, :NEAR] if other != place]
+        yield members[place], np.sort(np.concatenate([members[place], *around]))
 
 
-def _approximate(stored: NDArray[np.float16], k: int) -> Callable[[int, int], NDArray[np.intp]]:
-    faiss = installed("faiss-cpu", f"a graph of more than {EXACT:,} documents")
-    index = faiss.IndexHNSWFlat(stored.shape[1], 32, faiss.METRIC_INNER_PRODUCT)
-    # It holds all of them as 32-bit floats; a second time they need not be there.
-    for first in range(0, len(stored), ADDED):
-        index.add(floats(stored[first : first + ADDED]))
-
-    def nearest(start: int, stop: int) -> NDArray[np.intp]:
-        _, found = index.search(floats(stored[start:stop]), k + 1)
-        rows: list[list[int]] = []
-        for number, row in enumerate(found.tolist(), start):
-            others = [other for other in row if other not in (number, -1)] or [number]
-            # Where fewer are found, the last one stands for the rest.
-            rows.append((others + others[-1:] * k)[:k])
-        return np.array(rows, dtype=np.intp)
-
-    return nearest
+def _centers(stored: NDArray[np.float16], count: int) -> Embeddings:
+    """The centers of `count` cells, of length 1, by k-means on a sample."""
+    rng = np.random.default_rng(SEED)
+    sample = floats(stored[np.sort(rng.choice(len(stored), min(len(stored), SAMPLE), replace=False))])
+    centers = sample[np.sort(rng.choice(len(sample), count, replace=False))]
+    for _ in range(ROUNDS):
+        cell = (sample @ centers.T).argmax(axis=1)
+        sizes = np.bincount(cell, minlength=count)
+        filled, starts = sizes > 0, np.cumsum(sizes) - sizes
+        centers[filled] = np.add.reduceat(sample[np.argsort(cell, kind="stable")], starts[filled], axis=0)
+        centers /= np.maximum(np.linalg.norm(centers, axis=1, keepdims=True), 1e-9)
+    return centers
 
 
 def _read(folder: Path) -> GraphManifest | None:

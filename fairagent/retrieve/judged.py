@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 
 from fairagent.retrieve.base import Retriever
-from fairagent.retrieve.bm25 import with_texts
+from fairagent.retrieve.bm25.part import with_texts
 from fairagent.retrieve.plackett_luce import topic_rng
 from fairagent.settings.parts import Part
 from fairagent.site import Site

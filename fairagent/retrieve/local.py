@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairagent.retrieve.base import TextSource
-from fairagent.retrieve.lucene.words import WORD
 from fairagent.retrieve.relevance_model import Postings
+from fairagent.retrieve.words import WORD
 from fairagent.types import FloatArray, Query
 
 

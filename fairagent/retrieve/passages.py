@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from fairagent.collection.chunks import START, document_of, joined, passage_id
 from fairagent.errors import IndexMismatch
 from fairagent.retrieve.base import Retriever, check_length
+from fairagent.retrieve.bm25.search import BM25Retriever
 from fairagent.retrieve.dense import DenseRetriever
 from fairagent.retrieve.encoder import Embeddings
-from fairagent.retrieve.lucene import LuceneRetriever
-from fairagent.retrieve.lucene.strings import IdTable
 from fairagent.retrieve.relevance_model import Postings
+from fairagent.retrieve.strings import IdTable
 from fairagent.types import Document, FloatArray, Query, Ranking
 
 
@@ -90,28 +90,24 @@ class PassageRetriever:
         return [passages[start + int(np.argmax(part))] for start, part in zip(starts.tolist(), parts, strict=True)]
 
 
-class LucenePassages(PassageRetriever):
-    """Documents by their best passage under BM25, with all that `LuceneRetriever` tells about documents."""
+class BM25Passages(PassageRetriever):
+    """Documents by their best passage under BM25, with all that `BM25Retriever` tells about documents."""
 
-    def __init__(self, engine: LuceneRetriever) -> None:
+    def __init__(self, engine: BM25Retriever) -> None:
         """Take the engine over the passages; IndexMismatch where its index holds none."""
         super().__init__(engine)
         self._engine = engine
         # The loop asks for the terms of the same deep list once an iteration.
         self._postings = lru_cache(maxsize=8)(self._folded)
 
-    def close(self) -> None:
-        """Release the index files."""
-        self._engine.close()
-
     def document(self, id: str) -> Document:
         """The whole document, put together again; raises DataError where the id is not in the index."""
-        parts = [self._engine.document(passage) for passage in self.passage_ids([id])[0]]
+        parts = self._engine.documents(self.passage_ids([id])[0])
         return _under(id, parts[0], joined(parts))
 
     def passages(self, query: Query, ids: Sequence[str]) -> list[Document]:
         """The best passage of each of these documents for `query`, under the document's id."""
-        found = [self._engine.document(passage) for passage in self.best(query, ids)]
+        found = self._engine.documents(self.best(query, ids))
         return [_under(id, passage, passage.text) for id, passage in zip(ids, found, strict=True)]
 
     def document_frequency(self, word: str) -> int:
@@ -124,10 +120,6 @@ class LucenePassages(PassageRetriever):
         What two passages share counts in both, in `count` and in `length`.
         """
         return self._postings(tuple(ids))
-
-    def expect_terms(self) -> None:
-        """Raise BackendUnavailable where the index was built without the terms of its passages."""
-        self._engine.expect_terms()
 
     def words(self, vocabulary: NDArray[np.intp]) -> list[str]:
         """A readable word for each term number of `postings`."""

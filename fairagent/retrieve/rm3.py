@@ -7,13 +7,10 @@ from typing import Literal, Protocol
 from pydantic import Field
 
 from fairagent.errors import UsageError
-from fairagent.folders import is_there
 from fairagent.retrieve.base import Retriever, TextSource, Vocabulary
-from fairagent.retrieve.bm25 import prepare_terms
-from fairagent.retrieve.lucene.index import MANIFEST
 from fairagent.retrieve.relevance_model import RM3, TermSource
 from fairagent.settings.parts import Engine as EnginePart
-from fairagent.settings.parts import Part, Progress, default
+from fairagent.settings.parts import Part, default
 from fairagent.site import Site
 from fairagent.types import Document, FloatArray, Query, Ranking
 
@@ -21,7 +18,7 @@ DEFAULT = RM3()
 
 
 class TermEngine(Retriever, TermSource, TextSource, Vocabulary, Protocol):
-    """A search engine that keeps terms and texts, such as `LuceneRetriever`."""
+    """A search engine that keeps terms and texts, such as `BM25Retriever`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +67,6 @@ class RM3Config(Part):
     user's words."""
     engine: EnginePart = default("engine", "bm25")
     """The engine that is searched; it has to tell the terms of its documents."""
-
-    def prepare(self, site: Site, progress: Progress) -> None:
-        """Make what the engine needs, and the terms of documents where it is the index."""
-        super().prepare(site, progress)
-        if is_there(site.index, MANIFEST):
-            prepare_terms(site, progress)
 
     def build(self, site: Site) -> RM3Retriever:
         """The engine; UsageError for one that does not tell the terms of its documents."""

@@ -12,7 +12,7 @@ from fairagent.collection.faults import Faults, listed, shown
 from fairagent.collection.records import checked_id
 from fairagent.collection.run_lines import PLAIN, TREC, RunLine, by_score, run_line, run_lines
 from fairagent.retrieve.base import Retriever
-from fairagent.retrieve.bm25 import with_texts
+from fairagent.retrieve.bm25.part import with_texts
 from fairagent.settings.parts import Part
 from fairagent.site import Site
 from fairagent.types import FloatArray, Query, Ranking

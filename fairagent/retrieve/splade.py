@@ -13,11 +13,10 @@ from fairagent.files import file_name
 from fairagent.folders import is_there
 from fairagent.intake.arrays import read_array
 from fairagent.retrieve.base import check_length
-from fairagent.retrieve.bm25 import beside_index, check_index, open_index, prepare_index
+from fairagent.retrieve.bm25.manifest import Indexable
+from fairagent.retrieve.bm25.part import beside_index, check_index, open_index, prepare_index
 from fairagent.retrieve.clock import engine_time
 from fairagent.retrieve.encoded import PROBE, expect_renewable, opened, remedy
-from fairagent.retrieve.lucene.index import Indexable
-from fairagent.retrieve.lucene.strings import IdTable, ranked
 from fairagent.retrieve.passages import PassageRetriever
 from fairagent.retrieve.splade_encoder import SparseTextEncoder, SpladeEncoder
 from fairagent.retrieve.splade_index import (
@@ -27,6 +26,7 @@ from fairagent.retrieve.splade_index import (
     build_splade_index,
     probe_vector,
 )
+from fairagent.retrieve.strings import IdTable, ranked
 from fairagent.retrieve.with_texts import RetrieverWithTexts
 from fairagent.settings.parts import Part, Progress
 from fairagent.site import Site

@@ -15,11 +15,11 @@ from scipy.sparse import csc_array, csr_array, load_npz, save_npz, vstack
 
 from fairagent.errors import IndexMismatch
 from fairagent.files import force
+from fairagent.retrieve.bm25.manifest import Indexable
 from fairagent.retrieve.encoded import PROBE_TEXT, EncodedBuild, EncodedManifest
 from fairagent.retrieve.encoder import Embeddings
-from fairagent.retrieve.lucene.index import Indexable
-from fairagent.retrieve.lucene.strings import IdTable, mapped
 from fairagent.retrieve.splade_encoder import SparseTextEncoder
+from fairagent.retrieve.strings import IdTable, mapped
 
 MANIFEST = "fairagent-splade.json"
 PARTS, KEPT = "parts", "kept.npz"

@@ -8,7 +8,6 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
 
 from fairagent.collection.chunks import document_of
 from fairagent.digests import expect_whole
@@ -19,12 +18,13 @@ from fairagent.loading import expect_installed
 from fairagent.retrieve import ann as anns
 from fairagent.retrieve.ann import AnnIndex, AnnManifest, When
 from fairagent.retrieve.ann_build import build_ann
-from fairagent.retrieve.bm25 import beside_index, check_index, open_index, prepare_index
+from fairagent.retrieve.bm25.part import beside_index, check_index, open_index, open_matrix, prepare_index
 from fairagent.retrieve.crew import crew
 from fairagent.retrieve.dense import DenseRetriever
 from fairagent.retrieve.dense_index import MANIFEST, DenseManifest, build_dense_index
 from fairagent.retrieve.encoded import expect_renewable, remedy
-from fairagent.retrieve.encoder import BUNDLED, Encoder
+from fairagent.retrieve.encoder import Encoder
+from fairagent.retrieve.light.vectors import LIGHT, LightEncoder, build_light
 from fairagent.retrieve.one_text import open_encoder
 from fairagent.retrieve.passages import DensePassages
 from fairagent.retrieve.with_texts import VectorRetrieverWithTexts
@@ -40,12 +40,20 @@ class DenseConfig(Part):
     """Vector search with the embeddings of an encoder."""
 
     kind: Literal["dense"] = "dense"
-    encoder: str = Field(BUNDLED, min_length=1)
-    """The embedding model: the packaged one, a folder, or a name in the Hugging Face cache. `contriever:NAME` takes the
-    mean of its token vectors, `contriever-cosine:NAME` the same with length 1."""
+    encoder: str = ""
+    """What makes the vectors: light, minilm, a model's folder, or a name in the Hugging Face cache. `contriever:NAME`
+    takes the mean of its token vectors, `contriever-cosine:NAME` the same with length 1. Empty: the setting `encoder`.
+    """
     ann: When = "auto"
     """Whether an approximate index names the documents that are scored: auto above 200,000 documents, always, or never.
     Scores are exact in any case, and without it so is the list."""
+
+    def __str__(self) -> str:
+        return LIGHT if self.encoder == LIGHT else self.kind
+
+    def settled(self, site: Site, preparing: bool = False) -> Part:
+        """With the encoder of the settings, where it names none itself."""
+        return self if self.encoder else self.model_copy(update={"encoder": site.settings.encoder})
 
     def check(self, site: Site) -> None:
         """Raise BackendUnavailable where the model is missing, IndexMismatch for an index of something else."""
@@ -83,7 +91,8 @@ def open_vectors(site: Site, model: str, ann: When = "never") -> VectorRetriever
 
 def check_vectors(site: Site, model: str) -> None:
     """Raise BackendUnavailable where the model is missing, IndexMismatch where its embeddings are of something else."""
-    encoder(site, model)
+    if model != LIGHT:
+        encoder(site, model)
     embeddings = folder(site, model)
     if is_there(embeddings, MANIFEST) and not _outdated(site, model):
         DenseManifest.read(embeddings).check(site.collection, embeddings)
@@ -107,10 +116,14 @@ def prepare_vectors(site: Site, model: str, progress: Progress) -> None:
     if is_there(embeddings, MANIFEST):
         if not _outdated(site, model):
             return
+    told = partial(progress, f"embedding {site.collection.name}")
+    if model == LIGHT:
+        build_light(open_matrix(site), embeddings, told)
+        return
+    if is_there(embeddings, MANIFEST):
         expect_renewable(DenseManifest, embeddings)
         # It finds out whether the model is still the same.
         DenseRetriever(embeddings, encoder(site, model))
-    told = partial(progress, f"embedding {site.collection.name}")
     with crew(model, site.workers, site.device) if site.workers > 1 else nullcontext() as encode:
         build_dense_index(site.collection, embeddings, encoder(site, model), told, encode)
 
@@ -181,5 +194,13 @@ def ann_folder(site: Site, model: str) -> Path:
 
 def encoder(site: Site, model: str) -> Encoder:
     """The text encoder `model`; BackendUnavailable where it is not on this machine."""
-    opened: Encoder = site.memo.get(("encoder", model, site.device), lambda: open_encoder(model, site.device))
-    return opened
+
+    def opened() -> Encoder:
+        return (
+            LightEncoder.open(open_matrix(site), folder(site, model))
+            if model == LIGHT
+            else open_encoder(model, site.device)
+        )
+
+    made: Encoder = site.memo.get(("encoder", folder(site, model) if model == LIGHT else model, site.device), opened)
+    return made

@@ -51,7 +51,7 @@ SLOTS = {
 BUILT_IN: dict[str, dict[str, str]] = {
     "engine": {
         "auto": "fairagent.retrieve.auto:AutoConfig",
-        "bm25": "fairagent.retrieve.bm25:BM25Config",
+        "bm25": "fairagent.retrieve.bm25.part:BM25Config",
         "rm3": "fairagent.retrieve.rm3:RM3Config",
         "dense": "fairagent.retrieve.vectors:DenseConfig",
         "splade": "fairagent.retrieve.splade:SpladeConfig",
@@ -164,6 +164,11 @@ class Part(Section):
         return any(part.tells_words for part in self.inner)
 
     @property
+    def foreign(self) -> tuple[Part, ...]:
+        """The engines, it or those that it holds, whose index is not fairagent's, and is searched where it is."""
+        return tuple(part for inner in self.inner for part in inner.foreign)
+
+    @property
     def templates(self) -> tuple[str, ...]:
         """The ids of the prompt templates that it asks a language model with, in the order of asking."""
         own = (self.template,) if self.template else ()
@@ -178,12 +183,17 @@ class Part(Section):
     def beside(self, folder: Path) -> Self:
         """With paths that are relative to `folder`, a settings file's, as paths from anywhere."""
         held = {name: getattr(self, name) for name in type(self).model_fields} if self.inner else {}
-        moved = {name: _beside(value, folder) for name, value in held.items() if isinstance(value, Part | tuple)}
+        moved = {name: _each(value, lambda part: part.beside(folder)) for name, value in held.items()}
         return self.model_copy(update=moved) if moved else self
 
     def settled(self, site: Any, preparing: bool = False) -> Part:
-        """The part itself, or what it comes to with this collection; `preparing`: once its indexes are made."""
-        return self
+        """What the part comes to with this collection; `preparing`: once its indexes are made."""
+        if not self.inner:
+            return self
+        held = {name: getattr(self, name) for name in type(self).model_fields}
+        return self.model_copy(
+            update={name: _each(value, lambda part: part.settled(site, preparing)) for name, value in held.items()}
+        )
 
     def check(self, site: Any) -> None:
         """Raise what keeps it from working with this collection, its index and what is on this machine."""
@@ -211,11 +221,11 @@ class Part(Section):
             yield from part.worst_case(case)
 
 
-def _beside(value: Any, folder: Path) -> Any:
-    """A part, or each part among several values, with its paths from anywhere."""
+def _each(value: Any, change: Callable[[Part], Part]) -> Any:
+    """A value with its part, or each of several, changed; any other value as it is."""
     if isinstance(value, tuple):
-        return tuple(_beside(one, folder) for one in value)
-    return value.beside(folder) if isinstance(value, Part) else value
+        return tuple(_each(one, change) for one in value)
+    return change(value) if isinstance(value, Part) else value
 
 
 class Without(Part):

@@ -143,6 +143,9 @@ class Settings(Section):
     accepted ones (union)."""
     engine: Engine = default("engine")
     """What searches: auto (BM25 and vector search fused, where that can be had), bm25, rm3, dense, splade, fused ..."""
+    encoder: str = Field("light", min_length=1)
+    """What makes the vectors of documents and queries where an engine names none itself: light (made of the index in
+    seconds, nothing to install), minilm, or any that `engine: dense` knows."""
     expansion: Expansion = Expansion()
     loop: Loop = default("loop")
     """How a search is refined by its first results: controller, fair-qr (the paper's, with `refine`), or none."""

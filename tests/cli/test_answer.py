@@ -86,12 +86,12 @@ def test_the_engine_alone_is_the_engine_of_the_settings_and_opened_once(
 
     opened: list[object] = []
 
-    class Counted(bm25.LuceneRetriever):
+    class Counted(bm25.BM25Retriever):
         def __init__(self, *arguments: Any) -> None:
             opened.append(arguments)
             super().__init__(*arguments)
 
-    monkeypatch.setattr(bm25, "LuceneRetriever", Counted)
+    monkeypatch.setattr(bm25, "BM25Retriever", Counted)
     chosen = ["--set", "sampling.alpha=0", "--set", "rerank=[mmr, exposure]", "--set", "engine={kind: rm3, terms: 5}"]
     found = record(call, "lawyer", "--beside", "--n", "6", *chosen, *small.options)
     assert len(opened) == 1

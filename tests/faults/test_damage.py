@@ -31,13 +31,13 @@ from fairagent.evaluate.engine.results import results_table, results_text
 from fairagent.evaluate.engine.run import load_run, read_outcomes
 from fairagent.llm.cache import ReplyCache
 from fairagent.llm.request import ModelReply
+from fairagent.retrieve.bm25 import BM25Retriever, build_index
 from fairagent.retrieve.dense import DenseRetriever
 from fairagent.retrieve.dense_index import build_dense_index
 from fairagent.retrieve.graph import Graph, build_graph
-from fairagent.retrieve.lucene import LuceneRetriever, build_index
-from fairagent.retrieve.lucene.strings import mapped
 from fairagent.retrieve.splade import SpladeRetriever
 from fairagent.retrieve.splade_index import build_splade_index
+from fairagent.retrieve.strings import mapped
 from fairagent.types import Query
 
 from .damage import harm, trials
@@ -64,7 +64,7 @@ def indexes(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def answers(folder: Path) -> list[object]:
     """All that is ranked by, and told of, these indexes."""
-    lucene = LuceneRetriever(folder / "index", MADE)
+    lucene = BM25Retriever(folder / "index", MADE)
     dense = DenseRetriever(folder / "index-dense", Words(), MADE)
     splade = SpladeRetriever(folder / "index-splade", SparseWords(), MADE)
     graph = found_graph(folder, dense)
@@ -119,9 +119,9 @@ def test_66_the_message_names_the_file_and_the_way_out(indexes: Path, tmp_path: 
     path = tmp_path / name
     path.write_bytes(path.read_bytes().replace(b'"made"', b'"mode"')[:-1] + b"\n")
     with pytest.raises(IndexMismatch, match=rf"damaged; build it again with `fairagent index --force`\n.*{name}: "):
-        LuceneRetriever(tmp_path / "index", MADE)
+        BM25Retriever(tmp_path / "index", MADE)
     build_index(MADE, tmp_path / "index")
-    assert len(LuceneRetriever(tmp_path / "index", MADE)) == len(MADE.made)
+    assert len(BM25Retriever(tmp_path / "index", MADE)) == len(MADE.made)
 
 
 # Case 67

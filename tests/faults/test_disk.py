@@ -28,9 +28,9 @@ from fairagent.evaluate.engine.run import read_outcomes
 from fairagent.fairft import run as fairft_run
 from fairagent.folders import MARKER, workshop
 from fairagent.retrieve import dense_index, splade_index
+from fairagent.retrieve.bm25 import BM25Retriever, build_index
 from fairagent.retrieve.dense import DenseRetriever
 from fairagent.retrieve.dense_index import build_dense_index
-from fairagent.retrieve.lucene import LuceneRetriever, build_index
 from fairagent.retrieve.splade import SpladeRetriever
 from fairagent.retrieve.splade_index import build_splade_index
 from fairagent.types import Document, Query
@@ -46,7 +46,7 @@ NEW = Made(tuple(Document(f"new{n}", f"a lawyer at the court {n} {'river ' * (n 
 
 
 def ranking(folder: Path) -> tuple[str, ...]:
-    retriever = LuceneRetriever(folder)
+    retriever = BM25Retriever(folder)
     try:
         return (*retriever.search(Query("lawyer court river"), 20).ids, *retriever.words(np.arange(3)))
     finally:
@@ -230,7 +230,7 @@ def old_or_new(
 
 def words_of(folder: Path) -> list[object]:
     """What an index answers, and what it is made of."""
-    retriever = LuceneRetriever(folder)
+    retriever = BM25Retriever(folder)
     try:
         found = retriever.search(Query("first second judge singer"), 40)
         return [found.ids, found.scores.tolist(), retriever.manifest.fingerprint, retriever.document("d07").text]

@@ -17,10 +17,10 @@ from retrieve.conftest import MADE, Made
 from fairagent import BackendUnavailable, Query, build_index
 from fairagent.digests import RECORD, differences
 from fairagent.errors import IndexMismatch
+from fairagent.retrieve.bm25 import BM25Retriever
+from fairagent.retrieve.bm25 import build as building
+from fairagent.retrieve.bm25 import index as indexing
 from fairagent.retrieve.java import using_java
-from fairagent.retrieve.lucene import LuceneRetriever
-from fairagent.retrieve.lucene import build as building
-from fairagent.retrieve.lucene import index as indexing
 
 MANY = Made(MADE.made[:40])
 
@@ -56,8 +56,8 @@ def test_121_a_shard_that_dies_is_an_error_and_no_smaller_index(
     build_index(MANY, folder, progress=done.append, commit_every=10)
     # What was joined before the shard that died is kept; what came behind it is not.
     assert done[0] == (1 if fails == 1 else 20)
-    assert len(LuceneRetriever(folder, MANY)) == len(MANY.made)
-    assert LuceneRetriever(folder).document("tie00") == next(one for one in MANY.made if one.id == "tie00")
+    assert len(BM25Retriever(folder, MANY)) == len(MANY.made)
+    assert BM25Retriever(folder).document("tie00") == next(one for one in MANY.made if one.id == "tie00")
 
 
 # Case 122
@@ -67,7 +67,7 @@ def test_122_an_index_without_terms_searches_and_says_how_to_add_them(tmp_path: 
     folder = tmp_path / "index"
     build_index(MADE, folder, terms=False)
     assert not list(folder.glob("vectors*"))
-    retriever = LuceneRetriever(folder, MADE)
+    retriever = BM25Retriever(folder, MADE)
     ranking = retriever.search(Query("lawyer court"), 10)
     assert ranking.ids[0] == "law1"
     with pytest.raises(BackendUnavailable, match=r"without the terms of documents.*`fairagent index` with the same"):
@@ -138,7 +138,7 @@ def test_124_pyserini_opens_the_index_and_finds_the_same(tmp_path: Path) -> None
         timeout=300,
     )
     found = json.loads(done.stdout.splitlines()[-1])
-    ours = LuceneRetriever(tmp_path / "index").search(Query("lawyer court"), 50)
+    ours = BM25Retriever(tmp_path / "index").search(Query("lawyer court"), 50)
     assert found["documents"] == len(MADE.made)
     assert sorted(found["ids"]) == sorted(ours.ids)
     scores = dict(zip(found["ids"], found["scores"], strict=True))

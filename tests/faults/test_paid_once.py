@@ -22,7 +22,7 @@ from fairagent.collection import GroupTable
 from fairagent.collection import load as loading
 from fairagent.errors import IndexMismatch
 from fairagent.remembered import file_digest
-from fairagent.retrieve.lucene import LuceneRetriever, build_index
+from fairagent.retrieve.bm25 import BM25Retriever, build_index
 
 from .damage import harm, trials
 from .tiny import write
@@ -49,14 +49,14 @@ def file(tmp_path: Path) -> Path:
 def test_115_an_index_of_documents_that_were_changed_under_their_old_time(tmp_path: Path) -> None:
     collection = write(tmp_path / "files")
     build_index(load_collection(collection), tmp_path / "index")
-    LuceneRetriever(tmp_path / "index", load_collection(collection)).close()
+    BM25Retriever(tmp_path / "index", load_collection(collection)).close()
     documents = tmp_path / "files" / "docs.jsonl"
     before = documents.stat()
     documents.write_bytes(documents.read_bytes().replace(b"law she", b"law her"))
     os.utime(documents, ns=(before.st_atime_ns, before.st_mtime_ns))
     assert (documents.stat().st_size, documents.stat().st_mtime_ns) == (before.st_size, before.st_mtime_ns)
     with pytest.raises(IndexMismatch, match="does not belong to collection 'tiny' as it is now"):
-        LuceneRetriever(tmp_path / "index", load_collection(collection))
+        BM25Retriever(tmp_path / "index", load_collection(collection))
 
 
 def test_116_a_damaged_table_is_read_anew(file: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -26,9 +26,9 @@ from fairagent.digests import RECORD
 from fairagent.errors import DataError, IndexMismatch
 from fairagent.folders import workshop
 from fairagent.retrieve import dense_index
+from fairagent.retrieve.bm25 import BM25Retriever, Changes
 from fairagent.retrieve.dense import DenseRetriever
 from fairagent.retrieve.dense_index import build_dense_index
-from fairagent.retrieve.lucene import Changes, LuceneRetriever
 from fairagent.types import Document
 
 from .damage import trials
@@ -49,7 +49,7 @@ def files(folder: Path) -> dict[Path, bytes]:
 
 def answers(folder: Path) -> list[object]:
     """What an index finds and counts."""
-    retriever = LuceneRetriever(folder)
+    retriever = BM25Retriever(folder)
     try:
         found = retriever.search(Query("lawyer court river"), 60)
         counted = [retriever.document_frequency(word) for word in ("lawyer", "court", "river", "boat")]
@@ -182,7 +182,7 @@ class Watched(Made):
 
 def test_177_who_searches_in_the_meantime_has_the_old_index_and_then_the_new_one(old: Path, new: list[object]) -> None:
     before, seen = answers(old), []
-    opened = LuceneRetriever(old, OLD)
+    opened = BM25Retriever(old, OLD)
 
     def search() -> list[object]:
         found = opened.search(Query("lawyer court river"), 60)
@@ -198,7 +198,7 @@ def test_177_who_searches_in_the_meantime_has_the_old_index_and_then_the_new_one
     with pytest.raises(
         IndexMismatch, match=r"fingerprint: index new, now old\); `fairagent index` brings it up to date"
     ):
-        LuceneRetriever(old, OLD)
+        BM25Retriever(old, OLD)
 
 
 # Case 178
@@ -260,7 +260,7 @@ def test_179_documents_without_a_text_are_documents(old: Path, tmp_path: Path) -
     assert update_index(empty, old) == Changes(1, 1, 0, 39)
     build_index(empty, tmp_path / "anew")
     assert answers(old) == answers(tmp_path / "anew")
-    assert LuceneRetriever(old).document("empty").text == ""
+    assert BM25Retriever(old).document("empty").text == ""
 
 
 # Case 180
@@ -321,7 +321,7 @@ def test_182_an_index_of_a_version_without_digests_says_so(old: Path) -> None:
     (old / "digests.npy").unlink()
     (old / RECORD).unlink()
     # It is searched as ever.
-    assert LuceneRetriever(old, OLD).search(Query("lawyer"), 5)
+    assert BM25Retriever(old, OLD).search(Query("lawyer"), 5)
     with pytest.raises(
         IndexMismatch, match=r"kept no digests of documents.*build it again with `fairagent index --force`"
     ):

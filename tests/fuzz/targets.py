@@ -377,8 +377,8 @@ def learned_reranker(random: Random, folder: Path) -> None:
 @target(2)
 def manifests(random: Random, folder: Path) -> None:
     from fairagent.retrieve import ann
+    from fairagent.retrieve.bm25.manifest import MANIFEST, Manifest
     from fairagent.retrieve.dense_index import DenseManifest
-    from fairagent.retrieve.lucene.index import MANIFEST, Manifest
 
     lucene = {"collection": "c", "fingerprint": "f", "documents": 3, "analyzer": "english", "pyserini": "1.6.0"}
     dense = {"collection": "c", "fingerprint": "f", "documents": 3, "model": "m", "dimension": 4, "format": 2}
@@ -602,7 +602,7 @@ def search(random: Random, folder: Path) -> None:
 
     index = ROOT / "tiny-index"
     if not index.is_dir():
-        from fairagent.retrieve.lucene import build_index
+        from fairagent.retrieve.bm25 import build_index
 
         build_index(load_collection(tiny.write(ROOT / "tiny")), index)
     write_small(random, folder)

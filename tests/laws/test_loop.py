@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scripted import Proposals, agent, by_letter
 
-from fairagent import LuceneRetriever, build_index, load_collection, open_agent, write_demo
+from fairagent import BM25Retriever, build_index, load_collection, open_agent, write_demo
 from fairagent.rerank.exposure import ExposureReranker
 from fairagent.rerank.relevance import FusedReranker, OriginalReranker
 from fairagent.types import FloatArray, Query, Ranking
@@ -139,7 +139,7 @@ def test_the_trap_on_lucene(demo: tuple[Path, Path]) -> None:
         opened("best", "original", 1000),
         opened("best", "exposure", 30),
     )
-    plain: LuceneRetriever = union.retriever
+    plain: BM25Retriever = union.retriever
     assert len(plain) <= 1000
     refined = 0
     for topic in list(union.collection.topics.values())[:6]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fairagent.retrieve.lucene import LuceneRetriever, build_index
+from fairagent.retrieve.bm25 import BM25Retriever, build_index
 from fairagent.types import Document
 
 
@@ -73,8 +73,8 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def retriever(index: Path) -> LuceneRetriever:
-    return LuceneRetriever(index, MADE)
+def retriever(index: Path) -> BM25Retriever:
+    return BM25Retriever(index, MADE)
 
 
 @pytest.fixture

@@ -13,11 +13,11 @@ from fairagent import open_agent
 from fairagent.pipeline import build, open_site, parts_of, prepare, settled
 from fairagent.retrieve import auto, vectors
 from fairagent.retrieve.auto import AutoConfig
-from fairagent.retrieve.bm25 import BM25Config
+from fairagent.retrieve.bm25 import BM25Retriever
+from fairagent.retrieve.bm25.part import BM25Config
 from fairagent.retrieve.encoder import BUNDLED
 from fairagent.retrieve.fused import FusedConfig, FusedRetriever
 from fairagent.retrieve.graph import TABLE, graph_folder
-from fairagent.retrieve.lucene import LuceneRetriever
 from fairagent.settings import Settings
 from fairagent.site import Site
 
@@ -56,7 +56,7 @@ def test_without_the_encoder_it_is_bm25(site: Site) -> None:
     assert settled(site).settings.engine == settled(site, preparing=True).settings.engine == BM25Config()
     assert made(site) == {"indexing words", "terms of words"}
     agent = build(site)
-    assert isinstance(agent.retriever, LuceneRetriever)
+    assert isinstance(agent.retriever, BM25Retriever)
     trace = agent.search("judge singer").trace
     # The trace says what it came to.
     assert (trace.engine, trace.notes) == ("bm25", ())
@@ -83,7 +83,7 @@ def test_an_index_of_bm25_goes_on_serving_and_is_completed(site: Site) -> None:
     bm25 = open_site(site.collection, site.index, Settings(engine="bm25"))
     assert made(bm25) == {"indexing words", "terms of words"}
     agent = open_agent(site.collection, site.index, Settings(n=6))
-    assert isinstance(agent.retriever, LuceneRetriever)  # type: ignore[union-attr]
+    assert isinstance(agent.retriever, BM25Retriever)  # type: ignore[union-attr]
     assert made(site) == ALL - {"indexing words", "terms of words"}
 
 

@@ -16,7 +16,7 @@ from scripted import agent, ranking
 from fairagent.errors import BackendUnavailable, DataError, UsageError
 from fairagent.rerank.relevance import OriginalReranker
 from fairagent.retrieve.base import TextSource, Vocabulary
-from fairagent.retrieve.bm25 import BM25Config
+from fairagent.retrieve.bm25.part import BM25Config
 from fairagent.retrieve.dense import EmbeddingSource, VectorEngine
 from fairagent.retrieve.fused import RRF, FusedConfig, FusedRetriever, Scale, scaled
 from fairagent.retrieve.graph import encoders

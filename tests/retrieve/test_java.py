@@ -127,7 +127,7 @@ def run(script: str, **environ: str) -> subprocess.CompletedProcess[str]:
 MADE = """
     import sys
     from pathlib import Path
-    from fairagent.retrieve.lucene import LuceneRetriever, build_index
+    from fairagent.retrieve.bm25 import BM25Retriever, build_index
     from fairagent.types import Document, Query
 
     class Made:
@@ -145,7 +145,7 @@ def test_indexing_and_searching_are_quiet(tmp_path):
         MADE
         + f"""
     build_index(Made(), Path({str(tmp_path / "index")!r}))
-    retriever = LuceneRetriever(Path({str(tmp_path / "index")!r}), Made())
+    retriever = BM25Retriever(Path({str(tmp_path / "index")!r}), Made())
     assert retriever.search(Query("lawyer"), 5).ids == ("d1",)
     assert retriever.score(Query("harbor"), ["d1", "d2"])[1] > 0
     assert retriever.document("d2").text == "a quiet harbor"
@@ -195,7 +195,7 @@ def test_a_java_started_by_another_library_with_lucene_is_used():
     jnius_config.add_classpath(str(find_jar()))
     import jnius
     jnius.autoclass("java.lang.String")
-    from fairagent.retrieve.lucene.analysis import Analyzer
+    from fairagent.retrieve.bm25.analysis import Analyzer
     print(Analyzer("english").terms("Lawyers"))
     """
     assert run(script).stdout == "['lawyer']\n"
@@ -238,7 +238,7 @@ def test_control_c_runs_what_is_to_be_run_at_the_end(tmp_path, doing, loop):
                 yield Document(str(number), "lawyers in court " * 100)
 
     build_index(Made(), Path(FOLDER))
-    retriever = LuceneRetriever(Path(FOLDER))
+    retriever = BM25Retriever(Path(FOLDER))
     try:
         print("ready", flush=True)
         {loop}

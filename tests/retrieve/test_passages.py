@@ -14,10 +14,10 @@ import pytest
 from fairagent.collection.chunks import Chunks, document_of, passages
 from fairagent.errors import DataError, IndexMismatch, UsageError
 from fairagent.retrieve.base import PassageSource, TextSource, Vocabulary, texts_for
+from fairagent.retrieve.bm25 import BM25Retriever, build_index
 from fairagent.retrieve.dense import DenseRetriever, EmbeddingSource
 from fairagent.retrieve.dense_index import build_dense_index
-from fairagent.retrieve.lucene import LuceneRetriever, build_index
-from fairagent.retrieve.passages import DensePassages, LucenePassages
+from fairagent.retrieve.passages import BM25Passages, DensePassages
 from fairagent.retrieve.relevance_model import TermSource
 from fairagent.types import Document, Query, Term
 
@@ -60,15 +60,15 @@ class Cut:
 
 
 @pytest.fixture(scope="module")
-def lucene(tmp_path_factory: pytest.TempPathFactory) -> LuceneRetriever:
+def lucene(tmp_path_factory: pytest.TempPathFactory) -> BM25Retriever:
     folder = tmp_path_factory.mktemp("passages") / "index"
     build_index(Cut(DOCUMENTS), folder)
-    return LuceneRetriever(folder)
+    return BM25Retriever(folder)
 
 
 @pytest.fixture(scope="module")
-def retriever(lucene: LuceneRetriever) -> LucenePassages:
-    return LucenePassages(lucene)
+def retriever(lucene: BM25Retriever) -> BM25Passages:
+    return BM25Passages(lucene)
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +78,7 @@ def dense(tmp_path_factory: pytest.TempPathFactory) -> DenseRetriever:
     return DenseRetriever(folder, Words())
 
 
-def by_hand(engine: LuceneRetriever | DenseRetriever, query: Query) -> list[tuple[str, float]]:
+def by_hand(engine: BM25Retriever | DenseRetriever, query: Query) -> list[tuple[str, float]]:
     """Every document that a passage was found of, with its best passage's score."""
     found = engine.search(query, 100_000)
     best: dict[str, float] = {}
@@ -88,9 +88,9 @@ def by_hand(engine: LuceneRetriever | DenseRetriever, query: Query) -> list[tupl
 
 
 @pytest.mark.parametrize("words", ["lawyer", "court judge river", "harbor", "quiet harbor", "place 3", "nothing"])
-def test_the_list_is_that_of_the_best_passages(lucene: LuceneRetriever, dense: DenseRetriever, words: str) -> None:
+def test_the_list_is_that_of_the_best_passages(lucene: BM25Retriever, dense: DenseRetriever, words: str) -> None:
     query = Query(words, terms=(Term("boat", 0.5),) if words != "nothing" else ())
-    for engine, wrapped in ((lucene, LucenePassages(lucene)), (dense, DensePassages(dense))):
+    for engine, wrapped in ((lucene, BM25Passages(lucene)), (dense, DensePassages(dense))):
         expected = by_hand(engine, query)
         assert len(expected) > 12 or words == "nothing"
         for n in (1, 2, 5, 13, 30, 1000):
@@ -98,7 +98,7 @@ def test_the_list_is_that_of_the_best_passages(lucene: LuceneRetriever, dense: D
             assert list(zip(found.ids, found.scores.tolist(), strict=True)) == expected[:n]
 
 
-def test_a_pool_gets_the_scores_of_the_list(retriever: LucenePassages) -> None:
+def test_a_pool_gets_the_scores_of_the_list(retriever: BM25Passages) -> None:
     query = Query("court judge river")
     found = retriever.search(query, 1000)
     assert retriever.score(query, found.ids).tolist() == found.scores.tolist()
@@ -110,7 +110,7 @@ def test_a_pool_gets_the_scores_of_the_list(retriever: LucenePassages) -> None:
     assert retriever.score(query, twice).tolist() == found.scores[[1, 0, 1]].tolist()
 
 
-def test_whole_documents_come_back_and_the_best_passages_for_a_context(retriever: LucenePassages) -> None:
+def test_whole_documents_come_back_and_the_best_passages_for_a_context(retriever: BM25Passages) -> None:
     assert len(retriever) == len(DOCUMENTS)
     for document in DOCUMENTS[:60]:
         assert retriever.document(document.id) == document
@@ -129,9 +129,7 @@ def test_whole_documents_come_back_and_the_best_passages_for_a_context(retriever
     assert retriever.passages(query, []) == []
 
 
-def test_the_terms_of_a_document_are_those_of_all_its_passages(
-    retriever: LucenePassages, lucene: LuceneRetriever
-) -> None:
+def test_the_terms_of_a_document_are_those_of_all_its_passages(retriever: BM25Passages, lucene: BM25Retriever) -> None:
     ids = [DOCUMENTS[n].id for n in (3, 0, 40, 65, 3)]
     found = retriever.postings(ids)
     words = retriever.words(found.vocabulary)
@@ -149,7 +147,7 @@ def test_the_terms_of_a_document_are_those_of_all_its_passages(
     assert retriever.postings([]).row.shape == (0,)
 
 
-def test_what_the_agent_asks_of_an_engine(retriever: LucenePassages, dense: DenseRetriever) -> None:
+def test_what_the_agent_asks_of_an_engine(retriever: BM25Passages, dense: DenseRetriever) -> None:
     for protocol in (TextSource, PassageSource, TermSource, Vocabulary):
         assert isinstance(retriever, protocol)
     assert not isinstance(retriever, EmbeddingSource)
@@ -167,7 +165,7 @@ def test_the_embedding_of_a_document_is_the_mean_of_its_passages(dense: DenseRet
         np.testing.assert_allclose(row, dense.vectors(parts).mean(axis=0), atol=1e-6)
 
 
-def test_documents_that_are_not_there(retriever: LucenePassages) -> None:
+def test_documents_that_are_not_there(retriever: BM25Passages) -> None:
     for id in ("zz", "", "d0#0#1", "tie00#1"):
         with pytest.raises(DataError, match="not in the index"):
             retriever.score(Query("law"), [id])
@@ -177,7 +175,7 @@ def test_documents_that_are_not_there(retriever: LucenePassages) -> None:
         retriever.search(Query("law"), 0)
 
 
-def test_an_index_of_whole_documents_is_refused(retriever: LucenePassages, tmp_path: Path) -> None:
+def test_an_index_of_whole_documents_is_refused(retriever: BM25Passages, tmp_path: Path) -> None:
     @dataclass(frozen=True)
     class Whole(Cut):
         def documents(self) -> Iterator[Document]:
@@ -185,4 +183,4 @@ def test_an_index_of_whole_documents_is_refused(retriever: LucenePassages, tmp_p
 
     build_index(Whole(DOCUMENTS), tmp_path / "index")
     with pytest.raises(IndexMismatch, match="holds documents, not their passages"):
-        LucenePassages(LuceneRetriever(tmp_path / "index"))
+        BM25Passages(BM25Retriever(tmp_path / "index"))

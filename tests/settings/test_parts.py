@@ -16,7 +16,7 @@ from fairagent.rerank.exposure import ExposureConfig
 from fairagent.rerank.fa_star_ir import FAStarIRConfig
 from fairagent.rerank.mmr import MMRConfig
 from fairagent.rerank.relevance import OriginalConfig
-from fairagent.retrieve.bm25 import BM25Config
+from fairagent.retrieve.bm25.part import BM25Config
 from fairagent.retrieve.rm3 import RM3Config
 from fairagent.retrieve.run_file import RunFileConfig
 from fairagent.retrieve.vectors import DenseConfig

@@ -20,7 +20,7 @@ from fairagent.rerank.exposure import ExposureConfig
 from fairagent.rerank.graph import GraphConfig
 from fairagent.rerank.mmr import MMRConfig
 from fairagent.rerank.relevance import FusedConfig, OriginalConfig
-from fairagent.retrieve.bm25 import BM25Config
+from fairagent.retrieve.bm25.part import BM25Config
 from fairagent.retrieve.vectors import DenseConfig
 from fairagent.settings import Settings, lay, load_settings
 from fairagent.settings.profiles import profiles, read_profile

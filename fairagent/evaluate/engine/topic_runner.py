@@ -16,7 +16,7 @@ from fairagent.llm.exchange import Exchange, Listener, exchanges_to
 from fairagent.llm.ledger import ledger
 from fairagent.llm.models import Models
 from fairagent.memo import Memo
-from fairagent.retrieve.bm25 import close_all
+from fairagent.retrieve.bm25.part import close_all
 
 
 @dataclass(frozen=True, slots=True, eq=False)

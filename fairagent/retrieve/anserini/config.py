@@ -38,6 +38,11 @@ class AnseriniPart(Part):
         return True
 
     @property
+    def foreign(self) -> tuple[Part, ...]:
+        """Itself."""
+        return (self,)
+
+    @property
     def folder(self) -> Path:
         """The index's folder."""
         return Path(self.index).expanduser()
@@ -159,8 +164,3 @@ def _words(part: LuceneImpactConfig | LuceneHnswConfig, site: Site) -> AnseriniR
         return None
     words: AnseriniRetriever = LuceneConfig(index=part.texts, kept=part.kept, analyzer=part.analyzer).opened(site)
     return words
-
-
-def own_index(part: Part) -> AnseriniPart | None:
-    """The part, or the first that it holds, which searches an index of Anserini's."""
-    return next((one for one in (part, *part.inner) if isinstance(one, AnseriniPart)), None)

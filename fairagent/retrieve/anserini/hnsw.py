@@ -20,7 +20,7 @@ from fairagent.retrieve.clock import engine_time
 from fairagent.retrieve.encoder import Embeddings, Encoder
 from fairagent.retrieve.hits import numbers_and_scores
 from fairagent.retrieve.java import java_class, using_java
-from fairagent.retrieve.lucene.strings import ranked
+from fairagent.retrieve.strings import ranked
 from fairagent.types import Document, FloatArray, Query, Ranking
 
 PROBES = 3

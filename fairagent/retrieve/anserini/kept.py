@@ -17,9 +17,9 @@ from fairagent.files import file_name, write_whole
 from fairagent.folders import is_there, workshop
 from fairagent.intake.text import file_text
 from fairagent.retrieve.anserini import loops
+from fairagent.retrieve.bm25.manifest import MANIFEST
 from fairagent.retrieve.java import using_java
-from fairagent.retrieve.lucene.index import MANIFEST
-from fairagent.retrieve.lucene.strings import MAX_ID_BYTES, IdTable
+from fairagent.retrieve.strings import MAX_ID_BYTES, IdTable
 
 COMMIT = "commit.txt"
 

@@ -17,8 +17,8 @@ from fairagent.retrieve.anserini import loops
 from fairagent.retrieve.anserini.kept import commit_file, kept_ids
 from fairagent.retrieve.hits import numbers_and_scores
 from fairagent.retrieve.java import java_class, start_java, using_java
-from fairagent.retrieve.lucene.strings import IdTable, ranked
 from fairagent.retrieve.queries import CONTENTS, MAX_TERMS
+from fairagent.retrieve.strings import IdTable, ranked
 from fairagent.types import FloatArray, Ranking
 
 SEEN = 1000

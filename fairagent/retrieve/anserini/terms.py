@@ -14,9 +14,9 @@ from fairagent.retrieve.anserini import loops
 from fairagent.retrieve.anserini.opened import AnseriniIndex
 from fairagent.retrieve.base import full_text
 from fairagent.retrieve.java import using_java
-from fairagent.retrieve.lucene.words import WORD
 from fairagent.retrieve.queries import CONTENTS
 from fairagent.retrieve.relevance_model import Postings
+from fairagent.retrieve.words import WORD
 from fairagent.types import Document
 
 Held = tuple[NDArray[np.uint32], NDArray[np.uint32]]

@@ -15,13 +15,13 @@ import numpy as np
 
 from fairagent.errors import BackendUnavailable, DataError, IndexMismatch
 from fairagent.retrieve.base import full_text
+from fairagent.retrieve.bm25.manifest import Indexable
 from fairagent.retrieve.encoded import PROBE_TEXT
 from fairagent.retrieve.encoder import Encoder
-from fairagent.retrieve.lucene.index import Indexable
-from fairagent.retrieve.lucene.strings import encode_id
 from fairagent.retrieve.opensearch.answers import understood
 from fairagent.retrieve.opensearch.index import LOADED, ServerIndex
 from fairagent.retrieve.opensearch.server import Forbidden, NotThere
+from fairagent.retrieve.strings import encode_id
 from fairagent.types import Document
 
 FORMAT = 1

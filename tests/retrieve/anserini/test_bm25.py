@@ -13,8 +13,8 @@ from anserini_indexes import texts
 from fairagent.errors import DataError, IndexMismatch, SettingsError, UsageError
 from fairagent.retrieve.anserini.bm25 import AnseriniRetriever
 from fairagent.retrieve.base import TextSource
-from fairagent.retrieve.lucene import LuceneRetriever, build_index
-from fairagent.retrieve.lucene.analysis import Analyzer
+from fairagent.retrieve.bm25 import BM25Retriever, build_index
+from fairagent.retrieve.bm25.analysis import Analyzer
 from fairagent.retrieve.relevance_model import TermSource, relevance_model, top_words
 from fairagent.types import Document, Query, Term
 
@@ -170,7 +170,7 @@ def test_an_index_of_another_kind_is_named(built, kept):
 def test_the_lists_are_those_of_our_own_index_of_the_same_documents(built, kept, tmp_path):
     made = Made([Document(row["id"], row["contents"]) for row in ROWS])
     build_index(made, tmp_path / "own")
-    own, theirs = LuceneRetriever(tmp_path / "own"), AnseriniRetriever(built / "full", kept)
+    own, theirs = BM25Retriever(tmp_path / "own"), AnseriniRetriever(built / "full", kept)
     for query in (Query("judges of Berlin"), Query("history", terms=(Term("painted rivers", 0.3),))):
         expected, found = own.search(query, 12), theirs.search(query, 12)
         assert len(found) >= 4

@@ -26,7 +26,7 @@ from fairagent.files import file_name
 from fairagent.llm.models import Models
 from fairagent.prompts import Prompts
 from fairagent.prompts.calls import Calls, Case
-from fairagent.retrieve.encoder import open_encoder
+from fairagent.retrieve.encoder import BUNDLED, open_encoder
 from fairagent.retrieve.splade import SpladeConfig
 from fairagent.retrieve.splade_encoder import SpladeEncoder
 from fairagent.retrieve.vectors import DenseConfig
@@ -181,6 +181,6 @@ class LampKind(DrawnKind):
 def _check_scorer(engine: Part) -> None:
     """Raise BackendUnavailable where the model that scores the items is not on this machine."""
     if isinstance(engine, DenseConfig):
-        open_encoder(engine.encoder)
+        open_encoder(engine.encoder or BUNDLED)
     elif isinstance(engine, SpladeConfig):
         SpladeEncoder(engine.model)

@@ -23,6 +23,7 @@ from fairagent.evaluate.kinds.fair_rag.values import Drawn, values
 from fairagent.llm import Model
 from fairagent.memo import Memo
 from fairagent.prompts import Prompts
+from fairagent.retrieve.encoder import BUNDLED
 from fairagent.retrieve.profiles import score_items
 from fairagent.retrieve.splade import SpladeConfig
 from fairagent.retrieve.vectors import DenseConfig, encoder
@@ -69,7 +70,7 @@ class LampTrial:
             engine, draws = system.settings.engine, Draws.model_validate(system.row)
             scorer: Any = "okapi"
             if isinstance(engine, DenseConfig):
-                scorer = encoder(site, engine.encoder)
+                scorer = encoder(site, engine.encoder or BUNDLED)
             elif isinstance(engine, SpladeConfig):
                 scorer = engine.encoder(site)
             attributor = memo.get(("attributor", draws.system), partial(system.settings.attribute.build, site))

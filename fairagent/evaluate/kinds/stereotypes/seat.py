@@ -35,7 +35,7 @@ from fairagent.evaluate.kinds.stereotypes.association import GENDER, Association
 from fairagent.evaluate.kinds.stereotypes.files import TargetsAndAttributes, read_seat
 from fairagent.evaluate.questions import check_debiasing
 from fairagent.measures.weat import SAMPLES
-from fairagent.retrieve.encoder import Encoder, open_encoder
+from fairagent.retrieve.encoder import BUNDLED, Encoder, open_encoder
 from fairagent.retrieve.vectors import DenseConfig
 from fairagent.types import Topic, Usage
 
@@ -116,7 +116,7 @@ class Seat(ExperimentKind):
             engine = system.settings.engine
             if isinstance(engine, DenseConfig):
                 where = f"systems.{name}.engine"
-                checking.problems.attempt(where, open_encoder, engine.encoder, self.seat.device)
+                checking.problems.attempt(where, open_encoder, engine.encoder or BUNDLED, self.seat.device)
             else:
                 wanted = "SEAT tests encoders: write `engine: {kind: dense, encoder: NAME}`"
                 checking.problems.add(SettingsError, f"systems.{name}.engine: is {engine.kind!r}; {wanted}")
@@ -165,7 +165,7 @@ class Seat(ExperimentKind):
         for name, system in opened.plan.systems.items():
             engine = system.settings.engine
             assert isinstance(engine, DenseConfig)  # checked before
-            encoder: Encoder = open_encoder(engine.encoder, self.seat.device)
+            encoder: Encoder = open_encoder(engine.encoder or BUNDLED, self.seat.device)
             chosen = system.settings.debias
             if isinstance(chosen, DebiasRAGConfig):
                 encoder = InContext(encoder, chosen.build(site_of(system, opened.collection, opened.models)))

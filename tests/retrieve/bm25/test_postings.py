@@ -1,4 +1,4 @@
-"""The forward index: every document's terms and counts, and a word for each term."""
+"""Rows of the matrix: every document's terms and counts, and a word for each term."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from fairagent.errors import DataError
-from fairagent.retrieve.lucene import LuceneRetriever, build_index, forward
-from fairagent.retrieve.lucene.analysis import Analyzer
-from fairagent.retrieve.lucene.words import CommonWords
+from fairagent.retrieve.bm25 import BM25Retriever, build, build_index
+from fairagent.retrieve.bm25.analysis import open_analyzer
+from fairagent.retrieve.words import CommonWords
 from fairagent.types import Document
 
 from ..conftest import MADE, Made
@@ -80,32 +80,37 @@ def test_a_term_that_no_word_is_analyzed_to_has_no_word(retriever):
     words = CommonWords()
     words.add("Lawyers, she; of the court's courts")
     # "she" is a word of the texts; "agre" is none, and is analyzed to "agr"; "harbor" to itself.
-    assert words.choose(["lawyer", "she", "agre", "harbor"], Analyzer("english")) == ["lawyers", "she", "", "harbor"]
+    assert words.choose(["lawyer", "she", "agre", "harbor"], open_analyzer("english")) == [
+        "lawyers",
+        "she",
+        "",
+        "harbor",
+    ]
 
 
 def test_of_the_words_of_a_term_the_commonest_is_chosen_then_the_shortest_then_the_first():
     words = CommonWords()
     for text in ("Argues argued ARGUING", "argued, judges judged", "woman's women's woman"):
         words.add(text)
-    chosen = words.choose(["argu", "judg", "woman", "women"], Analyzer("english"))
+    chosen = words.choose(["argu", "judg", "woman", "women"], open_analyzer("english"))
     # "argued" twice; "judged" and "judges" once each; "women's" is the only word of "women".
     assert chosen == ["argued", "judged", "woman", "women's"]
 
 
 def test_of_many_documents_the_words_of_some_are_counted(tmp_path, monkeypatch):
-    monkeypatch.setattr(forward, "ENOUGH", 3)
+    monkeypatch.setattr(build, "ENOUGH", 3)
     texts = ("tides", "tide", "tide", "waves", "tides", "wave", "running", "runs", "ran")
     build_index(Made(tuple(Document(f"d{n}", text) for n, text in enumerate(texts))), tmp_path / "index")
-    retriever = LuceneRetriever(tmp_path / "index")
-    # Every third one: "tide", "wave", "ran"; "run" stands for itself.
+    retriever = BM25Retriever(tmp_path / "index")
+    # Every third one, from the first: "tides", "waves", "running"; "ran" stands for itself.
     words = retriever.words(retriever.postings([f"d{n}" for n in range(9)]).vocabulary)
-    assert sorted(words) == ["ran", "run", "tide", "wave"]
+    assert sorted(words) == ["ran", "running", "tides", "waves"]
 
 
 def test_counts_and_positions_beyond_small_numbers(tmp_path):
     documents = (Document("d1", "tide " * 70_000), Document("d2", "tide wave"))
     build_index(Made(documents), tmp_path / "index", "english-nostem")
-    retriever = LuceneRetriever(tmp_path / "index")
+    retriever = BM25Retriever(tmp_path / "index")
     postings = retriever.postings(["d1", "d2"])
     # Counts are kept in 16 bits, lengths are not.
     assert postings.count.tolist() == [65_535, 1, 1]
@@ -114,9 +119,9 @@ def test_counts_and_positions_beyond_small_numbers(tmp_path):
 
 def test_terms_of_other_analyzers_have_words_too(tmp_path):
     documents = (Document("d1", "Die Anwältinnen, 律師 O'Neill"), Document("d2", "Ein Anwalt"))
-    for analyzer in ("de", "whitespace", "english-krovetz", "zh"):
+    for analyzer in ("snowball-german", "whitespace", "english-nostem"):
         build_index(Made(documents), tmp_path / analyzer, analyzer)
-        retriever = LuceneRetriever(tmp_path / analyzer)
+        retriever = BM25Retriever(tmp_path / analyzer)
         postings = retriever.postings(["d1", "d2"])
         for number, word in zip(postings.vocabulary, retriever.words(postings.vocabulary), strict=True):
             terms = retriever.analyze(word) if word else [""]

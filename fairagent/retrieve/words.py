@@ -3,9 +3,8 @@
 import re
 from collections import Counter
 from collections.abc import Sequence
-from itertools import repeat
 
-from fairagent.retrieve.lucene.analysis import Analyzer
+from fairagent.retrieve.bm25.analysis import Analyzer
 
 WORD = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)*")
 ENOUGH = 20_000
@@ -29,8 +28,7 @@ class CommonWords:
         """
         words = sorted(self._seen, key=lambda word: (-self._seen[word], len(word), word))
         best: dict[str, str] = {}
-        for word, term in zip(words, analyzer.each(words), strict=True):
-            best.setdefault(term, word)
-        bare = [term for term in terms if term not in best]
-        best.update((term, term) for term, own in zip(bare, analyzer.each(bare), strict=True) if term == own)
-        return list(map(best.get, terms, repeat("")))
+        for word in words:
+            if len(own := analyzer.terms(word)) == 1:
+                best.setdefault(own[0], word)
+        return [best.get(term) or (term if analyzer.terms(term) == [term] else "") for term in terms]

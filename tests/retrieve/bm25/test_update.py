@@ -9,9 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fairagent.digests import RECORD, differences
-from fairagent.retrieve.lucene import Changes, LuceneRetriever, Manifest, build_index, update, update_index
-from fairagent.retrieve.passages import LucenePassages
+from fairagent.digests import differences
+from fairagent.retrieve.base import full_text
+from fairagent.retrieve.bm25 import BM25Retriever, Changes, Manifest, build, build_index, update_index
+from fairagent.retrieve.passages import BM25Passages
 from fairagent.types import Document, Query, Term
 
 from ..conftest import MADE, Made
@@ -42,8 +43,8 @@ def edited(documents: list[Document], chance: random.Random, rate: float, state:
 
 
 def arrays(folder: Path) -> dict[str, bytes]:
-    """Ids, digests and the terms of documents: in the order of the collection, whatever Lucene's is."""
-    return {path.name: path.read_bytes() for path in folder.glob("*.npy") if path.name != "keys.npy"}
+    """Every file: an index depends on its documents alone."""
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
 def assert_same(updated: Path, built: Path, collection: Made) -> None:
@@ -51,7 +52,7 @@ def assert_same(updated: Path, built: Path, collection: Made) -> None:
     assert arrays(updated) == arrays(built)
     assert Manifest.read(updated) == Manifest.read(built)
     assert differences(updated, whole=True) == []
-    one, other = LuceneRetriever(updated, collection), LuceneRetriever(built, collection)
+    one, other = BM25Retriever(updated, collection), BM25Retriever(built, collection)
     ids = [document.id for document in collection.made]
     for query in QUERIES:
         for n in (3, 50, len(ids)):
@@ -63,8 +64,6 @@ def assert_same(updated: Path, built: Path, collection: Made) -> None:
         assert one.document_frequency(f"w{number}") == other.document_frequency(f"w{number}")
     for document in collection.made:
         assert one.document(document.id) == document
-    one.close()
-    other.close()
 
 
 @pytest.mark.parametrize("rate", [0.02, 0.5])
@@ -72,7 +71,7 @@ def test_the_same_as_built_anew_after_each_of_several_updates(tmp_path: Path, ra
     chance = random.Random(7)
     tied = [Document(f"tie{n * 17 % 40:02d}", "tie w1") for n in range(40)]
     collection = Made([*tied, *(Document(f"d{n:04d}", text(chance), f"Title {n}") for n in range(400))], "0")
-    build_index(collection, tmp_path / "index", commit_every=150)
+    build_index(collection, tmp_path / "index", memory=64 * 5_000)
     for round in range(1, 5):
         before = {one.id: one for one in collection.made}
         collection = edited(list(collection.made), chance, rate, str(round))
@@ -91,27 +90,26 @@ def test_documents_in_all_scripts_and_without_a_text(tmp_path: Path) -> None:
     assert update_index(MADE, tmp_path / "index").changed == 1
     build_index(MADE, tmp_path / "built")
     assert arrays(tmp_path / "index") == arrays(tmp_path / "built")
-    one, other = LuceneRetriever(tmp_path / "index", MADE), LuceneRetriever(tmp_path / "built", MADE)
+    one, other = BM25Retriever(tmp_path / "index", MADE), BM25Retriever(tmp_path / "built", MADE)
     for words in ("lawyer court", "harbor town", "адвокат", "律師"):
         assert one.search(Query(words), 60).ids == other.search(Query(words), 60).ids
     assert [one.document(document.id) for document in MADE.made] == list(MADE.made)
 
 
 def test_only_what_is_new_is_analyzed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    build_index(MADE, tmp_path / "index", terms=False)
-    lines: list[str] = []
-    line_of = update.line_of
-    monkeypatch.setattr(update, "line_of", lambda document, key: (lines.append(document.id), line_of(document, key))[1])
+    build_index(MADE, tmp_path / "index")
+    texts: list[str] = []
+    analyzed = build.analyzed
+    monkeypatch.setattr(build, "analyzed", lambda name, some: (texts.extend(some), analyzed(name, some))[1])
     changed = replace(MADE.made[3], text="another text")
     extra = replace(MADE.made[4], extra={"year": 1})
     documents = [*MADE.made[:3], changed, extra, *MADE.made[6:], Document("new", "new text")]
-    told: list[int] = []
-    changes = update_index(Made(documents, "edited"), tmp_path / "index", progress=told.append)
-    assert lines == [changed.id, extra.id, "new"]
+    done: list[int] = []
+    changes = update_index(Made(documents, "edited"), tmp_path / "index", progress=done.append)
+    assert texts == [full_text(changed), full_text(extra), "new text"]
     assert changes == Changes(1, 2, 1, len(MADE.made) - 3)
     assert str(changes) == f"1 document added, 2 changed, 1 removed; {len(MADE.made) - 3} kept"
-    assert told[-1] == len(documents)
-    assert not (tmp_path / "index" / "vectors.starts.npy").exists()
+    assert done[-1] == len(documents)
 
 
 def test_another_order_of_the_same_documents_is_no_change(tmp_path: Path) -> None:
@@ -120,7 +118,7 @@ def test_another_order_of_the_same_documents_is_no_change(tmp_path: Path) -> Non
     assert update_index(turned, tmp_path / "index") == Changes(0, 0, 0, len(MADE.made))
     build_index(turned, tmp_path / "built")
     assert arrays(tmp_path / "index") == arrays(tmp_path / "built")
-    assert LuceneRetriever(tmp_path / "index", turned).document("law1") == LAW
+    assert BM25Retriever(tmp_path / "index", turned).document("law1") == LAW
 
 
 def test_an_index_of_the_documents_as_they_are_is_left_as_it_was(tmp_path: Path) -> None:
@@ -128,16 +126,6 @@ def test_an_index_of_the_documents_as_they_are_is_left_as_it_was(tmp_path: Path)
     files = {path: path.stat().st_ino for path in tmp_path.rglob("*")}
     assert update_index(MADE, tmp_path / "index") == Changes(0, 0, 0, len(MADE.made))
     assert {path: path.stat().st_ino for path in tmp_path.rglob("*")} == files
-
-
-def test_an_index_that_was_updated_may_get_terms_later(tmp_path: Path) -> None:
-    from fairagent.retrieve.lucene.index import add_terms
-
-    build_index(Made(MADE.made[5:], "first"), tmp_path / "index", terms=False)
-    update_index(MADE, tmp_path / "index")
-    add_terms(MADE, tmp_path / "index")
-    build_index(MADE, tmp_path / "built")
-    assert arrays(tmp_path / "index") == arrays(tmp_path / "built")
 
 
 def test_a_build_in_the_folder_of_an_update_begins_anew(tmp_path: Path) -> None:
@@ -149,10 +137,10 @@ def test_a_build_in_the_folder_of_an_update_begins_anew(tmp_path: Path) -> None:
     (tmp_path / "index.partial" / ".fairagent").touch()
     (tmp_path / "new").rename(tmp_path / "index.partial" / "new")
     (tmp_path / "index.partial" / "new" / "postings").mkdir()
-    build_index(MADE, tmp_path / "index", terms=False)
-    names = {path.name for path in (tmp_path / "index").iterdir()}
-    assert names == {"lucene", "ids.npy", "ids.order.npy", "digests.npy", "fairagent.json", RECORD}
-    assert LuceneRetriever(tmp_path / "index", MADE).document("law1") == LAW
+    build_index(MADE, tmp_path / "index")
+    build_index(MADE, tmp_path / "built")
+    assert arrays(tmp_path / "index") == arrays(tmp_path / "built")
+    assert BM25Retriever(tmp_path / "index", MADE).document("law1") == LAW
 
 
 def test_passages_of_a_document_stay_together(tmp_path: Path) -> None:
@@ -168,7 +156,7 @@ def test_passages_of_a_document_stay_together(tmp_path: Path) -> None:
     build_index(old, tmp_path / "index")
     assert update_index(new, tmp_path / "index") == Changes(1, 2, 0, 4)
     build_index(new, tmp_path / "built")
-    one, other = (LucenePassages(LuceneRetriever(tmp_path / name, new)) for name in ("index", "built"))
+    one, other = (BM25Passages(BM25Retriever(tmp_path / name, new)) for name in ("index", "built"))
     assert one.passage_ids(["b", "a"])[0] == ["b#1", "b#2", "b#3", "a#1", "a#2", "a#3"]
     found, expected = one.search(Query("court"), 3), other.search(Query("court"), 3)
     assert (found.ids, found.scores.tolist()) == (expected.ids, expected.scores.tolist())

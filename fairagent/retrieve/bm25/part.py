@@ -1,4 +1,4 @@
-"""BM25 as a part: the Lucene index of a collection, opened once for all who search it or read its texts and terms."""
+"""BM25 as a part: the index of a collection, opened once for all who search it or read its texts and terms."""
 
 from pathlib import Path
 from typing import Any, Literal
@@ -10,11 +10,11 @@ from fairagent.digests import expect_whole
 from fairagent.doing import doing
 from fairagent.errors import SettingsError
 from fairagent.folders import is_there
-from fairagent.retrieve.anserini.opened import AnseriniEngine
 from fairagent.retrieve.base import Retriever
-from fairagent.retrieve.lucene import LuceneRetriever, Manifest, build_index
-from fairagent.retrieve.lucene.index import MANIFEST, REMEDY, add_terms, has_terms
-from fairagent.retrieve.passages import LucenePassages
+from fairagent.retrieve.bm25.build import build_index
+from fairagent.retrieve.bm25.manifest import MANIFEST, REMEDY, Manifest
+from fairagent.retrieve.bm25.search import BM25Retriever
+from fairagent.retrieve.passages import BM25Passages
 from fairagent.retrieve.relevance_model import TermSource
 from fairagent.retrieve.with_texts import RetrieverWithTexts
 from fairagent.settings.parts import Part, Progress
@@ -22,7 +22,7 @@ from fairagent.site import Site
 
 
 class BM25Config(Part):
-    """BM25 (Lucene)."""
+    """BM25, as Lucene scores it."""
 
     kind: Literal["bm25"] = "bm25"
     k1: float = Field(0.9, ge=0)
@@ -36,27 +36,40 @@ class BM25Config(Part):
         check_index(site)
 
     def prepare(self, site: Site, progress: Progress) -> None:
-        """Build the index where there is none, with terms where queries are expanded by them."""
-        (prepare_terms if site.settings.expansion.documents else prepare_index)(site, progress)
+        """Build the index where there is none."""
+        prepare_index(site, progress)
 
-    def build(self, site: Site) -> LuceneRetriever | LucenePassages:
+    def build(self, site: Site) -> Any:
         """The engine; of a collection in passages it ranks documents, by their best passage."""
         return open_index(site, self.k1, self.b)
 
 
-def open_index(site: Site, k1: float = 0.9, b: float = 0.4) -> LuceneRetriever | LucenePassages:
-    """The Lucene index of the site, which must have been built from the collection as it is now."""
+def open_index(site: Site, k1: float = 0.9, b: float = 0.4) -> Any:
+    """The index of the site, which must have been built from the collection as it is now; of passages, by documents."""
+    engine = open_matrix(site, k1, b)
+    if not site.collection.chunks:
+        return engine
+    return site.memo.get(("passages", site.index, site.settings.analyzer, k1, b), lambda: BM25Passages(engine))
 
-    def opened() -> LuceneRetriever | LucenePassages:
+
+def open_matrix(site: Site, k1: float = 0.9, b: float = 0.4) -> Any:
+    """What the index holds, documents or passages: a `BM25Retriever`.
+
+    An index of Lucene's, which an earlier version has built, is searched by Lucene: BackendUnavailable where that is
+    missing.
+    """
+
+    def opened() -> Any:
         with doing(f"opening the index {site.index}"):
-            engine = LuceneRetriever(site.index, site.collection, site.settings.analyzer, k1, b)
-        return LucenePassages(engine) if site.collection.chunks else engine
+            if is_there(site.index, MANIFEST) and (manifest := Manifest.read(site.index)).by_lucene:
+                from fairagent.retrieve.anserini.bm25 import open_own
+
+                manifest.check(site.collection, site.settings.analyzer, site.index)
+                return open_own(site.index, manifest.analyzer, k1, b)
+            return BM25Retriever(site.index, site.collection, site.settings.analyzer, k1, b)
 
     _expect_index(site)
-    engine: LuceneRetriever | LucenePassages = site.memo.get(
-        ("lucene", site.index, site.settings.analyzer, k1, b), opened
-    )
-    return engine
+    return site.memo.get(("bm25", site.index, site.settings.analyzer, k1, b), opened)
 
 
 def check_index(site: Site) -> None:
@@ -67,56 +80,36 @@ def check_index(site: Site) -> None:
 
 
 def prepare_index(site: Site, progress: Progress) -> None:
-    """Build the Lucene index of the site where there is none."""
+    """Build the index of the site where there is none."""
     if not is_there(site.index, MANIFEST):
         name = site.collection.name
         build_index(
-            site.collection,
-            site.index,
-            site.settings.analyzer,
-            lambda done: progress(f"indexing {name}", done),
-            terms=False,
+            site.collection, site.index, site.settings.analyzer, lambda done: progress(f"indexing {name}", done)
         )
-
-
-def prepare_terms(site: Site, progress: Progress) -> None:
-    """As `prepare_index`, and give the index the terms of documents where it has none."""
-    prepare_index(site, progress)
-    if not has_terms(site.index):
-        name = site.collection.name
-        add_terms(site.collection, site.index, lambda done: progress(f"terms of {name}", done))
 
 
 def prepare_words(site: Site, progress: Progress) -> None:
     """Build the index whose terms a part reads, unless a guest or the engine tells them."""
     if site.words is None and not site.settings.engine.tells_words:
-        prepare_terms(site, progress)
+        prepare_index(site, progress)
 
 
 def words_of(site: Site) -> TermSource:
-    """What tells the terms of documents: a guest, the engine or one of those that it fuses, or else the index.
-
-    Raises BackendUnavailable where that is an index built without them.
-    """
-    told = _told(site)
-    found = open_index(site) if told is None else told
-    if isinstance(found, LuceneRetriever | LucenePassages):
-        found.expect_terms()
-    return found
+    """What tells the terms of documents: a guest, the engine or one of those that it fuses, or else the index."""
+    engine = _term_engine(site)
+    return open_index(site) if engine is None else engine  # type: ignore[no-any-return]
 
 
 def words_at_hand(site: Site) -> TermSource | None:
     """As `words_of`, but None where an index would have to be built first."""
-    told = _told(site)
-    if isinstance(told, LuceneRetriever | LucenePassages) or (told is None and is_there(site.index, MANIFEST)):
-        return words_of(site) if has_terms(site.index) else None
-    return told
+    engine = _term_engine(site)
+    return open_index(site) if engine is None and is_there(site.index, MANIFEST) else engine
 
 
-def _told(site: Site) -> TermSource | None:
+def _term_engine(site: Site) -> TermSource | None:
     if site.words is not None:
-        told: TermSource = site.words
-        return told
+        words: TermSource = site.words
+        return words
     engines = (site.engine, *getattr(site.engine, "engines", ()))
     return next((engine for engine in engines if isinstance(engine, TermSource)), None)
 
@@ -166,5 +159,5 @@ def engine_of(site: Site) -> Retriever:
 def close_all(memo: Any) -> None:
     """Release the files of all indexes that were opened."""
     for opened in memo.values():
-        if isinstance(opened, LuceneRetriever | LucenePassages | AnseriniEngine):
-            opened.close()
+        if callable(close := getattr(opened, "close", None)):
+            close()

@@ -1,10 +1,11 @@
-"""Columns of strings on disk, memory-mapped: the ids of an index and its vocabulary."""
+"""Columns on disk, memory-mapped: numbers, strings, and the ids of an index."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,44 @@ MAX_ID_BYTES = 255
 def mapped(path: Path) -> NDArray[Any]:
     """The array in a .npy file, mapped; raises what `read_array` does."""
     return read_array(path, mapped=True)
+
+
+class ArrayWriter:
+    """A .npy file of known type that is written piece by piece, inside `with`; its end puts the length into the header.
+
+    With a `width` its rows have so many numbers.
+    """
+
+    def __init__(self, path: Path, dtype: Any, width: int = 0) -> None:
+        self._file, self._dtype, self._length, self._row = (
+            path.open("wb"),
+            np.dtype(dtype),
+            0,
+            (width,) if width else (),
+        )
+        self._header(0)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        with self._file:
+            self._file.seek(0)
+            self._header(self._length)
+
+    def add(self, values: NDArray[Any]) -> None:
+        """Append values, converted to the type of the file."""
+        self._file.write(np.ascontiguousarray(values, self._dtype).data)
+        self._length += len(values)
+
+    def _header(self, length: int) -> None:
+        # Numpy leaves room in the header for any length, so that it has the same size both times.
+        about = {
+            "descr": np.lib.format.dtype_to_descr(self._dtype),
+            "fortran_order": False,
+            "shape": (length, *self._row),
+        }
+        np.lib.format.write_array_header_1_0(self._file, about)
 
 
 class Strings:
@@ -44,6 +83,10 @@ class Strings:
 
     def __len__(self) -> int:
         return len(self._starts) - 1
+
+    def __iter__(self) -> Iterator[str]:
+        starts = self._starts.tolist()
+        return (self._block[start:stop].tobytes().decode() for start, stop in pairwise(starts))
 
     def __getitem__(self, number: int) -> str:
         return self._block[self._starts[number] : self._starts[number + 1]].tobytes().decode()

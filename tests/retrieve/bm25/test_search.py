@@ -10,12 +10,11 @@ import numpy as np
 import pytest
 
 from fairagent.errors import BackendUnavailable, DataError, IndexMismatch, UsageError
-from fairagent.retrieve.java import java_class, using_java
-from fairagent.retrieve.lucene import LuceneRetriever, build_index
+from fairagent.retrieve.bm25 import BM25Retriever, build_index
 from fairagent.types import Document, Query, Ranking, Term
 
 from ..conftest import MADE, TIED, Made
-from .bm25 import bm25, kept_length
+from .formula import bm25, kept_length
 
 LAWYER = Query("lawyer court")
 FRUIT = Made(
@@ -31,7 +30,7 @@ def scores_of(ranking: Ranking) -> dict[str, float]:
     return dict(zip(ranking.ids, ranking.scores.tolist(), strict=True))
 
 
-def as_documents(retriever: LuceneRetriever) -> list[list[str]]:
+def as_documents(retriever: BM25Retriever) -> list[list[str]]:
     return [retriever.analyze(f"{document.title} {document.text}") for document in MADE.made]
 
 
@@ -39,7 +38,7 @@ def as_documents(retriever: LuceneRetriever) -> list[list[str]]:
 def fruit(tmp_path_factory):
     folder = tmp_path_factory.mktemp("fruit") / "index"
     build_index(FRUIT, folder)
-    return LuceneRetriever(folder)
+    return BM25Retriever(folder)
 
 
 # --- the scores
@@ -62,7 +61,7 @@ def test_a_long_document_counts_with_the_length_that_fits_in_a_byte(tmp_path):
         Document("d3", "pear grape mango cherry fig lime"),
     )
     build_index(Made(documents), tmp_path / "index")
-    found = scores_of(LuceneRetriever(tmp_path / "index").search(Query("apple"), 3))
+    found = scores_of(BM25Retriever(tmp_path / "index").search(Query("apple"), 3))
     assert kept_length(100) == 96
     assert found["d1"] == pytest.approx(math.log(1.6) * 0.4, rel=1e-6)
 
@@ -74,59 +73,18 @@ def test_scores_are_those_of_the_formula(retriever, text):
     assert scores_of(retriever.search(Query(text), 100)) == pytest.approx(expected, rel=1e-5)
 
 
-def test_scores_and_order_are_those_of_anserini_on_an_index_of_its_own(retriever, tmp_path):
-    """Its searcher on an index that Lucene analyzed itself, from texts, not from our ready-made terms."""
-    searcher = anserini_searcher(tmp_path)
-    for text in ["lawyer", "lawyer court woman", "ocean harbor", "lawyers and 1901", "naïve façade"]:
-        ours = scores_of(retriever.search(Query(text), 100))
-        with using_java():
-            theirs = {hit.docid: hit.score for hit in searcher.search(text, 100)}
-        # Its scores are rounded to 4 decimals, less 1e-6 for each document of a tie.
-        assert theirs == pytest.approx(ours, abs=1e-4)
-        assert len(ours) > 0
-
-
-def test_scores_are_lucenes_32_bit_floats_exactly(retriever):
+def test_scores_are_32_bit_floats(retriever):
     for number in range(100):
         query = Query(
             "lawyer harbor", terms=(Term("court town", 0.1 + number / 7), Term("odd", 10.0 ** (number % 9 - 4)))
         )
-        ranking = retriever.search(query, 100)
-        with using_java():
-            hits = retriever._searcher.search(retriever._lucene_query(query), 100).scoreDocs
-        assert sorted(ranking.scores) == sorted(hit.score for hit in hits)
-        assert (ranking.scores.astype(np.float32) == ranking.scores).all()
-
-
-def anserini_searcher(folder):
-    with using_java():
-        lucene = "org.apache.lucene."
-        yes, no = (java_class(f"{lucene}document.Field$Store").YES, java_class(f"{lucene}document.Field$Store").NO)
-        analyzer = java_class("io.anserini.analysis.DefaultEnglishAnalyzer").newDefaultInstance()
-        config = java_class(f"{lucene}index.IndexWriterConfig")(analyzer)
-        path = java_class("java.nio.file.Paths").get(str(folder))
-        directory = java_class(f"{lucene}store.FSDirectory").open(path)
-        writer = java_class(f"{lucene}index.IndexWriter")(directory, config)
-        for document in MADE.made:
-            made = java_class(f"{lucene}document.Document")()
-            name = java_class(f"{lucene}util.BytesRef")(document.id.encode())
-            fields = [
-                java_class(f"{lucene}document.StringField")("id", document.id, yes),
-                java_class(f"{lucene}document.BinaryDocValuesField")("id", name),
-                java_class(f"{lucene}document.TextField")("contents", f"{document.title} {document.text}", no),
-            ]
-            for field in fields:
-                made.add(field)
-            writer.addDocument(made)
-        writer.close()
-        searcher = java_class("io.anserini.search.SimpleSearcher")(str(folder))
-        searcher.set_bm25(0.9, 0.4)
-        return searcher
+        scores = retriever.search(query, 100).scores
+        assert (scores.astype(np.float32) == scores).all()
 
 
 def test_k1_and_b_are_settings_of_the_search(index, retriever):
     settings = [(0.9, 0.4), (1.2, 0.4), (0.9, 0.75), (0.0, 0.4)]
-    found = [scores_of(LuceneRetriever(index, k1=k1, b=b).search(LAWYER, 100)) for k1, b in settings]
+    found = [scores_of(BM25Retriever(index, k1=k1, b=b).search(LAWYER, 100)) for k1, b in settings]
     for (k1, b), scores in zip(settings, found, strict=True):
         reference = bm25(Counter(retriever.analyze(LAWYER.text)), as_documents(retriever), k1, b)
         expected = {document.id: score for document, score in zip(MADE.made, reference, strict=True) if score > 0}
@@ -139,7 +97,7 @@ def test_k1_and_b_are_settings_of_the_search(index, retriever):
 )
 def test_k1_and_b_outside_their_range_are_refused(index, k1, b):
     with pytest.raises(UsageError, match="BM25 needs k1 >= 0 and b from 0 to 1"):
-        LuceneRetriever(index, k1=k1, b=b)
+        BM25Retriever(index, k1=k1, b=b)
 
 
 # --- weights
@@ -305,28 +263,19 @@ def test_no_index(tmp_path):
     (tmp_path / "file").write_text("")
     for folder in (tmp_path, tmp_path / "none", tmp_path / "file"):
         with pytest.raises(BackendUnavailable, match=f"no index at {folder}; build it with `fairagent index`"):
-            LuceneRetriever(folder)
+            BM25Retriever(folder)
 
 
 def test_a_relative_folder_is_that_of_the_moment(index, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "link").symlink_to(index)
-    assert LuceneRetriever(Path("link")).search(LAWYER, 1).ids == ("law1",)
+    assert BM25Retriever(Path("link")).search(LAWYER, 1).ids == ("law1",)
 
 
-@pytest.mark.parametrize("lost", ["lucene", "ids.npy", "vectors.low.npy", "words.bytes.npy"])
+@pytest.mark.parametrize("lost", ["ids.npy", "columns.starts.npy", "rows.counts.npy", "words.bytes.npy"])
 def test_a_damaged_index_is_named(tmp_path, lost):
     folder = tmp_path / "index"
     build_index(FRUIT, folder)
-    path = folder / lost
-    for file in [path] if path.is_file() else path.iterdir():
-        file.unlink()
+    (folder / lost).unlink()
     with pytest.raises(IndexMismatch, match="damaged; build it again with `fairagent index --force`"):
-        LuceneRetriever(folder)
-
-
-def test_a_closed_retriever_lets_others_work(index, retriever):
-    other = LuceneRetriever(index)
-    before = other.search(LAWYER, 5)
-    other.close()
-    assert retriever.search(LAWYER, 5).ids == before.ids
+        BM25Retriever(folder)

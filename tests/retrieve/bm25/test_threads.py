@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 
-from fairagent.retrieve.java import java_class, start_java, using_java
-from fairagent.retrieve.lucene import LuceneRetriever, build_index
+from fairagent.retrieve.bm25 import BM25Retriever, build_index
 from fairagent.types import Document, Query, Term
 
 from ..conftest import MADE, Made
@@ -19,7 +17,7 @@ EVERY = [document.id for document in MADE.made]
 pytestmark = pytest.mark.usefixtures("hurried_threads")
 
 
-def call(retriever: LuceneRetriever, number: int) -> object:
+def call(retriever: BM25Retriever, number: int) -> object:
     """The numbered call of a fixed mixture, as something that can be compared."""
     word = WORDS[number // 5 % len(WORDS)]
     # A word that no other call has: nothing comes from a cache.
@@ -45,12 +43,12 @@ def test_threads_get_what_one_thread_gets(retriever):
 
 
 def test_threads_with_indexes_of_their_own(tmp_path):
-    """Building and searching at the same time: pyjnius would hand one writer's document to another."""
+    """Building and searching at the same time."""
 
     def work(number: int) -> list[tuple[str, ...]]:
         made = tuple(Document(f"{number}-{n}", f"common word{n} only{number}") for n in range(60))
         build_index(Made(made), tmp_path / str(number))
-        own = LuceneRetriever(tmp_path / str(number))
+        own = BM25Retriever(tmp_path / str(number))
         texts = ["common", f"only{number}", f"only{number + 1}", "word7"]
         return [own.search(Query(text), 100).ids for text in texts]
 
@@ -59,38 +57,3 @@ def test_threads_with_indexes_of_their_own(tmp_path):
     for number, (common, only, other, word) in enumerate(found):
         assert set(common) == set(only) == {f"{number}-{n}" for n in range(60)}
         assert (other, word) == ((), (f"{number}-7",))
-
-
-WAITING: dict[str, Callable[[LuceneRetriever, Path], object]] = {
-    "search": lambda retriever, folder: retriever.search(Query("lawyer"), 5),
-    "score": lambda retriever, folder: retriever.score(Query("lawyer"), ["law1"]),
-    "document": lambda retriever, folder: retriever.document("law1"),
-    "document_frequency": lambda retriever, folder: retriever.document_frequency(
-        "words that are not remembered from one time to the next"
-    ),
-    "analyze": lambda retriever, folder: retriever.analyze("a text that is not remembered from one time to the next"),
-    "close": lambda retriever, folder: LuceneRetriever(folder).close(),
-    "build": lambda retriever, folder: build_index(Made(MADE.made[:2]), folder.parent / "other"),
-}
-
-
-@pytest.mark.parametrize("name", WAITING)
-def test_one_thread_at_a_time_uses_java(retriever, tmp_path, name):
-    build_index(Made(MADE.made[:2]), tmp_path / "index")
-    with ThreadPoolExecutor(1) as threads:
-        with using_java():
-            waiting = threads.submit(WAITING[name], retriever, tmp_path / "index")
-            with pytest.raises(TimeoutError):
-                waiting.result(timeout=0.05)
-        waiting.result(timeout=30)
-
-
-def test_the_trap_is_still_there():
-    """If this fails, pyjnius binds methods as Python does (its issue 563), and `using_java` may go."""
-    start_java()
-    with using_java():
-        one, other = java_class("java.util.ArrayList")(), java_class("java.util.ArrayList")()
-        add = one.add
-        assert other.add is add
-        add("meant for one")
-        assert (one.size(), other.size()) == (0, 1)

@@ -1,0 +1,144 @@
+"""Analyzers by name: how texts and queries become index terms (words, case, stop words, stems), without Java.
+
+| name | words | then |
+|---|---|---|
+| english | word breaks | no possessive 's, lower case, no stop words, Porter's stems |
+| english-nostem | word breaks | the same without stems |
+| snowball-german, ... | word breaks | lower case, the stems of the language; no stop words |
+| whitespace | what stands between white space | - |
+
+The first two and the last give the terms of the analyzers of the same names of Anserini, term by term. Its
+english-krovetz and its analyzers of languages (de, zh, ...) are Lucene's: they need the extra `lucene`.
+"""
+
+import re
+from collections.abc import Callable
+from functools import cache, lru_cache
+from typing import Protocol
+
+import Stemmer
+
+from fairagent.errors import SettingsError
+from fairagent.retrieve.bm25.words import LAST_OF_BMP, LONGEST, split_words, utf16_units
+
+LANGUAGES = tuple(name for name in Stemmer.algorithms() if name not in ("porter", "lovins"))
+"""The languages with stems: danish, german, russian, ..."""
+NAMES = ("english", "english-nostem", "whitespace", *(f"snowball-{language}" for language in LANGUAGES))
+"""The analyzers that need no Java."""
+
+STOP_WORDS = frozenset((
+    "a", "an", "and", "are", "as", "at", "be", "but", "by", "for", "if", "in", "into", "is", "it", "no", "not", "of",
+    "on", "or", "such", "that", "the", "their", "then", "there", "these", "they", "this", "to", "was", "will", "with",
+))  # fmt: skip
+"""Lucene's stop words of English."""
+
+# What Java holds for white space, which Python does in part: no no-break space, no next line.
+BLANK = r"\t-\r\x1c- \u1680\u2000-\u2006\u2008-\u200a\u2028\u2029\u205f\u3000"
+BETWEEN_BLANKS = re.compile(f"[^{BLANK}]{{1,{LONGEST}}}")
+POSSESSIVE = ("'s", "'S", "\u2019s", "\u2019S", "\uff07s", "\uff07S")
+ONE_CHARACTER = {0x130: "i", 0x3A3: "\u03c3"}
+"""Each character has its own lower case: \u0130 an i without a second dot, \u03a3 a \u03c3 at the end of a word too."""
+REMEMBERED = 100_000
+"""Words whose terms `WordAnalyzer.terms` remembers."""
+
+
+class Analyzer(Protocol):
+    """What makes index terms of a text."""
+
+    name: str
+
+    def terms(self, text: str) -> list[str]:
+        """The index terms of `text` in order, repeated where they repeat; raises DataError where it is no text."""
+        ...
+
+
+class WordAnalyzer:
+    """An analyzer whose terms each come from one word; safe to use from several threads.
+
+    >>> open_analyzer("english").terms("The women's lawyers' organizations")
+    ['women', 'lawyer', 'organ']
+    """
+
+    def __init__(self, name: str, split: Callable[[str], list[str]], term: Callable[[str], str]) -> None:
+        """`split` gives the words of a text, `term` the term of a word."""
+        self.name = name
+        self._split = split
+        self._term = term
+        self._remembered = lru_cache(maxsize=REMEMBERED)(term)
+
+    def split(self, text: str) -> list[str]:
+        """The words of `text` as they stand there, in order; raises DataError for half of a surrogate pair."""
+        return self._split(text)
+
+    def term(self, word: str) -> str:
+        """The index term of a word that `split` gave; "" for a stop word."""
+        return self._term(word)
+
+    def terms(self, text: str) -> list[str]:
+        """The index terms of `text` in order, repeated where they repeat; raises DataError where it is no text."""
+        return [term for term in map(self._remembered, self._split(text)) if term]
+
+
+@cache
+def open_analyzer(name: str) -> Analyzer:
+    """The analyzer `name`: one of `NAMES`, or one of Lucene's.
+
+    Raises SettingsError where there is none `name`, BackendUnavailable where it is Lucene's and that is not here.
+    """
+    if name == "english":
+        return WordAnalyzer(name, split_words, _english_stem)
+    if name == "english-nostem":
+        return WordAnalyzer(name, split_words, _english)
+    if name == "whitespace":
+        return WordAnalyzer(name, _split_at_blanks, str)
+    if name in NAMES:
+        return WordAnalyzer(name, split_words, _snowball(name.removeprefix("snowball-")))
+    if not re.fullmatch(r"[a-z]{2}|english-krovetz", name):
+        raise SettingsError(
+            f"no analyzer {name!r}; known: {', '.join(NAMES)}; with the extra `lucene` english-krovetz and codes of "
+            "languages (ar, bn, da, de, zh, ...)"
+        )
+    from fairagent.retrieve.lucene.analysis import Analyzer as LuceneAnalyzer
+
+    return LuceneAnalyzer(name)
+
+
+def lower(word: str) -> str:
+    """`word` in lower case, character by character as Lucene does it."""
+    return word.lower() if word.isascii() else word.translate(ONE_CHARACTER).lower()
+
+
+def _english(word: str) -> str:
+    term = lower(word[:-2] if word.endswith(POSSESSIVE) else word)
+    return "" if term in STOP_WORDS else term
+
+
+def _english_stem(word: str) -> str:
+    term = _english(word)
+    # Lucene leaves words of one or two UTF-16 units alone; Snowball would make `a` of `as`.
+    return _porter(term) if len(term) > 2 or utf16_units(term) > 2 else term
+
+
+def _snowball(language: str) -> Callable[[str], str]:
+    # Without its own cache: that is not for several threads.
+    stem = Stemmer.Stemmer(language, 0).stemWord
+    return lambda word: stem(lower(word))
+
+
+_porter: Callable[[str], str] = Stemmer.Stemmer("porter", 0).stemWord
+
+
+def _split_at_blanks(text: str) -> list[str]:
+    words: list[str] = BETWEEN_BLANKS.findall(text)
+    if text.isascii() or utf16_units(text) == len(text):
+        return words
+    # Lucene cuts a word where it has 255 UTF-16 units or, after a pair of surrogates, 256.
+    pieces = []
+    for word in re.findall(f"[^{BLANK}]+", text):
+        start = units = 0
+        for at, character in enumerate(word, 1):
+            units += 1 + (character > LAST_OF_BMP)
+            if units >= LONGEST or at == len(word):
+                pieces.append(word[start:at])
+                start, units = at, 0
+    return pieces

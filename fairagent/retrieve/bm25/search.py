@@ -1,0 +1,171 @@
+"""BM25 over a sparse matrix: ranked search, scores of a given pool, stored texts, terms of documents."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+from operator import index
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairagent.digests import expect_whole
+from fairagent.errors import IndexMismatch, UsageError
+from fairagent.retrieve.base import check_length
+from fairagent.retrieve.bm25.analysis import open_analyzer
+from fairagent.retrieve.bm25.manifest import REMEDY, Indexable, Manifest
+from fairagent.retrieve.bm25.matrix import TermMatrix
+from fairagent.retrieve.bm25.texts import Texts
+from fairagent.retrieve.clock import engine_time
+from fairagent.retrieve.queries import term_weights
+from fairagent.retrieve.relevance_model import Postings
+from fairagent.retrieve.strings import IdTable, ranked
+from fairagent.types import Document, FloatArray, Query, Ranking
+
+
+def stored_lengths() -> NDArray[np.int64]:
+    """The 256 lengths that Lucene stores in a byte (`SmallFloat.byte4ToInt`): exact to 40, then four binary digits.
+
+    >>> stored_lengths()[[0, 39, 40, 41, 48, 255]].tolist()
+    [0, 39, 40, 42, 56, 2013265944]
+    """
+    free = 24
+    codes = np.arange(256 - free)
+    bits, shift = codes & 7, (codes >> 3) - 1
+    above = np.where(shift < 0, bits, (bits | 8) << np.maximum(shift, 0))
+    return np.concatenate([np.arange(free), free + above]).astype(np.int64)
+
+
+class BM25Retriever:
+    """BM25 (Robertson & Zaragoza 2009) with weighted query terms, as Lucene scores it, to the last digit.
+
+    A document's length counts as Lucene stores it, in one byte. Scores are sums of 32-bit floats, rounded to such at
+    the end. Ties are ordered by document id, at the cut as well. Threads may share it.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        collection: Indexable | None = None,
+        analyzer: str = "english",
+        k1: float = 0.9,
+        b: float = 0.4,
+    ) -> None:
+        """Open the index in `folder`; with `collection`, only if the index was built from it as it is now.
+
+        Raises BackendUnavailable where there is no index, IndexMismatch where it is another one or damaged.
+        """
+        if not (0 <= k1 < math.inf and 0 <= b <= 1):
+            raise UsageError(f"BM25 needs k1 >= 0 and b from 0 to 1, not k1={k1:g} and b={b:g}")
+        self.manifest = Manifest.read(folder)
+        self.manifest.check(collection, analyzer, folder)
+        expect_whole(folder, "the index", REMEDY)
+        self.analyzer = open_analyzer(self.manifest.analyzer)
+        self.folder = folder
+        try:
+            self._ids, self.matrix, self._texts = IdTable.load(folder), TermMatrix(folder), Texts(folder)
+            if not len(self._ids) == len(self.matrix.lengths) == len(self._texts):
+                raise ValueError(f"{len(self._ids)} ids, {len(self.matrix.lengths)} lengths, {len(self._texts)} texts")
+        except (OSError, ValueError) as error:
+            raise IndexMismatch(f"the index at {folder} is damaged; {REMEDY} ({error})") from None
+        lengths = self.matrix.lengths
+        self._holding = int(np.count_nonzero(lengths))
+        average = np.float32(lengths.sum(dtype=np.int64) / max(1, self._holding))
+        # As BM25Similarity does, in 32-bit floats: what repetitions of a word count for, by the length's byte.
+        table = stored_lengths()
+        with np.errstate(divide="ignore"):
+            relative = np.float32(b) * table.astype(np.float32) / max(average, np.float32(1e-9))
+            self._repetition = np.float32(1) / (np.float32(k1) * (np.float32(1 - np.float32(b)) + relative))
+        self._byte = (np.searchsorted(table, lengths, side="right") - 1).astype(np.uint8)
+        # Many queries ask for the same words.
+        self._number = lru_cache(maxsize=100_000)(self.matrix.number)
+        # The loop asks for the terms of the same deep list once an iteration.
+        self._postings = lru_cache(maxsize=8)(lambda ids: self.matrix.postings(self.numbers(ids)))
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    @property
+    def ids(self) -> IdTable:
+        """The documents' ids by number."""
+        return self._ids
+
+    @engine_time("matrix")
+    def search(self, query: Query, n: int) -> Ranking:
+        """The best `n` documents with a score above 0; empty where no query term occurs in the index."""
+        check_length(n)
+        n = min(index(n), len(self))
+        scores = self._scores(query)
+        best = np.flatnonzero(scores > 0)
+        if len(best) > n:
+            best = best[scores[best] >= np.partition(scores[best], -n)[-n]]
+        return ranked(self._ids.names(best), scores[best], n)
+
+    @engine_time("matrix")
+    def score(self, query: Query, ids: Sequence[str]) -> FloatArray:
+        """BM25 of each of the documents `ids` for `query`; 0 where no term matches.
+
+        Raises DataError naming ids that are not in the index.
+        """
+        return self._scores(query)[self.numbers(ids)] if len(ids) else np.zeros(0)
+
+    def numbers(self, ids: Sequence[str]) -> NDArray[np.intp]:
+        """The documents' numbers in the index; raises DataError naming ids that are not there."""
+        return self._ids.known(ids)
+
+    def weights(self, query: Query) -> dict[int, float]:
+        """The numbers of the query's terms that the index has, with their weights."""
+        terms = term_weights(query, self.analyzer.terms)
+        return {number: weight for term, weight in terms.items() if (number := self._number(term)) >= 0}
+
+    def document(self, id: str) -> Document:
+        """The stored document; raises DataError where the id is not in the index."""
+        return self.documents([id])[0]
+
+    @engine_time("texts")
+    def documents(self, ids: Sequence[str]) -> list[Document]:
+        """The stored documents; raises DataError naming ids that are not in the index."""
+        return [self._texts.document(number) for number in self.numbers(ids).tolist()]
+
+    @engine_time("terms")
+    def document_frequency(self, word: str) -> int:
+        """How many documents hold `word` (of several words, the rarest); 0 where none does or it is a stop word."""
+        numbers = [self._number(term) for term in self.analyzer.terms(word)]
+        return min((len(self.matrix.column(number)[0]) if number >= 0 else 0 for number in numbers), default=0)
+
+    @engine_time("terms")
+    def postings(self, ids: Sequence[str]) -> Postings:
+        """The terms of these documents; raises DataError naming ids that are not in the index."""
+        return self._postings(tuple(ids))
+
+    @engine_time("terms")
+    def words(self, vocabulary: NDArray[np.intp]) -> list[str]:
+        """A readable word for each term number of `postings`."""
+        return self.matrix.words(vocabulary)
+
+    def analyze(self, text: str) -> list[str]:
+        """The index terms of `text` in order."""
+        return self.analyzer.terms(text)
+
+    def idf(self, frequency: int) -> np.float32:
+        """How much a term in so many documents counts."""
+        return np.float32(math.log(1 + (self._holding - frequency + 0.5) / (frequency + 0.5)))
+
+    def saturation(self, documents: NDArray[np.integer[Any]], counts: NDArray[np.uint16]) -> NDArray[np.float32]:
+        """What so many repetitions of a word count for in these documents, 0 to 1, (n,)."""
+        repeated = counts.astype(np.float32) * self._repetition[self._byte[documents]]
+        return np.asarray(1 - 1 / (1 + repeated), np.float32)
+
+    def _scores(self, query: Query) -> FloatArray:
+        """The score of every document, (n,)."""
+        total = np.zeros(len(self))
+        for number, boost in self.weights(query).items():
+            documents, counts = self.matrix.column(number)
+            weight = np.float32(boost) * self.idf(len(documents))
+            repeated = counts.astype(np.float32) * self._repetition[self._byte[documents]]
+            total[documents] += weight - weight / (np.float32(1) + repeated)
+        # Lucene adds in 64 bits, and rounds the sum.
+        return total.astype(np.float32).astype(np.float64)

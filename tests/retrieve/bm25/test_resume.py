@@ -1,0 +1,188 @@
+"""A build that ends early goes on after its last block, to the same index as one that never stopped."""
+
+from __future__ import annotations
+
+import itertools
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fairagent.errors import DataError, UsageError
+from fairagent.retrieve.bm25 import BM25Retriever, build, build_index
+from fairagent.types import Document, Query
+
+from ..conftest import Made
+
+BLOCK = 20_000
+"""Characters of a block."""
+MEMORY = 64 * BLOCK
+
+
+def made(count=3_000, state="as made"):
+    """Documents of which each brings a new term, an old one, and one that all have."""
+    texts = (f"common word{n} word{n * 7 % count} again" + " again" * (n % 5) for n in range(count))
+    return Made(tuple(Document(f"d{n * 37 % count:04d}", text, f"Title {n}") for n, text in enumerate(texts)), state)
+
+
+class Stopping(Made):
+    """Ends in an error after so many documents."""
+
+    after: int = 0
+    error: BaseException = KeyboardInterrupt()
+
+    def documents(self):
+        yield from itertools.islice(self.made, self.after)
+        raise self.error
+
+
+def stop(folder, after, error=None, count=3_000, state="as made"):
+    """Build until the error comes."""
+    collection = Stopping(made(count).made, state)
+    object.__setattr__(collection, "after", after)
+    object.__setattr__(collection, "error", error or KeyboardInterrupt())
+    with pytest.raises(type(collection.error)):
+        build_index(collection, folder, memory=MEMORY)
+
+
+def files(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def blocks(folder):
+    """The blocks that are safe in the workshop beside an unfinished index."""
+    return sorted(path.name for path in (folder.with_name("index.partial") / "new" / "blocks").iterdir())
+
+
+@pytest.fixture
+def analyzed(monkeypatch):
+    """How many texts were analyzed, block by block."""
+    counts = []
+    own = build.analyzed
+    monkeypatch.setattr(build, "analyzed", lambda name, some: (counts.append(len(some)), own(name, some))[1])
+    return counts
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """The files of the index of a build that was not interrupted, and is one block."""
+    folder = tmp_path_factory.mktemp("whole") / "index"
+    build_index(made(), folder)
+    return files(folder)
+
+
+def test_blocks_make_no_difference(whole, tmp_path, analyzed):
+    build_index(made(), tmp_path / "index", memory=MEMORY)
+    assert files(tmp_path / "index") == whole
+    assert len(analyzed) == 8
+    assert sum(analyzed) == 3_000
+    assert [path.name for path in tmp_path.iterdir()] == ["index"]
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError("the disk is full"), MemoryError()])
+def test_an_interrupted_build_goes_on_after_its_last_block(whole, tmp_path, analyzed, error):
+    folder = tmp_path / "index"
+    stop(folder, 1_700, error)
+    assert [path.name for path in tmp_path.iterdir()] == ["index.partial"]
+    assert blocks(folder) == ["000000", "000001", "000002", "000003"]
+    stop(folder, 2_000, error)
+    before = list(analyzed)
+    done = []
+    build_index(made(), folder, progress=done.append, memory=MEMORY)
+    assert sum(analyzed) == 3_000
+    assert done == np.cumsum(analyzed).tolist()
+    assert len(before) == len(blocks_of(before)) == 5
+    assert files(folder) == whole
+    assert [path.name for path in tmp_path.iterdir()] == ["index"]
+
+
+def blocks_of(counts):
+    """Those that hold something."""
+    return [count for count in counts if count]
+
+
+def test_before_the_first_block_nothing_is_left(tmp_path):
+    stop(tmp_path / "index", 100)
+    assert not list(tmp_path.iterdir())
+
+
+def test_bad_documents_leave_nothing(tmp_path):
+    stop(tmp_path / "index", 1_700, DataError("document 1,701 is bad"))
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("what", ["documents", "analyzer", "memory", "not to be resumed"])
+def test_what_is_not_the_same_starts_over(tmp_path, analyzed, what):
+    folder = tmp_path / "index"
+    stop(folder, 1_700, state="older" if what == "documents" else "as made", count=1_800)
+    analyzed.clear()
+    analyzer = "english-nostem" if what == "analyzer" else "english"
+    memory = 2 * MEMORY if what == "memory" else MEMORY
+    build_index(made(600), folder, analyzer, resume=what != "not to be resumed", memory=memory)
+    assert sum(analyzed) == 600
+    build_index(made(600), tmp_path / "fresh", analyzer)
+    assert files(tmp_path / "fresh") == files(folder)
+    retriever = BM25Retriever(folder, analyzer=analyzer)
+    assert len(retriever.search(Query("common"), 5_000)) == 600
+    assert retriever.document_frequency("word1700") == 0
+
+
+@pytest.mark.parametrize("damage", ["state", "half a block"])
+def test_a_damaged_remainder_is_not_gone_on_from(whole, tmp_path, damage):
+    folder = tmp_path / "index"
+    stop(folder, 1_700)
+    new = tmp_path / "index.partial" / "new"
+    if damage == "state":
+        (new / "build.json").write_text("{")
+    else:
+        (new / "blocks" / "000003").rename(new / "blocks" / "000003.new")
+        (new / "blocks" / "000003.new" / "counts.npy").unlink()
+    build_index(made(), folder, memory=MEMORY)
+    assert files(folder) == whole
+
+
+BUILD = """
+    import sys
+    from pathlib import Path
+    from fairagent.retrieve.bm25 import build_index
+    from tests.retrieve.bm25.test_resume import MEMORY, made
+
+    def progress(done):
+        if done > AFTER:
+            print(done, flush=True)
+            sys.stdin.read()
+
+    build_index(made(), Path(FOLDER), progress=progress, memory=MEMORY)
+"""
+
+
+def test_a_killed_build_goes_on_after_its_last_block(whole, tmp_path, analyzed):
+    folder = tmp_path / "index"
+    root = Path(__file__).resolve().parents[3]
+    for after, made_blocks in ((1_000, 3), (2_000, 6)):
+        script = textwrap.dedent(BUILD).replace("FOLDER", repr(str(folder))).replace("AFTER", str(after))
+        pipe = subprocess.PIPE
+        with subprocess.Popen([sys.executable, "-c", script], cwd=root, stdin=pipe, stdout=pipe, text=True) as other:
+            assert other.stdout is not None
+            assert int(other.stdout.readline()) > after
+            other.send_signal(signal.SIGKILL)
+        assert len(blocks(folder)) == made_blocks
+    assert [path.name for path in tmp_path.iterdir()] == ["index.partial"]
+    build_index(made(), folder, memory=MEMORY)
+    assert len(analyzed) == 2
+    assert files(folder) == whole
+
+
+@pytest.mark.parametrize("workers", [2, 3])
+def test_the_index_does_not_depend_on_how_many_build_it(whole, tmp_path, workers):
+    build_index(made(), tmp_path / "index", workers=workers, memory=MEMORY)
+    assert files(tmp_path / "index") == whole
+
+
+def test_fewer_workers_than_none(tmp_path):
+    with pytest.raises(UsageError, match="by -1 workers"):
+        build_index(made(3), tmp_path / "index", workers=-1)

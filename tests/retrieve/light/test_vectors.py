@@ -1,0 +1,169 @@
+"""Light vectors: what they are made of, that they are the same each time, and what damage is noticed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from fairagent.errors import BackendUnavailable, IndexMismatch
+from fairagent.retrieve.bm25 import BM25Retriever, build_index
+from fairagent.retrieve.dense import DenseRetriever
+from fairagent.retrieve.light.vectors import LSA, LightEncoder, build_light, right_singular_vectors
+from fairagent.types import Document, Query
+
+from ..conftest import MADE, Made
+
+TOPICS = {
+    "law": "lawyer court judge trial verdict attorney",
+    "sea": "ocean wave tide harbor sailor ship",
+    "food": "apple pear plum cherry grape fig",
+}
+
+
+def made(count: int = 90, state: str = "as made") -> Made:
+    """Documents of three topics, each with half of its topic's words."""
+    rng = np.random.default_rng(7)
+    names = sorted(TOPICS)
+    documents = []
+    for number in range(count):
+        topic = names[number % 3]
+        words = rng.choice(TOPICS[topic].split(), 3, replace=False)
+        documents.append(Document(f"{topic}{number:02d}", " ".join([*words, "common"])))
+    return Made(tuple(documents), state)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("light") / "index"
+    build_index(made(), place)
+    build_light(BM25Retriever(place), Path(f"{place}-light"))
+    return place
+
+
+@pytest.fixture(scope="module")
+def engine(folder: Path) -> BM25Retriever:
+    return BM25Retriever(folder)
+
+
+@pytest.fixture(scope="module")
+def dense(folder: Path, engine: BM25Retriever) -> DenseRetriever:
+    place = Path(f"{folder}-light")
+    return DenseRetriever(place, LightEncoder.open(engine, place), made())
+
+
+def test_documents_of_a_topic_are_found_by_words_that_they_lack(dense: DenseRetriever, engine: BM25Retriever) -> None:
+    query = Query("verdict")
+    by_words = set(engine.search(query, 90).ids)
+    found = dense.search(query, 30).ids
+    assert all(id.startswith("law") for id in found)
+    assert set(found) - by_words
+    assert all(id.startswith("law") for id in by_words)
+
+
+def test_both_halves_have_the_same_length(dense: DenseRetriever) -> None:
+    first = dense.stored.shape[1] - 64
+    assert 0 < first <= LSA
+    rows = dense.stored.astype(np.float64)
+    for half in (rows[:, :first], rows[:, first:]):
+        np.testing.assert_allclose(np.linalg.norm(half, axis=1), 0.5**0.5, atol=1e-3)
+
+
+def test_words_that_the_index_lacks_have_no_part(dense: DenseRetriever) -> None:
+    vector = dense.query_vector(Query("verdict"))
+    np.testing.assert_allclose(dense.query_vector(Query("verdict zyzzyva 😀")), vector)
+    assert not dense.query_vector(Query("zyzzyva 😀 ทนายความ")).any()
+    assert len(dense.search(Query("ทนายความ"), 5)) == 5
+
+
+def test_a_word_twice_weighs_twice(dense: DenseRetriever) -> None:
+    once, twice = (dense.query_vector(Query(text)) for text in ("verdict ocean", "verdict verdict ocean"))
+    alone = dense.query_vector(Query("verdict"))
+    assert twice @ alone > once @ alone
+
+
+def test_the_same_documents_give_the_same_files(folder: Path, engine: BM25Retriever, tmp_path: Path) -> None:
+    build_light(engine, tmp_path / "again")
+    files = {path.name: path.read_bytes() for path in (tmp_path / "again").iterdir()}
+    assert files == {path.name: path.read_bytes() for path in Path(f"{folder}-light").iterdir()}
+    assert [path.name for path in tmp_path.iterdir()] == ["again"]
+
+
+def test_singular_vectors_are_those_of_the_exact_decomposition() -> None:
+    rng = np.random.default_rng(3)
+    matrix = rng.standard_normal((60, 5)) @ np.diag([9, 7, 5, 3, 2]) @ rng.standard_normal((5, 40))
+    found = right_singular_vectors(csr_array(matrix), 5)
+    exact = np.linalg.svd(matrix)[2][:5].T
+    # Up to the sign of each.
+    np.testing.assert_allclose(np.abs(np.sum(found * exact, axis=0)), 1, atol=1e-6)
+
+
+def test_a_matrix_of_a_smaller_rank_has_fewer() -> None:
+    assert right_singular_vectors(csr_array(np.outer(np.arange(1, 9), np.ones(12))), 4).shape == (12, 1)
+
+
+@pytest.mark.parametrize("text", ["", "the and of", "ทนายความ", "😀 😀", "word"])
+def test_collections_of_next_to_nothing(tmp_path: Path, text: str) -> None:
+    collection = Made((Document("d1", text), Document("d2", "")))
+    build_index(collection, tmp_path / "index")
+    engine = BM25Retriever(tmp_path / "index")
+    build_light(engine, tmp_path / "light")
+    dense = DenseRetriever(tmp_path / "light", LightEncoder.open(engine, tmp_path / "light"), collection)
+    assert set(dense.search(Query("word"), 5).ids) == {"d1", "d2"}
+
+
+def test_documents_in_all_scripts(tmp_path: Path) -> None:
+    build_index(MADE, tmp_path / "index")
+    engine = BM25Retriever(tmp_path / "index")
+    build_light(engine, tmp_path / "light")
+    dense = DenseRetriever(tmp_path / "light", LightEncoder.open(engine, tmp_path / "light"), MADE)
+    assert len(dense.search(Query("harbor town"), len(MADE.made))) == len(MADE.made)
+    assert dense.search(Query("harbor"), 1).ids[0].startswith("tie")
+
+
+def test_progress_counts_the_documents(engine: BM25Retriever, tmp_path: Path) -> None:
+    done: list[int] = []
+    build_light(engine, tmp_path / "light", done.append)
+    assert done == [90]
+
+
+@pytest.fixture
+def copy(folder: Path, engine: BM25Retriever, tmp_path: Path) -> Path:
+    build_light(engine, tmp_path / "light")
+    return tmp_path / "light"
+
+
+@pytest.mark.parametrize("name", ["light.table.npy", "light.terms.npy", "vectors.npy", "light.json"])
+def test_a_file_that_was_cut_short(copy: Path, engine: BM25Retriever, name: str) -> None:
+    path = copy / name
+    path.write_bytes(path.read_bytes()[:-3])
+    with pytest.raises(IndexMismatch) as error:
+        DenseRetriever(copy, LightEncoder.open(engine, copy), made())
+    assert name in str(error.value)
+
+
+def test_vectors_of_another_collection_or_version(copy: Path, engine: BM25Retriever) -> None:
+    encoder = LightEncoder.open(engine, copy)
+    with pytest.raises(IndexMismatch, match="fingerprint"):
+        DenseRetriever(copy, encoder, made(state="edited"))
+    manifest = copy / "fairagent-dense.json"
+    manifest.write_text(json.dumps(json.loads(manifest.read_text()) | {"format": 1}))
+    with pytest.raises(IndexMismatch, match="format"):
+        DenseRetriever(copy, encoder)
+
+
+def test_vectors_that_are_not_there(engine: BM25Retriever, tmp_path: Path) -> None:
+    with pytest.raises(BackendUnavailable, match="`fairagent index`"):
+        LightEncoder.open(engine, tmp_path / "nothing")
+
+
+def test_an_interrupted_build_leaves_nothing(engine: BM25Retriever, tmp_path: Path) -> None:
+    def interrupt(done: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        build_light(engine, tmp_path / "light", interrupt)
+    assert not list(tmp_path.iterdir())
