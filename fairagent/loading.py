@@ -2,6 +2,7 @@
 
 import importlib
 import importlib.util
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -52,7 +53,8 @@ def module_of(package: str) -> str:
 
 def is_installed(package: str) -> bool:
     """Whether the package is on this machine; it is not imported."""
-    return importlib.util.find_spec(module_of(package)) is not None
+    name = module_of(package)
+    return (sys.modules[name] if name in sys.modules else importlib.util.find_spec(name)) is not None
 
 
 def expect_installed(package: str, what: str, extra: str = "") -> None:

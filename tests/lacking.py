@@ -1,4 +1,4 @@
-"""What a test imports of packages that are not installed, read off its syntax: such tests are skipped, naming the extra.
+"""What a test imports of packages that are not installed, read off its syntax: such tests are skipped.
 
 Nothing is found out by trying: an import that fails in a test, or in the core, is an error. Names are followed from the
 test and its fixtures through the tests' own modules; in a module of fairagent that these import from only its own
@@ -99,10 +99,13 @@ def needs(names: Iterable[Name]) -> set[str]:
         package = path.parent / "__init__.py"
         if not name and package.is_file():
             todo.append(((package, ""), depth + 1))
-        for statement in [ours.at_import] if not name else ours.bound.get(name, []):
+        # Of a module that is imported whole, such as `words` in `words.run`, what is used counts.
+        base, _, attribute = name.partition(".")
+        for statement in [ours.at_import] if not name else ours.bound.get(base, []):
             found |= statement.packages & absent().keys()
             todo += [((path, used), depth) for used in statement.uses]
-            for link in statement.links:
+            for file, linked in statement.links:
+                link = (file, linked or attribute)
                 # From a module of the package only what it passes on under its own name.
                 if TESTS in path.parents or (path.name == "__init__.py" and name and depth < 2):
                     todo += [(link, depth + 1), ((link[0], ""), depth + 1)]
@@ -124,6 +127,8 @@ def _statement(
     for node in nodes:
         if isinstance(node, ast.Name):
             found.uses.add(node.id)
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            found.uses.add(f"{node.value.id}.{node.attr}")
         elif isinstance(node, ast.Import):
             for alias in [only] if only else node.names:
                 found.packages.add(alias.name.partition(".")[0])

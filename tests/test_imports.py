@@ -12,9 +12,11 @@ from typing import Any
 
 import pytest
 from faults.tiny import write
+from hiding import hiding
 
 import fairagent
 from fairagent import build_index, load_collection
+from fairagent.loading import EXTRAS, module_of
 
 HEAVY = {
     "torch",
@@ -136,6 +138,29 @@ def test_a_search_with_bm25_loads_neither_models_nor_statistics(tmp_path: Path) 
     assert not {name.partition(".")[0] for name in modules} & ((HEAVY | MODELS) - java - {"rich", "typer"})
     assert not {"fairagent.collection.trec_fair", "fairagent.llm.openai", "fairagent.prompts.sandbox"} & modules
     assert "fairagent.retrieve.bm25.search" in modules
+
+
+def test_the_main_job_needs_no_extra(tmp_path: Path) -> None:
+    """With every package of an extra out of reach: demo, index, search, answer, an experiment and its report."""
+    experiment = "{name: e, collection: fairagent-demo/collection.yaml, systems: {agent: {}, plain: {profile: engine}}}"
+    (tmp_path / "e.yaml").write_text(experiment, encoding="utf-8")
+    hidden = {module_of(package) for packages in EXTRAS.values() for package in packages}
+    code = hiding(hidden | {"pandas", "jnius_config"}, "from fairagent.cli import main; main()")
+    environ = {name: value for name, value in os.environ.items() if not name.startswith(("FAIRAGENT_", "OPENAI_"))}
+    environ["PYTHONPATH"] = os.pathsep.join(sys.path)
+    collection = "-c fairagent-demo/collection.yaml"
+    for command in (
+        "demo --people 150",
+        f"index {collection}",
+        f"search lawyers {collection}",
+        f"answer lawyers {collection}",
+        "evaluate e.yaml --limit-topics 3 --workers 1",
+        "report runs/e",
+    ):
+        done = subprocess.run(
+            [sys.executable, "-c", code, *command.split()], cwd=tmp_path, env=environ, capture_output=True, text=True
+        )
+        assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
 
 
 def loaded_by_command(arguments: list[str]) -> set[str]:

@@ -8,9 +8,12 @@ import shlex
 import subprocess
 import sys
 import tomllib
+from itertools import chain
 from pathlib import Path
 
 import pytest
+
+from fairagent.loading import EXTRAS
 
 ROOT = Path(__file__).resolve().parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -71,8 +74,9 @@ def test_the_make_targets_it_names_exist():
 
 def test_every_dependency_and_extra_for_users_is_named() -> None:
     described = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    names = {re.split(r"[<>=]", one)[0] for one in described["dependencies"]}
+    extras = described["optional-dependencies"]
+    names = {re.split(r"[<>=]", one)[0] for one in (*described["dependencies"], *chain(*map(extras.get, EXTRAS)))}
     said = README[README.index("Dependencies, and what each is for") :]
     # The pieces of llama-index go by its name.
     assert {name for name in names if not name.startswith("llama-index-") and name not in said} == set()
-    assert set(re.findall(r"`(\w+)`", said)) == described["optional-dependencies"].keys() - {"dev", "docs"}
+    assert set(re.findall(r"`([\w-]+)`", said)) == extras.keys() - {"dev", "docs", "test"}

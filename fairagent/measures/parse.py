@@ -19,6 +19,8 @@ GROUP = "fairagent.measures"
 """The entry points of other packages."""
 OWN = ("nDCG", "AWRF", "GFR", "gap", "unlabeled")
 """Ours, for messages; they are found by their files."""
+THEIRS = ("AP", "Bpref", "ERR", "P", "R", "RBP", "RR", "Rprec", "Success")
+"""The usual ones of ir-measures, which are no mistakes where it is not installed."""
 FORMS = (
     "nDCG(discount=log2-max2, gain=binary|linear|exponential)@20, "
     "AWRF(discount=log2-max2, log=e|2, unknown=group|ignore)@20, GFR(divergence=jsd|nmd|rnod)@20, "
@@ -70,7 +72,9 @@ def _factor(part: str, text: str) -> Measure:
     if kind is None:
         if name in ir_measures.names():
             return ir_measures.read(part.strip())
-        raise _unknown(name, text)
+        if name in THEIRS:
+            expect_installed("ir-measures", f"the measure {name}")
+        raise UsageError(_unknown(name, text))
     if not re.fullmatch("[1-9][0-9]*", cutoff):
         raise UsageError(f"{text!r} is no measure; {name} needs a cut-off: the accepted forms are: {FORMS}")
     known = [field.name for field in fields(kind) if field.name != "n"]
@@ -103,22 +107,20 @@ def _split(options: str) -> list[str]:
     return [*parts, options[start:]] if options else []
 
 
-def _unknown(name: str, text: str) -> UsageError | BackendUnavailable:
-    """What to say of a name that nobody has, or that ir-measures may have, which is not installed."""
+def _unknown(name: str, text: str) -> str:
+    """What to say of a name that nobody has."""
     said = f"{text!r} is no measure; the accepted forms are: {FORMS}"
     if others := plugins.plugins(GROUP):
         said += "".join(f", {other}@20" for other in others)
     there = (*ir_measures.names(), *plugins.plugins(GROUP), *OWN)
     by_small = {one.lower(): one for one in there}
     if name in DOORS:
-        return UsageError(f"{said}. {name} is measured by {DOORS[name]}")
+        return f"{said}. {name} is measured by {DOORS[name]}"
     if near := difflib.get_close_matches(name.lower(), by_small, n=1, cutoff=0.5):
-        return UsageError(f"{said}. Did you mean {by_small[near[0]]}?")
-    try:
-        expect_installed("ir-measures", f"a measure {name!r}")
-    except BackendUnavailable as missing:
-        return BackendUnavailable(f"{said}. {missing}")
-    return UsageError(said)
+        return f"{said}. Did you mean {by_small[near[0]]}?"
+    if not ir_measures.names():
+        return f"{said}. Those of ir-measures need: pip install 'fairagent[measures]'"
+    return said
 
 
 def _class(name: str, text: str) -> Any:

@@ -154,5 +154,6 @@ def test_nothing_to_compare(attributor: NliAttributor, read: list[str]) -> None:
 
 
 def test_a_model_that_is_not_there(tmp_path: Path) -> None:
+    pytest.importorskip("transformers")
     with pytest.raises(BackendUnavailable, match="on this machine; name a model's folder"):
         NliAttributor(str(tmp_path / "none"))

@@ -82,6 +82,7 @@ def test_sizes_that_make_no_sense(values: Any, message: str) -> None:
 
 
 def test_the_settings_file_asks_for_passages(write: Any) -> None:
+    pytest.importorskip("llama_index")
     from .conftest import FILES
 
     plain = load_collection(write())
@@ -100,6 +101,7 @@ def test_the_settings_file_asks_for_passages(write: Any) -> None:
 
 
 def test_faults_of_the_documents_are_told_as_ever(write: Any) -> None:
+    pytest.importorskip("llama_index")
     from .conftest import FILES
 
     files = {"collection.yaml": FILES["collection.yaml"] + "chunks: {}\n", "docs.jsonl": '{"id": "d1"}\n'}
@@ -108,6 +110,7 @@ def test_faults_of_the_documents_are_told_as_ever(write: Any) -> None:
 
 
 def test_it_needs_no_network(tmp_path: Path) -> None:
+    pytest.importorskip("llama_index")
     code = (
         "import socket; socket.socket.connect = None\n"
         "from fairagent.collection.chunks import Chunks, passages\n"

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from fairagent.debias.avoid import AvoidIndex, AvoidPassage
 from fairagent.debias.lexicon import Lexicon, load_lexicon
@@ -46,5 +47,6 @@ def written(path: Path, text: str) -> Path:
 
 
 def stage(folder: Path, passages: Sequence[AvoidPassage] = LIBRARY, **more: Any) -> DebiasRAG:
+    pytest.importorskip("faiss")
     words = lexicon(folder)
     return DebiasRAG(AvoidIndex(passages, words, WordEncoder()), words, WordEncoder(), **more)

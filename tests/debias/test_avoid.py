@@ -54,6 +54,7 @@ def test_an_empty_library(tmp_path: Path) -> None:
 
 
 def test_the_nearest_passages_of_all_or_of_a_class(tmp_path: Path) -> None:
+    pytest.importorskip("faiss")
     index = AvoidIndex(LIBRARY, lexicon(tmp_path), WordEncoder())
     (query,) = WordEncoder().queries(["late mosque nurse late"])
     ids = [[one.id for one in index.nearest(query, k, kind)[0]] for k, kind in ((9, ""), (2, ""), (9, "gender"))]

@@ -50,6 +50,7 @@ def test_the_first_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.shared
 def test_the_split_and_the_experiment(shared: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("sentence_transformers")
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9")
     source, made = ROOT / "evaluations" / "debias", tmp_path / "debias"
     command = [sys.executable, source / "split.py", shared / "data" / "stereoset", made / "split"]

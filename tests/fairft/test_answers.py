@@ -106,6 +106,7 @@ def test_a_model_made_for_inner_products_is_searched_as_it_was_trained(tmp_path:
 @pytest.mark.shared
 @pytest.mark.parametrize(("name", "questions"), [("answers", 1000), ("answers_accuracy", 2706)])
 def test_the_files_are_right_and_say_what_they_need(shared: Path, tmp_path: Path, name: str, questions: int) -> None:
+    pytest.importorskip("sentence_transformers")
     environ = {"OPENAI_BASE_URL": "http://127.0.0.1:9/v1", "FAIRAGENT_INDEX": str(tmp_path)}
     with pytest.raises(FairAgentError) as fault:
         check_experiment(FOLDER / f"{name}.yaml", environ=environ)

@@ -25,6 +25,7 @@ def test_the_settings_shown_are_settings() -> None:
 @pytest.mark.shared
 @pytest.mark.parametrize(("name", "rate"), [("fairft_self", 1e-6), ("fairft_1b", 1e-5)])
 def test_the_papers_settings_are_right_and_leak_nothing(shared: Path, name: str, rate: float) -> None:
+    pytest.importorskip("sentence_transformers")
     checked = check(ROOT / "evaluations" / "fairft" / f"{name}.yaml")
     training = checked.file.training
     assert (training.documents, training.gamma, training.beta, training.batch) == (20, 0.1, 0.1, 20)

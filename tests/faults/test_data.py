@@ -10,7 +10,6 @@ import gzip
 import math
 from pathlib import Path
 
-import ir_measures
 import numpy as np
 import pytest
 from evaluate import words
@@ -160,6 +159,8 @@ def test_33_judgments(tmp_path: Path, line: bytes, fault: str) -> None:
 
 
 def test_34_ties_are_written_so_that_other_tools_see_our_order(tmp_path: Path) -> None:
+    import ir_measures
+
     run = words.run(words.write(tmp_path), tmp_path / "run")
     ours = {outcome.topic: [hit.id for hit in outcome.hits] for outcome in run.outcomes if outcome.system == "plain"}
     assert any(len({hit.score for hit in outcome.hits}) < len(outcome.hits) for outcome in run.outcomes)

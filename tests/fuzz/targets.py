@@ -6,6 +6,7 @@ import json
 import shlex
 from collections.abc import Callable, Mapping
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from random import Random
 from types import SimpleNamespace
@@ -22,6 +23,7 @@ from fairagent import UsageError, load_collection
 from fairagent.clean import printable
 from fairagent.collection import GroupTable
 from fairagent.errors import DataError, Fault
+from fairagent.loading import is_installed
 from fairagent.settings import load_settings
 from fuzz.mutate import ODD_TOKENS, Whole, damaged
 
@@ -54,8 +56,9 @@ def prepare(name: str, place: Path) -> None:
     global ROOT
     ROOT = place
     if name in ("experiment", "commands", "search"):
-        import torch  # noqa: F401  (what takes seconds to import is no case's fault)
-        import transformers  # noqa: F401
+        for package in filter(is_installed, ("torch", "transformers")):
+            # What takes seconds to import is no case's fault.
+            import_module(package)
 
 
 def form_of(name: str) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
-import torch
+import pytest
 from judges import STEPS, documents_in, prompts_asking, step_of
 from scipy.special import softmax
 
@@ -214,6 +214,7 @@ FLOAT32 = Near(1e-5, 1e-11)
     name: Near(1e-7, 1e-11) for name in ("paper_grad_wrt_scores", "kl_Q_P_grad", "authors_grad_wrt_scores")
 }})  # fmt: skip
 def fairft(case: Row) -> Row:
+    torch = pytest.importorskip("torch")
     scores = np.array(case["retriever_scores"])
     log_q = log_target(np.log(case["lm_likelihood"]), case["beta"])
     found: Row = {"lm_probs": np.exp(log_q), "retriever_probs": softmax(scores / case["gamma"], axis=-1)}
@@ -297,6 +298,7 @@ def errors(case: Row) -> Row:
 
 @reads("lamp_metrics.json", "rouge_l", rows=pairs)
 def rouge(case: Row) -> Row:
+    pytest.importorskip("rouge")
     return {"authors": rouge_l(*case["pair"])}
 
 

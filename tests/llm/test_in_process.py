@@ -50,6 +50,7 @@ def t5(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(params=["causal", "t5"])
 def folder(request: pytest.FixtureRequest) -> Path:
+    pytest.importorskip("transformers")
     return request.getfixturevalue(request.param)
 
 

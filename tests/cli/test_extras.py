@@ -1,0 +1,103 @@
+"""What needs an extra that is not installed ends with 3 and the command that installs it, before any work."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from gguf_files import gguf_file
+from hiding import hiding
+
+from fairagent.loading import EXTRAS, MODULES, module_of
+
+from .conftest import write_collection
+
+PROGRAM = "from fairagent.cli import main; main()"
+FILES = {
+    "chunks.yaml": "{name: chunks, documents: {path: docs.jsonl, title: title}, chunks: {tokens: 16, overlap: 4}}",
+    "parquet.yaml": "{name: parquet, documents: {path: docs.parquet, title: title}}",
+    "dataset.yaml": "{name: dataset, documents: {path: saved, title: title}}",
+    "saved/state.json": "{}",
+    "track.yaml": "{name: track, track: {year: 2022, split: train, ir_datasets: true}}",
+    "plain.yaml": "{name: plain, collection: collection.yaml, systems: {plain: {profile: engine, engine: bm25}}}",
+    "utility.yaml": (
+        "{name: useful, kind: utility, collection: collection.yaml, utility: {similarity: {kind: bert-score}}, "
+        "systems: {plain: {profile: engine, engine: bm25, model: {name: m, base_url: 'http://127.0.0.1:9/v1'}}}}"
+    ),
+    "avoid.jsonl": '{"id": "a", "text": "x"}\n',
+    "one.run": "T1 Q0 d00 1 1.0 x\n",
+    "fairft.yaml": "{}",
+}
+COMMANDS = {
+    "dense": [
+        "index {collection} --engine dense",
+        "index {collection} --set 'rerank={{kind: cross-encoder, scorer: x}}'",
+        "index {collection} --set 'rerank={{kind: mmr, by: embeddings}}'",
+        "index {collection} --set 'engine={{kind: splade, model: x}}'",
+        "index {collection} --set profile=offline --set 'attribute={{kind: nli, encoder: x}}'",
+        "index {collection} --set profile=offline --set attribute=embeddings",
+        "index {collection} --set profile=offline --set 'debias={{kind: debias-rag, library: avoid.jsonl}}'",
+        "fairft train fairft.yaml",
+    ],
+    "lucene": ["index {collection} --set 'engine={{kind: lucene, index: x}}'"],
+    "llama-index": ["index -c chunks.yaml", "search law -c chunks.yaml"],
+    "parquet": ["index -c parquet.yaml", "index -c dataset.yaml", "init docs.parquet --output new.yaml"],
+    "rag": ["evaluate utility.yaml"],
+    "measures": ["evaluate-run one.run {collection} --measure AP"],
+    "studio": ["serve {collection}", "mcp {collection}"],
+    "dask": ["evaluate plain.yaml --dask local"],
+    "trec": ["index -c track.yaml"],
+    "local": ["model serve --model small.gguf", "model convert small.gguf new"],
+}
+LIBRARY = {
+    "pyterrier": "from fairagent.adapters.pyterrier import fair_transformer; fair_transformer(None)",
+    "measures": "import fairagent.adapters.ir_measures",
+    "llama-index": "from fairagent.adapters.llama_index import fair_agent",
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    write_collection(tmp_path)
+    for name, text in FILES.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    (tmp_path / "docs.parquet").write_bytes(b"PAR1")
+    gguf_file(tmp_path).rename(tmp_path / "small.gguf")
+    return tmp_path
+
+
+def without(extra: str, code: str, *arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run `code` in a Python that has none of the packages of an extra."""
+    code = hiding(map(module_of, EXTRAS[extra]), code)
+    environ = {name: value for name, value in os.environ.items() if not name.startswith(("FAIRAGENT_", "OPENAI_"))}
+    environ["PYTHONPATH"] = os.pathsep.join(sys.path)
+    command = [sys.executable, "-c", code, *arguments]
+    return subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(("extra", "command"), [(extra, one) for extra, some in COMMANDS.items() for one in some])
+def test_a_command_says_what_to_install_before_any_work(folder: Path, extra: str, command: str) -> None:
+    before = {path for path in folder.rglob("*") if path.is_file()}
+    arguments = shlex.split(command.format(collection="--collection collection.yaml"))
+    done = without(extra, PROGRAM, *arguments, folder=folder)
+    assert done.returncode == 3, done.stdout + done.stderr
+    assert f"pip install 'fairagent[{extra}]'" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert {path for path in folder.rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize(("extra", "code"), LIBRARY.items())
+def test_the_library_says_what_to_install(folder: Path, extra: str, code: str) -> None:
+    done = without(extra, code, folder=folder)
+    assert "fairagent.errors.BackendUnavailable: " in done.stderr
+    assert f"pip install 'fairagent[{extra}]'" in done.stderr
+
+
+def test_every_extra_is_missed_somewhere() -> None:
+    assert COMMANDS.keys() | LIBRARY.keys() == EXTRAS.keys()
+    assert MODULES.keys() <= {package for packages in EXTRAS.values() for package in packages}
