@@ -27,7 +27,8 @@ from fairagent.retrieve.ann_build import build_ann
 from fairagent.retrieve.crew import crew
 from fairagent.retrieve.dense import DenseRetriever
 from fairagent.retrieve.dense_index import CHUNK, build_dense_index
-from fairagent.retrieve.encoder import BUNDLED, Embeddings, SentenceEncoder
+from fairagent.retrieve.encoder import BUNDLED, Embeddings
+from fairagent.retrieve.sentence_encoder import SentenceEncoder
 from fairagent.threads import one_blas_thread
 from fairagent.types import Document, Query
 

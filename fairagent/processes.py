@@ -7,6 +7,7 @@ needs the guard `if __name__ == "__main__":`, as everything does that starts pro
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 import traceback
@@ -25,6 +26,11 @@ ENDING = tuple(number for number in signal.Signals if number.name in ("SIGINT", 
 """The signals that ask a program to end; Windows has no SIGHUP."""
 PATIENCE = 1.0
 """Seconds that a process without a job is given to end by itself."""
+
+
+def cores() -> int:
+    """The processor cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class Crew(ThreadPoolExecutor):

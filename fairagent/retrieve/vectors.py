@@ -1,7 +1,8 @@
 """Vector search as a part: the embeddings beside the Lucene index, and their ANN index, made where they are missing."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import nullcontext
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -19,13 +20,15 @@ from fairagent.retrieve import ann as anns
 from fairagent.retrieve.ann import AnnIndex, AnnManifest, When
 from fairagent.retrieve.ann_build import build_ann
 from fairagent.retrieve.bm25 import beside_index, check_index, open_index, prepare_index
-from fairagent.retrieve.crew import crew
+from fairagent.retrieve.crew import PIECE, embedding
 from fairagent.retrieve.dense import DenseRetriever
 from fairagent.retrieve.dense_index import MANIFEST, DenseManifest, build_dense_index
-from fairagent.retrieve.encoded import expect_renewable, remedy
-from fairagent.retrieve.encoder import BUNDLED, Encoder
-from fairagent.retrieve.one_text import open_encoder
+from fairagent.retrieve.encoded import Work, expect_renewable, remedy
+from fairagent.retrieve.encoder import BUNDLED, ENDPOINT, Embeddings, Encoder, PaidEncoder, full_name, open_encoder
+from fairagent.retrieve.forecast import FIRST, Forecast
+from fairagent.retrieve.one_text import OneTextEncoder
 from fairagent.retrieve.passages import DensePassages
+from fairagent.retrieve.sentence_encoder import SentenceEncoder, quickest_dtype
 from fairagent.retrieve.with_texts import VectorRetrieverWithTexts
 from fairagent.settings.parts import Part, Progress
 from fairagent.site import Site
@@ -40,8 +43,9 @@ class DenseConfig(Part):
 
     kind: Literal["dense"] = "dense"
     encoder: str = Field(BUNDLED, min_length=1)
-    """The embedding model: the packaged one, a folder, or a name in the Hugging Face cache. `contriever:NAME` takes the
-    mean of its token vectors, `contriever-cosine:NAME` the same with length 1."""
+    """The embedding model: `minilm` (the packaged one), a folder, or a name in the Hugging Face cache.
+    `model2vec:NAME` is a static model, `endpoint:MODEL` one of the server at model.base_url; `contriever:NAME` takes
+    the mean of its token vectors, `contriever-cosine:NAME` the same with length 1."""
     ann: When = "auto"
     """Whether an approximate index names the documents that are scored: auto above 200,000 documents, always, or never.
     Scores are exact in any case, and without it so is the list."""
@@ -74,7 +78,7 @@ def open_vectors(site: Site, model: str, ann: When = "never") -> VectorRetriever
         engine = DensePassages(dense) if site.collection.chunks else dense
         return VectorRetrieverWithTexts(engine, open_index(site))
 
-    engine: VectorRetrieverWithTexts = site.memo.get(("dense", site.index, model, ann), opened)
+    engine: VectorRetrieverWithTexts = site.memo.get(("dense", site.index, *_encoder_key(site, model), ann), opened)
     return engine
 
 
@@ -107,9 +111,38 @@ def prepare_vectors(site: Site, model: str, progress: Progress) -> None:
         expect_renewable(DenseManifest, embeddings)
         # It finds out whether the model is still the same.
         DenseRetriever(embeddings, encoder(site, model))
-    told = partial(progress, f"embedding {site.collection.name}")
-    with crew(model, site.workers, site.device) if site.workers > 1 else nullcontext() as encode:
-        build_dense_index(site.collection, embeddings, encoder(site, model), told, encode)
+    opened = encoder(site, model)
+    with _work(site, opened, _dtype(site, opened.name), progress) as work:
+        build_dense_index(site.collection, embeddings, opened, work=work)
+
+
+@contextmanager
+def _work(site: Site, opened: Encoder, dtype: str, progress: Progress) -> Iterator[Work[Embeddings]]:
+    """What encodes the site's documents, and tells of it."""
+    what = f"embedding {site.collection.name}"
+
+    def forecast(found: Forecast) -> None:
+        if isinstance(opened, PaidEncoder):
+            found = replace(found, dollars=opened.cost(found.tokens), paid=True)
+        site.forecast(what, found)
+
+    heard = partial(progress, what)
+    heard(0)
+    if not isinstance(opened, OneTextEncoder | SentenceEncoder):
+        yield Work(opened.documents, progress=heard, forecast=forecast)
+        return
+    with embedding(opened.name, site.workers, site.device, dtype) as embed:
+        first = max(FIRST, PIECE * embed.workers)
+        yield Work(embed, embed.ready, heard, forecast, dtype, first)
+
+
+def _dtype(site: Site, model: str) -> str:
+    """The type of numbers by which documents are encoded: that of the embeddings that are brought up to date, if any.
+
+    So those of one collection are all of one type, whatever machine has made them.
+    """
+    place = folder(site, model)
+    return DenseManifest.read(place).dtype if is_there(place, MANIFEST) else quickest_dtype(model, site.device)
 
 
 def prepare_ann(site: Site, model: str, ann: When, progress: Progress) -> None:
@@ -168,7 +201,7 @@ def ann_reports(site: Site) -> Iterator[tuple[Path, AnnManifest]]:
 
 def folder(site: Site, model: str) -> Path:
     """Where the embeddings of `model` are: beside the Lucene index."""
-    return beside_index(site, file_name(model))
+    return beside_index(site, file_name(full_name(model)))
 
 
 def ann_folder(site: Site, model: str) -> Path:
@@ -177,6 +210,14 @@ def ann_folder(site: Site, model: str) -> Path:
 
 
 def encoder(site: Site, model: str) -> Encoder:
-    """The text encoder `model`; BackendUnavailable where it is not on this machine."""
-    opened: Encoder = site.memo.get(("encoder", model, site.device), lambda: open_encoder(model, site.device))
+    """The text encoder `model`; BackendUnavailable where it is not on this machine, or a server's key is missing."""
+    opened: Encoder = site.memo.get(
+        ("encoder", *_encoder_key(site, model)), lambda: open_encoder(model, site.device, site.embeddings)
+    )
     return opened
+
+
+def _encoder_key(site: Site, model: str) -> tuple[object, ...]:
+    """What an encoder is known by; what a server encodes depends on the settings as well."""
+    name = full_name(model)
+    return name, site.device, site.settings.model if name.startswith(ENDPOINT) else None

