@@ -78,6 +78,7 @@ def index(
     loaded = site.collection
     manifest, seconds = indexed.manifest, indexed.seconds
     if as_json:
+        forecasts = {what: asdict(one) for what, one in indexed.forecasts.items()}
         record = {
             "index": str(indexed.folder),
             "collection": loaded.name,
@@ -89,11 +90,7 @@ def index(
             "notes": [*loaded.notes, *loaded.source.notes],
             **({"changes": asdict(indexed.changes)} if indexed.changes else {}),
             **({"besides": list(indexed.besides)} if indexed.besides else {}),
-            **(
-                {"forecasts": {what: asdict(one) for what, one in indexed.forecasts.items()}}
-                if indexed.forecasts
-                else {}
-            ),
+            **({"forecasts": forecasts} if forecasts else {}),
             **({"ann": [asdict(one) for one in indexed.ann]} if indexed.ann else {}),
         }
         echo(to_json(record))

@@ -1,4 +1,4 @@
-"""A server of chat completions and embeddings on the loopback interface: it answers from a script, and records requests."""
+"""A server of chat completions and embeddings on the loopback interface that answers from a script, and records."""
 
 from __future__ import annotations
 

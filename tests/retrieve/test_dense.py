@@ -268,6 +268,7 @@ def test_the_manifest(folder: Path) -> None:
         "model": "words",
         "dimension": 64,
         "format": 2,
+        "dtype": "float32",
     }
     assert np.load(folder / dense_index.VECTORS).dtype == np.float16
 
