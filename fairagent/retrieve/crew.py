@@ -1,8 +1,8 @@
 """Embedding documents by sentence-transformers, in several processes on a CPU, each with one thread.
 
-Threads of one process wait for one another: two of them encode as many texts as one and a quarter, where two processes
-encode two times as many. Texts are sorted by length and cut into pieces, each of which one process embeds as a whole,
-so what comes is the same however many there are.
+Threads of one process wait for one another wherever a core has other work to do: two of them then encode half as many
+texts by second of a processor as one does. Processes do not. Texts are sorted by length and cut into pieces, each of
+which one process embeds as a whole, so what comes is the same however many there are.
 """
 
 from __future__ import annotations

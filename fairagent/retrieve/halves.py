@@ -18,7 +18,7 @@ FINITE = 65536.0
 def floats(rows: NDArray[np.float16]) -> Embeddings:
     """The same numbers as 32-bit floats, bit for bit but for the payload of NaN.
 
-    numpy's own conversion takes 1.6 times as long, and several times as long as the products of these numbers.
+    numpy's own conversion takes three times as long for a few hundred rows, which stay in a processor's cache.
     """
     bits = np.ascontiguousarray(rows).view(np.int16).astype(np.int32)
     np.left_shift(bits, WIDER, out=bits)

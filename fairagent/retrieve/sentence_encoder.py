@@ -11,7 +11,16 @@ import numpy as np
 
 from fairagent.errors import BackendUnavailable
 from fairagent.loading import found_device, installed, without_progress
-from fairagent.retrieve.encoder import BFLOAT16, BUNDLED, CONTRIEVER, COSINE, FLOAT32, PUBLISHED, Embeddings
+from fairagent.retrieve.encoder import (
+    BFLOAT16,
+    BUNDLED,
+    CONTRIEVER,
+    COSINE,
+    FLOAT32,
+    PUBLISHED,
+    Embeddings,
+    of_length_one,
+)
 from fairagent.threads import one_torch_thread
 
 
@@ -27,6 +36,7 @@ class SentenceEncoder:
     def __init__(self, name: str = BUNDLED, device: str = "cpu", dtype: str = FLOAT32) -> None:
         self.name = name
         self._model = load_sentence_model(name, device)
+        self._dtype = dtype
         if dtype != FLOAT32:
             self._model.to(getattr(importlib.import_module("torch"), dtype))
         self._lock = threading.Lock()
@@ -51,7 +61,9 @@ class SentenceEncoder:
         # Fast tokenizers change their padding settings in place, which other threads would see.
         with self._lock:
             vectors = encode(list(texts), normalize_embeddings=unit, show_progress_bar=False, convert_to_tensor=True)
-        return np.asarray(vectors.float().cpu(), dtype=np.float32)
+        rows = np.asarray(vectors.float().cpu(), dtype=np.float32)
+        # Lengths that were computed with 8 bits are off by a hundredth.
+        return of_length_one(rows) if unit and self._dtype != FLOAT32 else rows
 
 
 class MeanPooledEncoder(SentenceEncoder):
@@ -118,7 +130,9 @@ def quickest_dtype(name: str, device: str = "cpu") -> str:
     if name != BUNDLED or device != "cpu" or importlib.util.find_spec("torch") is None:
         return FLOAT32
     cpu = importlib.import_module("torch").cpu
-    return BFLOAT16 if cpu._is_amx_tile_supported() or cpu._is_avx512_bf16_supported() else FLOAT32
+    # torch tells of them under private names.
+    asked = (getattr(cpu, name, None) for name in ("_is_amx_tile_supported", "_is_avx512_bf16_supported"))
+    return BFLOAT16 if any(supported() for supported in asked if supported) else FLOAT32
 
 
 def check_bundled() -> None:
