@@ -1,8 +1,8 @@
 """The corpus graph: near neighbors of every document by its embedding, made once and kept beside the index.
 
-Exact up to `EXACT` documents. Above, documents are put into cells of about `CELL` by spherical k-means, and neighbors are
-looked for in the `NEAR` cells that are nearest to a document's own, so that the work grows with the documents and not
-with their square; of the ten exact neighbors .83 to .90 are found (benchmarks/graph.py).
+Exact up to `EXACT` documents. Above, documents are put into cells of about `CELL` by spherical k-means, and neighbors
+are looked for in the `NEAR` cells that are nearest to a document's own, so that the work grows with the documents and
+not with their square; of the ten exact neighbors .83 to .90 are found (benchmarks/graph.py).
 """
 
 import json
@@ -26,7 +26,7 @@ from fairagent.retrieve.encoder import Embeddings
 from fairagent.retrieve.halves import floats
 from fairagent.retrieve.strings import IdTable, mapped
 from fairagent.retrieve.vectors import dense_parts, encoder, folder
-from fairagent.settings.parts import Part, Progress
+from fairagent.settings.parts import Progress
 from fairagent.site import Site
 from fairagent.threads import one_blas_thread
 
