@@ -1,4 +1,4 @@
-"""Word breaks: the rules one by one, the same words from every pattern, long words, and time that grows with the text."""
+"""Word breaks: the rules one by one, the same words from every pattern, long words, time."""
 
 from __future__ import annotations
 
