@@ -24,7 +24,8 @@ if TYPE_CHECKING:
         UsageError,
     )
     from fairagent.pipeline import open_agent, open_in_memory
-    from fairagent.retrieve.bm25 import BM25Retriever, build_index, update_index
+    from fairagent.retrieve.bm25.build import build_index, update_index
+    from fairagent.retrieve.bm25.search import BM25Retriever
     from fairagent.sampled import Sampled
     from fairagent.settings import Settings, load_settings
     from fairagent.types import Answer, AnswerResult, Document, Hit, Query, Ranking, SearchResult, Term, Topic, Trace
@@ -36,7 +37,8 @@ _HOMES = {
     "collection.demo": "write_demo",
     "errors": "BackendUnavailable BudgetExceeded DataError FairAgentError ModelError SettingsError UsageError",
     "pipeline": "open_agent open_in_memory",
-    "retrieve.bm25": "BM25Retriever build_index update_index",
+    "retrieve.bm25.build": "build_index update_index",
+    "retrieve.bm25.search": "BM25Retriever",
     "sampled": "Sampled",
     "settings": "Settings load_settings",
     "types": "Answer AnswerResult Document Hit Query Ranking SearchResult Term Topic Trace",

@@ -14,7 +14,7 @@ import httpx
 import uvicorn
 
 from fairagent.collection import load_collection
-from fairagent.retrieve.bm25 import build_index
+from fairagent.retrieve.bm25.build import build_index
 from fairagent.studio.app import studio_app
 from fairagent.studio.desk import Desk, Origin
 from fairagent.studio.lanes import Lanes

@@ -30,7 +30,7 @@ from fairagent.collection import load_collection
 from fairagent.collection.config import CollectionFile
 from fairagent.collection.demo import write_demo
 from fairagent.fairft.settings import FairFTFile
-from fairagent.retrieve.bm25 import build_index
+from fairagent.retrieve.bm25.build import build_index
 from fairagent.settings import Settings, lay, load_settings, validate
 from fairagent.testing import LoopbackServer
 

@@ -43,6 +43,7 @@ MODELS = {"httpx", "jinja2", "diskcache", "tenacity", "asyncio", "sqlite3", "tok
 PUBLIC = [
     "Answer",
     "AnswerResult",
+    "BM25Retriever",
     "BackendUnavailable",
     "BudgetExceeded",
     "Collection",
@@ -53,7 +54,6 @@ PUBLIC = [
     "FairHits",
     "GroupTable",
     "Hit",
-    "BM25Retriever",
     "ModelError",
     "Query",
     "Ranking",

@@ -270,8 +270,7 @@ def check_collection(settings: Settings) -> Iterator[Check]:
     from fairagent.collection import load_collection
     from fairagent.llm.models import Models
     from fairagent.pipeline import index_folder, settled
-    from fairagent.retrieve.bm25 import Manifest
-    from fairagent.retrieve.bm25.manifest import REMEDY
+    from fairagent.retrieve.bm25.manifest import REMEDY, Manifest
     from fairagent.retrieve.vectors import ann_reports
     from fairagent.site import Site
 

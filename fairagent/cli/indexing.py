@@ -12,9 +12,8 @@ from fairagent.errors import IndexMismatch
 from fairagent.folders import is_there
 from fairagent.pipeline import parts_of, settled
 from fairagent.retrieve.ann import AnnManifest
-from fairagent.retrieve.bm25 import Changes, Manifest, build_index, update_index
-from fairagent.retrieve.bm25.build import MEMORY
-from fairagent.retrieve.bm25.manifest import MANIFEST, REMEDY
+from fairagent.retrieve.bm25.build import MEMORY, Changes, build_index, update_index
+from fairagent.retrieve.bm25.manifest import MANIFEST, REMEDY, Manifest
 from fairagent.retrieve.forecast import Forecast
 from fairagent.retrieve.vectors import ann_reports
 from fairagent.site import Site

@@ -8,7 +8,7 @@ from fairagent.retrieve.bm25.manifest import Manifest
 from fairagent.retrieve.bm25.part import BM25Config
 from fairagent.retrieve.dense_index import MANIFEST
 from fairagent.retrieve.fused import FusedConfig
-from fairagent.retrieve.light.vectors import LIGHT
+from fairagent.retrieve.light.encoder import LIGHT
 from fairagent.retrieve.vectors import DenseConfig, folder
 from fairagent.settings.parts import Part, Progress
 from fairagent.site import Site

@@ -25,7 +25,7 @@ from fairagent.retrieve.dense_index import MANIFEST, DenseManifest, build_dense_
 from fairagent.retrieve.encoded import Work, expect_renewable, remedy
 from fairagent.retrieve.encoder import ENDPOINT, Embeddings, Encoder, PaidEncoder, full_name, open_encoder
 from fairagent.retrieve.forecast import FIRST, Forecast
-from fairagent.retrieve.light.vectors import LIGHT, LightEncoder, build_light
+from fairagent.retrieve.light.encoder import LIGHT, LightEncoder
 from fairagent.retrieve.one_text import OneTextEncoder
 from fairagent.retrieve.passages import DensePassages
 from fairagent.retrieve.sentence_encoder import SentenceEncoder, quickest_dtype
@@ -121,6 +121,9 @@ def prepare_vectors(site: Site, model: str, progress: Progress) -> None:
     if there and not _outdated(site, model):
         return
     if model == LIGHT:
+        # Here and not above: it takes scipy, and who searches needs none.
+        from fairagent.retrieve.light.build import build_light
+
         build_light(open_matrix(site), embeddings, partial(progress, f"light vectors of {site.collection.name}"))
         return
     if there:
@@ -239,7 +242,7 @@ def encoder(site: Site, model: str) -> Encoder:
 
 
 def _encoder_key(site: Site, model: str) -> tuple[object, ...]:
-    """What an encoder is known by; what a server encodes depends on the settings as well, light vectors on the index."""
+    """What an encoder is known by; what a server encodes depends on the settings too, light vectors on the index."""
     name = full_name(model)
     if name == LIGHT:
         return name, site.index, site.settings.analyzer

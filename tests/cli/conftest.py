@@ -15,7 +15,7 @@ from typer.testing import CliRunner, Result
 
 from fairagent.cli import app
 from fairagent.collection import load_collection
-from fairagent.retrieve.bm25 import build_index
+from fairagent.retrieve.bm25.build import build_index
 
 COLLECTION = """\
 name: small

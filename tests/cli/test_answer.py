@@ -82,16 +82,16 @@ def test_the_engines_own_answer_beside_the_agents(call: Call, small: Small) -> N
 def test_the_engine_alone_is_the_engine_of_the_settings_and_opened_once(
     call: Call, small: Small, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from fairagent.retrieve import bm25
+    from fairagent.retrieve.bm25 import part, search
 
     opened: list[object] = []
 
-    class Counted(bm25.BM25Retriever):
+    class Counted(search.BM25Retriever):
         def __init__(self, *arguments: Any) -> None:
             opened.append(arguments)
             super().__init__(*arguments)
 
-    monkeypatch.setattr(bm25, "BM25Retriever", Counted)
+    monkeypatch.setattr(part, "BM25Retriever", Counted)
     chosen = ["--set", "sampling.alpha=0", "--set", "rerank=[mmr, exposure]", "--set", "engine={kind: rm3, terms: 5}"]
     found = record(call, "lawyer", "--beside", "--n", "6", *chosen, *small.options)
     assert len(opened) == 1

@@ -10,7 +10,7 @@ import pytest
 from evaluate import words
 
 from fairagent.collection import load_collection
-from fairagent.retrieve.bm25 import build_index
+from fairagent.retrieve.bm25.build import build_index
 
 from .conftest import Call, Small
 

@@ -54,9 +54,7 @@ def test_json(call: Call, tmp_path: Path) -> None:
 def test_what_the_parts_need_besides_is_built_too(call: Call, tmp_path: Path) -> None:
     file = write_collection(tmp_path / "small")
     plain = call("index", "-c", str(file)).stdout
-    # The default loop reads the terms of documents.
-    assert "built besides: terms of small" in plain
-    dense = ("--set", "engine=dense")
+    dense = ("--set", "engine={kind: dense, encoder: minilm}")
     result = call("index", "-c", str(file), *dense)
     assert result.exit_code == 0, result.stderr
     assert result.stdout.startswith("indexes/small is up to date: 30 documents")
@@ -98,7 +96,7 @@ def test_an_index_is_brought_up_to_date_with_all_beside_it(call: Call, tmp_path:
     assert first.startswith("Updated indexes/small in ")
     assert first.endswith(" s: 1 document added, 1 changed, 1 removed; 28 kept")
     assert second.startswith("it holds 30 documents of small, analyzer english")
-    assert more == ["built besides: embedding small, neighbors in small"]
+    assert more == ["built besides: light vectors of small, neighbors in small"]
     again = call("index", *options).stdout
     assert again.startswith("indexes/small is up to date: 30 documents")
     assert "besides" not in again
@@ -120,7 +118,7 @@ def test_an_index_is_brought_up_to_date_with_all_beside_it(call: Call, tmp_path:
 def test_an_ann_index_and_splade_weights_are_brought_up_to_date(call: Call, tmp_path: Path) -> None:
     file = write_collection(tmp_path / "small")
     save_masked(tmp_path / "model", documents_words())
-    ann, splade = "engine={kind: dense, ann: always}", f"engine={{kind: splade, model: {tmp_path / 'model'}}}"
+    ann, splade = "engine={kind: dense, encoder: minilm, ann: always}", f"engine={{kind: splade, model: {tmp_path / 'model'}}}"
     for engine in (ann, splade):
         assert call("index", "-c", str(file), "--set", engine).exit_code == 0
     add_a_page(file)
@@ -187,10 +185,10 @@ def test_other_groups_are_no_work_for_the_index(call: Call, tmp_path: Path) -> N
 
 def test_embeddings_of_another_collection_are_no_index(call: Call, tmp_path: Path) -> None:
     file = write_collection(tmp_path / "small")
-    assert call("index", "-c", str(file), "--set", "engine=dense").exit_code == 0
+    assert call("index", "-c", str(file), "--set", "engine={kind: dense, encoder: minilm}").exit_code == 0
     file.write_text(file.read_text(encoding="utf-8").replace("name: small", "name: other"), encoding="utf-8")
     add_a_page(file)
-    same = ("-c", str(file), "--set", "engine=dense", "--index", "indexes/small")
+    same = ("-c", str(file), "--set", "engine={kind: dense, encoder: minilm}", "--index", "indexes/small")
     refused = call("index", *same)
     assert refused.exit_code == 4
     assert "the index at indexes/small does not belong to collection 'other'" in " ".join(refused.stderr.split())
@@ -201,7 +199,7 @@ def test_embeddings_of_another_collection_are_no_index(call: Call, tmp_path: Pat
 
 def test_the_report_of_an_ann_index_is_printed_and_shown_by_doctor(call: Call, tmp_path: Path) -> None:
     file = write_collection(tmp_path / "small")
-    ann = ("-c", str(file), "--set", "engine={kind: dense, ann: always}")
+    ann = ("-c", str(file), "--set", "engine={kind: dense, encoder: minilm, ann: always}")
     result = call("index", *ann, "--device", "cpu")
     assert result.exit_code == 0, result.stderr
     assert "built besides: embedding small, ANN index of small" in result.stdout

@@ -31,7 +31,8 @@ from fairagent.evaluate.engine.results import results_table, results_text
 from fairagent.evaluate.engine.run import load_run, read_outcomes
 from fairagent.llm.cache import ReplyCache
 from fairagent.llm.request import ModelReply
-from fairagent.retrieve.bm25 import BM25Retriever, build_index
+from fairagent.retrieve.bm25.build import build_index
+from fairagent.retrieve.bm25.search import BM25Retriever
 from fairagent.retrieve.dense import DenseRetriever
 from fairagent.retrieve.dense_index import build_dense_index
 from fairagent.retrieve.graph import Graph, build_graph

@@ -28,7 +28,8 @@ from fairagent.evaluate.engine.run import read_outcomes
 from fairagent.fairft import run as fairft_run
 from fairagent.folders import MARKER, workshop
 from fairagent.retrieve import dense_index, splade_index
-from fairagent.retrieve.bm25 import BM25Retriever, build_index
+from fairagent.retrieve.bm25.build import build_index
+from fairagent.retrieve.bm25.search import BM25Retriever
 from fairagent.retrieve.dense import DenseRetriever
 from fairagent.retrieve.dense_index import build_dense_index
 from fairagent.retrieve.splade import SpladeRetriever

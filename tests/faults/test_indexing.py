@@ -17,9 +17,9 @@ from retrieve.conftest import MADE, Made
 from fairagent import BackendUnavailable, Query, build_index
 from fairagent.digests import RECORD, differences
 from fairagent.errors import IndexMismatch
-from fairagent.retrieve.bm25 import BM25Retriever
 from fairagent.retrieve.bm25 import build as building
 from fairagent.retrieve.bm25 import index as indexing
+from fairagent.retrieve.bm25.search import BM25Retriever
 from fairagent.retrieve.java import using_java
 
 MANY = Made(MADE.made[:40])

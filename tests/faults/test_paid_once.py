@@ -22,7 +22,8 @@ from fairagent.collection import GroupTable
 from fairagent.collection import load as loading
 from fairagent.errors import IndexMismatch
 from fairagent.remembered import file_digest
-from fairagent.retrieve.bm25 import BM25Retriever, build_index
+from fairagent.retrieve.bm25.build import build_index
+from fairagent.retrieve.bm25.search import BM25Retriever
 
 from .damage import harm, trials
 from .tiny import write

@@ -26,7 +26,8 @@ from fairagent.digests import RECORD
 from fairagent.errors import DataError, IndexMismatch
 from fairagent.folders import workshop
 from fairagent.retrieve import dense_index
-from fairagent.retrieve.bm25 import BM25Retriever, Changes
+from fairagent.retrieve.bm25.build import Changes
+from fairagent.retrieve.bm25.search import BM25Retriever
 from fairagent.retrieve.dense import DenseRetriever
 from fairagent.retrieve.dense_index import build_dense_index
 from fairagent.types import Document

@@ -602,7 +602,7 @@ def search(random: Random, folder: Path) -> None:
 
     index = ROOT / "tiny-index"
     if not index.is_dir():
-        from fairagent.retrieve.bm25 import build_index
+        from fairagent.retrieve.bm25.build import build_index
 
         build_index(load_collection(tiny.write(ROOT / "tiny")), index)
     write_small(random, folder)

@@ -19,7 +19,8 @@ import numpy as np
 import pytest
 
 from fairagent import load_collection, write_demo
-from fairagent.retrieve.bm25 import BM25Retriever, build_index
+from fairagent.retrieve.bm25.build import build_index
+from fairagent.retrieve.bm25.search import BM25Retriever
 from fairagent.types import Query, Term
 
 ROOT = Path(__file__).resolve().parents[2]

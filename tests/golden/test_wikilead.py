@@ -15,7 +15,7 @@ from fairagent.collection import load_collection
 from fairagent.evaluate.judging import evaluate_topic, judged_topics, standard_measures
 from fairagent.measures import Log2Plus1, ndcg
 from fairagent.pipeline import build, open_site, with_settings
-from fairagent.retrieve.bm25 import build_index
+from fairagent.retrieve.bm25.build import build_index
 from fairagent.settings import Settings
 from fairagent.types import Query
 

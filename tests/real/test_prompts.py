@@ -37,7 +37,7 @@ from fairagent.llm.door import Door
 from fairagent.llm.ledger import Ledger, ledger
 from fairagent.llm.request import Model, ModelReply, ModelRequest
 from fairagent.prompts import Prompts
-from fairagent.retrieve.bm25 import build_index
+from fairagent.retrieve.bm25.build import build_index
 from fairagent.types import Document, Query, Usage
 
 from .conftest import Served

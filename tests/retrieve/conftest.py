@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from fairagent.retrieve.bm25 import BM25Retriever, build_index
+from fairagent.retrieve.bm25.build import build_index
+from fairagent.retrieve.bm25.search import BM25Retriever
 from fairagent.types import Document
 
 

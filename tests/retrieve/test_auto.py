@@ -13,8 +13,8 @@ from fairagent import open_agent
 from fairagent.pipeline import build, open_site, parts_of, prepare, settled
 from fairagent.retrieve import auto, vectors
 from fairagent.retrieve.auto import AutoConfig
-from fairagent.retrieve.bm25 import BM25Retriever
 from fairagent.retrieve.bm25.part import BM25Config
+from fairagent.retrieve.bm25.search import BM25Retriever
 from fairagent.retrieve.encoder import BUNDLED
 from fairagent.retrieve.fused import FusedConfig, FusedRetriever
 from fairagent.retrieve.graph import TABLE, graph_folder

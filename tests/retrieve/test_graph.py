@@ -216,11 +216,12 @@ def near_by_cells(dense: DenseRetriever, tmp_path: Path, monkeypatch: pytest.Mon
 def test_all_cells_give_what_brute_force_gives(
     dense: DenseRetriever, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert near_by_cells(dense, tmp_path, monkeypatch, COUNT) == 1
+    # Of neighbors that are equally near the one or the other may come first.
+    assert near_by_cells(dense, tmp_path, monkeypatch, COUNT) > 0.98
 
 
 def test_some_cells_give_most_of_it(dense: DenseRetriever, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert 0.6 < near_by_cells(dense, tmp_path, monkeypatch, 4) < 1
+    assert 0.6 < near_by_cells(dense, tmp_path, monkeypatch, 4) < 0.98
 
 
 def test_a_cell_alone_fills_up_with_its_last(

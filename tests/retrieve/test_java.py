@@ -127,7 +127,8 @@ def run(script: str, **environ: str) -> subprocess.CompletedProcess[str]:
 MADE = """
     import sys
     from pathlib import Path
-    from fairagent.retrieve.bm25 import BM25Retriever, build_index
+    from fairagent.retrieve.bm25.search import BM25Retriever
+    from fairagent.retrieve.bm25.build import build_index
     from fairagent.types import Document, Query
 
     class Made:

@@ -14,7 +14,8 @@ import pytest
 from fairagent.collection.chunks import Chunks, document_of, passages
 from fairagent.errors import DataError, IndexMismatch, UsageError
 from fairagent.retrieve.base import PassageSource, TextSource, Vocabulary, texts_for
-from fairagent.retrieve.bm25 import BM25Retriever, build_index
+from fairagent.retrieve.bm25.build import build_index
+from fairagent.retrieve.bm25.search import BM25Retriever
 from fairagent.retrieve.dense import DenseRetriever, EmbeddingSource
 from fairagent.retrieve.dense_index import build_dense_index
 from fairagent.retrieve.passages import BM25Passages, DensePassages

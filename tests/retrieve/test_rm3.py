@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fairagent.retrieve.base import TextSource, Vocabulary
-from fairagent.retrieve.bm25 import BM25Retriever
+from fairagent.retrieve.bm25.search import BM25Retriever
 from fairagent.retrieve.relevance_model import RM3, TermSource
 from fairagent.retrieve.rm3 import RM3Retriever
 from fairagent.types import Query, Term

@@ -11,7 +11,6 @@ from fairagent.doing import doing
 from fairagent.errors import SettingsError
 from fairagent.folders import is_there
 from fairagent.retrieve.base import Retriever
-from fairagent.retrieve.bm25.build import build_index
 from fairagent.retrieve.bm25.manifest import MANIFEST, REMEDY, Manifest
 from fairagent.retrieve.bm25.search import BM25Retriever
 from fairagent.retrieve.passages import BM25Passages
@@ -82,6 +81,9 @@ def check_index(site: Site) -> None:
 def prepare_index(site: Site, progress: Progress) -> None:
     """Build the index of the site where there is none."""
     if not is_there(site.index, MANIFEST):
+        # Here and not above: who searches needs none of it.
+        from fairagent.retrieve.bm25.build import build_index
+
         name = site.collection.name
         build_index(
             site.collection, site.index, site.settings.analyzer, lambda done: progress(f"indexing {name}", done)

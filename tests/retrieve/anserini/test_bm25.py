@@ -13,8 +13,9 @@ from anserini_indexes import texts
 from fairagent.errors import DataError, IndexMismatch, SettingsError, UsageError
 from fairagent.retrieve.anserini.bm25 import AnseriniRetriever
 from fairagent.retrieve.base import TextSource
-from fairagent.retrieve.bm25 import BM25Retriever, build_index
 from fairagent.retrieve.bm25.analysis import Analyzer
+from fairagent.retrieve.bm25.build import build_index
+from fairagent.retrieve.bm25.search import BM25Retriever
 from fairagent.retrieve.relevance_model import TermSource, relevance_model, top_words
 from fairagent.types import Document, Query, Term
 

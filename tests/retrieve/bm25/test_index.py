@@ -12,8 +12,9 @@ import pytest
 
 from fairagent.digests import RECORD
 from fairagent.errors import BackendUnavailable, DataError, IndexMismatch, SettingsError, UsageError
-from fairagent.retrieve.bm25 import BM25Retriever, Manifest, build_index
-from fairagent.retrieve.bm25.manifest import MANIFEST
+from fairagent.retrieve.bm25.build import build_index
+from fairagent.retrieve.bm25.manifest import MANIFEST, Manifest
+from fairagent.retrieve.bm25.search import BM25Retriever
 from fairagent.types import Document, Query
 
 from ..conftest import MADE, Made
@@ -196,7 +197,7 @@ def test_two_builds_of_one_index_do_not_mix(tmp_path):
 ENDLESS = """
     from itertools import count
     from pathlib import Path
-    from fairagent.retrieve.bm25 import build_index
+    from fairagent.retrieve.bm25.build import build_index
     from fairagent.types import Document
 
     class Endless:

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from fairagent.errors import DataError
-from fairagent.retrieve.bm25 import BM25Retriever, build, build_index
+from fairagent.retrieve.bm25 import build
 from fairagent.retrieve.bm25.analysis import open_analyzer
+from fairagent.retrieve.bm25.build import build_index
+from fairagent.retrieve.bm25.search import BM25Retriever
 from fairagent.retrieve.words import CommonWords
 from fairagent.types import Document
 

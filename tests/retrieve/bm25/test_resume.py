@@ -13,7 +13,9 @@ import numpy as np
 import pytest
 
 from fairagent.errors import DataError, UsageError
-from fairagent.retrieve.bm25 import BM25Retriever, build, build_index
+from fairagent.retrieve.bm25 import build
+from fairagent.retrieve.bm25.build import build_index
+from fairagent.retrieve.bm25.search import BM25Retriever
 from fairagent.types import Document, Query
 
 from ..conftest import Made
@@ -148,7 +150,7 @@ def test_a_damaged_remainder_is_not_gone_on_from(whole, tmp_path, damage):
 BUILD = """
     import sys
     from pathlib import Path
-    from fairagent.retrieve.bm25 import build_index
+    from fairagent.retrieve.bm25.build import build_index
     from tests.retrieve.bm25.test_resume import MEMORY, made
 
     def progress(done):

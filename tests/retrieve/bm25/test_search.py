@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from fairagent.errors import BackendUnavailable, DataError, IndexMismatch, UsageError
-from fairagent.retrieve.bm25 import BM25Retriever, build_index
+from fairagent.retrieve.bm25.build import build_index
+from fairagent.retrieve.bm25.search import BM25Retriever
 from fairagent.types import Document, Query, Ranking, Term
 
 from ..conftest import MADE, TIED, Made

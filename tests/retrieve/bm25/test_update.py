@@ -11,7 +11,10 @@ import pytest
 
 from fairagent.digests import differences
 from fairagent.retrieve.base import full_text
-from fairagent.retrieve.bm25 import BM25Retriever, Changes, Manifest, build, build_index, update_index
+from fairagent.retrieve.bm25 import build
+from fairagent.retrieve.bm25.build import Changes, build_index, update_index
+from fairagent.retrieve.bm25.manifest import Manifest
+from fairagent.retrieve.bm25.search import BM25Retriever
 from fairagent.retrieve.passages import BM25Passages
 from fairagent.types import Document, Query, Term
 

@@ -10,9 +10,11 @@ import pytest
 from scipy.sparse import csr_array
 
 from fairagent.errors import BackendUnavailable, IndexMismatch
-from fairagent.retrieve.bm25 import BM25Retriever, build_index
+from fairagent.retrieve.bm25.build import build_index
+from fairagent.retrieve.bm25.search import BM25Retriever
 from fairagent.retrieve.dense import DenseRetriever
-from fairagent.retrieve.light.vectors import LSA, LightEncoder, build_light, right_singular_vectors
+from fairagent.retrieve.light.build import LSA, build_light, right_singular_vectors
+from fairagent.retrieve.light.encoder import LightEncoder
 from fairagent.types import Document, Query
 
 from ..conftest import MADE, Made

@@ -22,7 +22,7 @@ from fairagent.collection import load_collection
 from fairagent.collection.demo import write_demo
 from fairagent.errors import BackendUnavailable, SettingsError, UsageError
 from fairagent.pipeline import open_site, parts_of, prepare
-from fairagent.retrieve.bm25 import build_index
+from fairagent.retrieve.bm25.build import build_index
 from fairagent.retrieve.opensearch.address import Address, Credentials
 from fairagent.retrieve.opensearch.server import Server
 from fairagent.settings import load_settings

@@ -1,0 +1,94 @@
+"""Light vectors of texts, by a table with a row for each term: what searches them. How they are made: `build`."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairagent.digests import expect_whole
+from fairagent.errors import IndexMismatch
+from fairagent.retrieve.bm25.search import BM25Retriever
+from fairagent.retrieve.dense_index import DenseManifest
+from fairagent.retrieve.encoded import remedy
+from fairagent.retrieve.encoder import Embeddings
+from fairagent.retrieve.strings import mapped
+
+LIGHT = "light"
+"""The name of the encoder."""
+TERMS, TABLE, HALVES = "light.terms.npy", "light.table.npy", "light.json"
+
+
+class LightEncoder:
+    """The vectors of texts by the table in `folder` and the index `engine`, of which it was made. Threads may share it.
+
+    Each half of a vector has length √½, or 0 where it knows none of a text's words.
+    """
+
+    name = LIGHT
+
+    def __init__(
+        self, engine: BM25Retriever, terms: NDArray[np.integer[Any]], table: NDArray[np.float16], first: int
+    ) -> None:
+        """Take the rows (t, d) of these terms, rising; the second half begins at column `first`."""
+        self._engine, self._terms, self._table, self._first = engine, terms, table, first
+
+    @classmethod
+    def open(cls, engine: BM25Retriever, folder: Path) -> LightEncoder:
+        """That of the vectors in `folder`; BackendUnavailable where there are none, IndexMismatch for damaged ones."""
+        manifest = DenseManifest.read(folder)
+        expect_whole(folder, "the light vectors", remedy(folder))
+        try:
+            terms, table = mapped(folder / TERMS), mapped(folder / TABLE)
+            first = int(json.loads((folder / HALVES).read_text(encoding="utf-8"))["lsa"])
+            if len(terms) != len(table) or terms.max(initial=-1) >= len(engine.matrix.columns):
+                raise ValueError(f"{TABLE} has rows for terms that the index lacks")
+            if not 0 <= first <= manifest.dimension == table.shape[1]:
+                raise ValueError(f"{TABLE} has rows of {table.shape[1]} numbers")
+        except (OSError, ValueError, LookupError, TypeError) as error:
+            raise IndexMismatch(f"the light vectors at {folder} are damaged; {remedy(folder)} ({error})") from None
+        return cls(engine, terms, table, first)
+
+    def documents(self, texts: Sequence[str]) -> Embeddings:
+        """Vectors of texts to be found, (n, d)."""
+        return self.queries(texts)
+
+    def queries(self, texts: Sequence[str]) -> Embeddings:
+        """Vectors of queries, (n, d): their terms, each weighted by how often it is there and by its idf."""
+        rows = [self._vector(text) for text in texts]
+        return np.array(rows, np.float32).reshape(len(rows), self._table.shape[1])
+
+    def _vector(self, text: str) -> Embeddings:
+        engine = self._engine
+        counts = Counter(engine.analyze(text))
+        numbers = {number: count for term, count in counts.items() if (number := engine.matrix.number(term)) >= 0}
+        wanted = np.array(sorted(numbers), np.intp)
+        rows, known = places(self._terms, wanted)
+        idf = idf_of(engine, wanted[known])
+        weights = idf * np.array([numbers[number] for number in wanted[known].tolist()], np.float32)
+        projected = (weights @ self._table[rows].astype(np.float32)).reshape(1, -1)
+        return np.asarray(halved(projected, self._first)[0])
+
+
+def places(terms: NDArray[np.integer[Any]], wanted: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    """The rows of those of the `wanted` terms that a table of these `terms` (rising) has, and which these are, (n,)."""
+    at = np.minimum(np.searchsorted(terms, wanted), max(0, len(terms) - 1))
+    known = terms[at] == wanted if len(terms) else np.zeros(len(wanted), np.bool_)
+    return at[known], known
+
+
+def idf_of(engine: BM25Retriever, terms: NDArray[np.intp]) -> NDArray[np.float32]:
+    """The idf of terms by their numbers, (n,)."""
+    return np.array([engine.idf(count) for count in engine.matrix.frequencies_of(terms).tolist()], np.float32)
+
+
+def halved(projected: NDArray[np.float32], first: int) -> Embeddings:
+    """Vectors (n, d) whose first `first` numbers, and the others, have length √½, or 0 where they are all 0."""
+    for half in (projected[:, :first], projected[:, first:]):
+        half /= np.maximum(np.linalg.norm(half, axis=1, keepdims=True), 1e-9) * np.sqrt(2).astype(np.float32)
+    return projected
