@@ -241,7 +241,7 @@ def encoder(site: Site, model: str) -> Encoder:
 
 
 def _encoder_key(site: Site, model: str) -> tuple[object, ...]:
-    """What an encoder is known by; what a server encodes depends on the settings as well, light vectors on the index."""
+    """What an encoder is known by; what a server encodes depends on the settings too, light vectors on the index."""
     name = full_name(model)
     if name == LIGHT:
         return name, site.index, site.settings.analyzer

@@ -41,7 +41,7 @@ def encoder(monkeypatch: pytest.MonkeyPatch) -> Words:
 def site(place: Path, **engine: Any) -> Site:
     if not (place / "collection.yaml").exists():
         words.write(place)
-    engine = {"kind": "dense", **engine}
+    engine = {"kind": "dense", "encoder": BUNDLED, **engine}
     return open_site(place / "collection.yaml", place / "index", Settings(profile="engine", engine=engine))
 
 
