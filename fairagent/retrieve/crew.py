@@ -8,6 +8,7 @@ which one process embeds as a whole, so what comes is the same however many ther
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -113,4 +114,6 @@ def _encoder(name: str, dtype: str) -> SentenceEncoder:
     """The model of this process."""
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     import_module("torch").set_num_threads(1)
+    # Its own lock is one between processes, which one that is ended leaves behind.
+    import_module("tqdm").tqdm.set_lock(threading.RLock())
     return open_sentence_encoder(name, "cpu", dtype)
