@@ -1,15 +1,20 @@
 """The light core's analyzers against Lucene's: how many texts and words have other terms (0 of all), and how fast.
 
-    python benchmarks/analysis.py collections [FILE.yaml ...] | fuzz [CASES] | words | speed | golden | classes
+    python benchmarks/analysis.py collections [FILE.yaml ...] | fuzz [CASES] | words | speed | golden
 
 `collections` compares every document and topic of the collections in evaluations/ whose data are here, `fuzz` random
-texts of all scripts, `words` the stems of those collections' words, each analyzer by itself. `golden` writes
-tests/retrieve/bm25/lucene_terms.jsonl, `classes` prints which characters Lucene's word breaks do not tell apart, as
-fairagent/retrieve/bm25/word_classes.py has them. All but `speed` need the extra `lucene`.
+texts of all scripts, `words` the words of those collections, each analyzer by itself. `golden` writes
+tests/retrieve/bm25/lucene_terms.jsonl. All but `speed` need the extra `lucene`.
+
+Where fairagent/retrieve/bm25/word_classes.py comes from: Lucene's StandardTokenizerImpl holds a table of classes, one
+for all characters that its rules do not tell apart (ZZ_CMAP_TOP, ZZ_CMAP_BLOCKS; read by reflection). Its 29 classes
+are sets with the Unicode properties that the package regex names (Word_Break, LB=SA, Script=Han, Script=Hiragana,
+Extended_Pictographic, Emoji), in the version that Lucene was made with.
 """
 
 from __future__ import annotations
 
+import json
 import random
 import sys
 import time
@@ -19,18 +24,23 @@ from pathlib import Path
 
 from fairagent.collection import load_collection
 from fairagent.errors import FairAgentError
-from fairagent.retrieve.bm25.analysis import open_analyzer
+from fairagent.retrieve.bm25.analysis import Analyzer, open_analyzer
 from fairagent.retrieve.bm25.words import split_words
-from fairagent.retrieve.lucene.analysis import Analyzer as LuceneAnalyzer
 
 ROOT = Path(__file__).parents[1]
 GOLDEN = ROOT / "tests" / "retrieve" / "bm25" / "lucene_terms.jsonl"
 SHARED_NAMES = ("english", "english-nostem", "whitespace")
 
 
+def lucene_analyzer(name: str) -> Analyzer:
+    from fairagent.retrieve.lucene.analysis import Analyzer as LuceneAnalyzer
+
+    return LuceneAnalyzer(name)
+
+
 def compare(name: str, texts: Iterable[str]) -> tuple[int, list[str]]:
     """How many texts there are, and those with other terms than Lucene's."""
-    light, lucene = open_analyzer(name), LuceneAnalyzer(name)
+    light, lucene = open_analyzer(name), lucene_analyzer(name)
     count, other = 0, []
     for count, text in enumerate(texts, 1):  # noqa: B007
         if light.terms(text) != lucene.terms(text):
@@ -40,7 +50,7 @@ def compare(name: str, texts: Iterable[str]) -> tuple[int, list[str]]:
 
 def show(what: str, name: str, count: int, other: list[str]) -> None:
     print(f"{what}, {name}: {count} texts, {len(other)} differ", flush=True)
-    light, lucene = open_analyzer(name), LuceneAnalyzer(name)
+    light, lucene = open_analyzer(name), lucene_analyzer(name)
     for text in other[:10]:
         ours, theirs = light.terms(text), lucene.terms(text)
         at = next((i for i, pair in enumerate(zip(ours, theirs, strict=False)) if len(set(pair)) > 1), 0)
@@ -80,16 +90,37 @@ FREQUENT = (
 )
 
 
+WESTERN = " aAbZsS019_..,;:''\"\"’‘·éÉßÆþ×÷ªº¼©\u00ad“”–…€ŁıȺʼ\t\n\x85\xa0"
+
+
 def random_texts(cases: int, seed: int = 1) -> Iterator[str]:
-    """Short texts that mix scripts, each of a few characters that Lucene may tell apart."""
+    """Short texts: of ASCII, of western languages, of one or two blocks, of what is frequent, of everything."""
+    rng = random.Random(seed)
+    kinds = (FREQUENT, WESTERN, "".join(filter(str.isascii, FREQUENT)))
+    for _ in range(cases):
+        few, ranges = rng.choice(kinds), rng.sample(RANGES, k=rng.choice((1, 2, len(RANGES))))
+        known = rng.choice((0.0, 0.4, 0.95, 1.0))
+        yield "".join(
+            rng.choice(few) if rng.random() < known else chr(rng.randrange(*rng.choice(ranges)))
+            for _ in range(rng.choice((3, 8, 20, 40)))
+        )
+
+
+PARTS = (
+    "a e i o u y b l t s bl log able ible abli ibli ology ational tional enci anci izer bli "
+    "alli entli eli ousli ization "
+    "ation ator alism iveness fulness ousness "
+    "aliti iviti biliti logi icate ative alize iciti ical ful ness al ance ence "
+    "er ic ant ement ment ent sion tion ou ism ate iti ous ive "
+    "ize e ll ss sses ies s eed ed ing at iz y ie é 1 ' cc kk vv hh ww xx dd tt ll ed ing"
+)
+
+
+def random_words(cases: int, seed: int = 3) -> Iterator[str]:
+    """Words of what Porter's rules look at."""
     rng = random.Random(seed)
     for _ in range(cases):
-        few = rng.random() < 0.5
-        length = rng.choice((3, 8, 20, 40))
-        yield "".join(
-            rng.choice(FREQUENT) if few or rng.random() < 0.4 else chr(rng.randrange(*rng.choice(RANGES)))
-            for _ in range(length)
-        )
+        yield "".join(rng.choices(PARTS.split(), k=rng.randrange(1, 7)))
 
 
 def long_texts(cases: int, seed: int = 2) -> Iterator[str]:
@@ -123,6 +154,20 @@ def speed() -> None:
         print(f"{what}: {len(chosen)} texts, {words} words, {words / took / 1e6:.2f} million words a CPU second")
 
 
+def write_golden() -> None:
+    """Some hundred texts with Lucene's terms: hand-made ones are in the tests themselves."""
+    texts = {
+        "english": [*random_texts(250, 4), *random_words(150, 4), *long_texts(5, 4)],
+        "english-nostem": [*random_texts(100, 5), *long_texts(2, 5)],
+        "whitespace": [*random_texts(100, 6), *long_texts(2, 6)],
+    }
+    with GOLDEN.open("w", encoding="ascii") as file:
+        for name, chosen in texts.items():
+            lucene = lucene_analyzer(name)
+            for text in chosen:
+                file.write(json.dumps({"analyzer": name, "text": text, "terms": lucene.terms(text)}) + "\n")
+
+
 def main(what: str, *rest: str) -> None:
     if what == "speed":
         speed()
@@ -134,10 +179,13 @@ def main(what: str, *rest: str) -> None:
         words = words_of_collections()
         for name in SHARED_NAMES:
             show("words of the collections", name, *compare(name, words))
+    elif what == "golden":
+        write_golden()
     elif what == "fuzz":
         cases = int(rest[0]) if rest else 100_000
         for name in SHARED_NAMES:
             show("random texts", name, *compare(name, random_texts(cases)))
+            show("random words", name, *compare(name, random_words(cases)))
             show("long words", name, *compare(name, long_texts(cases // 20)))
 
 

@@ -1,12 +1,11 @@
-"""Vector search: exact against the ANN index, and embedding with and without batches of one length, in one run.
+"""Vector search: exact against the ANN index, in one run.
 
-    python benchmarks/dense.py [--documents 200000] [--depth 500] [--texts 1024] [--workers 2]
+    python benchmarks/dense.py [--documents 200000] [--depth 500]
 
 The vectors are made up: of length 1, each a mixture of some of 4,000 topics of which few are common, and noise. Queries
 are vectors drawn in the same way and not stored; each is searched with one thread, as in a request. Both searches give
 the same scores; memory is what the process holds of its own (anonymous) and of mapped files while it searches.
-Embedding runs the packaged encoder on texts of 5 to 400 words. A ratio above 1 says that the second way is faster, or
-takes less. Linux only, for its account of memory.
+A ratio above 1 says that the second way is faster, or takes less. Linux only, for its account of memory.
 """
 
 from __future__ import annotations
@@ -15,26 +14,22 @@ import argparse
 import gc
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 
 import numpy as np
 
 from fairagent.retrieve.ann import AnnIndex
 from fairagent.retrieve.ann_build import build_ann
-from fairagent.retrieve.crew import crew
 from fairagent.retrieve.dense import DenseRetriever
-from fairagent.retrieve.dense_index import CHUNK, build_dense_index
-from fairagent.retrieve.encoder import BUNDLED, Embeddings, SentenceEncoder
+from fairagent.retrieve.dense_index import build_dense_index
+from fairagent.retrieve.encoder import Embeddings
 from fairagent.threads import one_blas_thread
 from fairagent.types import Document, Query
 
 SIZE, TOPICS, NOISE = 384, 4000, 0.9
 QUERIES = 100
-BATCH = 32
-"""Texts that the encoder reads at a time."""
 
 
 class Mixtures:
@@ -138,55 +133,13 @@ def compare_searches(documents: int, depth: int, folder: Path) -> None:
         row(f"recall@{at}", 1.0, float(np.mean(shares)), "")
 
 
-def some_texts(count: int) -> list[str]:
-    """Texts of 5 to 400 words, half of them shorter than 60."""
-    chance = np.random.default_rng(3)
-    words = np.array(["court", "judge", "river", "boat", "law", "bank", "field", "tree", "woman", "doctor", "city"])
-    lengths = np.clip(chance.lognormal(np.log(60), 0.7, count), 5, 400).astype(int)
-    return [" ".join(chance.choice(words, length)) for length in lengths]
-
-
-def cut(texts: Sequence[str], size: int) -> Iterator[Sequence[str]]:
-    return (texts[start : start + size] for start in range(0, len(texts), size))
-
-
-def rate(embed: Callable[[Iterable[Sequence[str]]], Iterable[Embeddings]], chunks: Iterable[Sequence[str]]) -> float:
-    """Texts a second."""
-    start = time.perf_counter()
-    count = sum(len(vectors) for vectors in embed(chunks))
-    return count / (time.perf_counter() - start)
-
-
-def compare_embedding(count: int, workers: int) -> None:
-    texts, encoder = some_texts(count), SentenceEncoder()
-
-    def alone(chunks: Iterable[Sequence[str]]) -> Iterator[Embeddings]:
-        return map(encoder.documents, chunks)
-
-    rate(alone, islice(cut(texts, BATCH), 2))
-    print(f"embedding {count:,} texts with {BUNDLED}, texts a second{'ratio':>17}")
-    whole = rate(alone, cut(texts, CHUNK))
-    for name, chunk in (("as they come", BATCH), ("of one length, of 256", 256)):
-        other = rate(alone, cut(texts, chunk))
-        print(f"  batches {name:26}{other:10.1f}; of {CHUNK}{whole:8.1f} {whole / other:12.2f}", flush=True)
-    with crew(BUNDLED, workers) as embed:
-        rate(embed, cut(texts[: 8 * workers], 8))
-        both = rate(embed, cut(texts, max(1, count // (4 * workers))))
-    one = rate(alone, cut(texts, max(1, count // (4 * workers))))
-    print(f"  one process {one:32.1f}; {workers} processes{both:8.1f} {both / one:7.2f}")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--documents", type=int, default=200_000)
     parser.add_argument("--depth", type=int, default=500)
-    parser.add_argument("--texts", type=int, default=1024)
-    parser.add_argument("--workers", type=int, default=2)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         compare_searches(options.documents, options.depth, Path(folder))
-    if options.texts:
-        compare_embedding(options.texts, options.workers)
 
 
 if __name__ == "__main__":

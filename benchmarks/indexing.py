@@ -23,9 +23,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+from fairagent.retrieve.lucene import build_index
 
 from fairagent.retrieve.java import find_jar, find_java
-from fairagent.retrieve.lucene import build_index
 from fairagent.types import Document
 
 LENGTH, VOCABULARY = 150, 1_000_000

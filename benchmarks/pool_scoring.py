@@ -19,11 +19,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from fairagent.retrieve.lucene import LuceneRetriever, build_index
 
 from fairagent.collection import Collection, load_collection
 from fairagent.collection.demo import write_demo
 from fairagent.retrieve.java import java_class, using_java
-from fairagent.retrieve.lucene import LuceneRetriever, build_index
 from fairagent.retrieve.relevance_model import RM3
 from fairagent.types import FloatArray, Query
 

@@ -22,9 +22,9 @@ import time
 from pathlib import Path
 
 import numpy as np
+from fairagent.retrieve.lucene import build_index, update_index
 
 from fairagent.collection import load_collection
-from fairagent.retrieve.lucene import build_index, update_index
 
 ADDED, OTHERS = 1_000, 500
 

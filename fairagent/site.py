@@ -1,8 +1,11 @@
 """`Site`: what parts are built from: a collection, its index, the settings, and shared resources."""
 
+from __future__ import annotations
+
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fairagent.collection import Collection
 from fairagent.llm import Model
@@ -10,6 +13,13 @@ from fairagent.llm.models import Models
 from fairagent.memo import Memo
 from fairagent.prompts import Prompts
 from fairagent.settings import Settings
+
+if TYPE_CHECKING:
+    from fairagent.llm.embeddings import EmbeddingModel
+
+
+def nobody_asks(what: str, forecast: Any) -> None:
+    """Nobody wants to know what `what` will take."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -20,8 +30,9 @@ class Site:
     pipeline's open engine, None while that is being built; `words` an engine that tells the terms of its documents,
     where it is not the index. `steady`: no part may remember earlier queries, as in experiments, whose outcomes do not
     depend on the order of topics. `device` is torch's, for what encodes documents and queries; `workers` is how many
-    processes encode documents. `renew`: what was made of the collection's documents as they were before is not refused,
-    but brought up to date.
+    processes encode documents, 0: one a core. `renew`: what was made of the collection's documents as they were before
+    is not refused, but brought up to date. `forecast` is told what is being encoded, and what it will take
+    (`fairagent.retrieve.forecast.Forecast`), before most of it is done.
     """
 
     collection: Collection
@@ -36,11 +47,17 @@ class Site:
     device: str = "cpu"
     workers: int = 1
     renew: bool = False
+    forecast: Callable[[str, Any], None] = nobody_asks
 
     @property
     def model(self) -> Model:
         """The settings' language model; SettingsError without a name, BackendUnavailable without a key."""
         return self.models.open(self.settings.model)
+
+    def embeddings(self, name: str) -> EmbeddingModel:
+        """The embedding model of this name at the server of the settings' language model; raises as `model`."""
+        kept = {"name": name, "transformers": None}
+        return self.models.open_embeddings(self.settings.model.model_copy(update=kept))
 
     @property
     def prompts(self) -> Prompts:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from importlib import import_module
 from typing import Any
 
 from threadpoolctl import ThreadpoolController
@@ -35,8 +35,11 @@ def one_blas_thread() -> Iterator[None]:
 
 @contextmanager
 def one_torch_thread() -> Iterator[None]:
-    """What this thread asks of torch uses one thread."""
-    torch = import_module("torch")
+    """What this thread asks of torch uses one thread; where torch is not loaded, nothing asks it."""
+    torch = sys.modules.get("torch")
+    if torch is None:
+        yield
+        return
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

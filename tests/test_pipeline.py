@@ -103,7 +103,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     words.write(folder)
     (folder / "bare.yaml").write_text(NO_GROUPS, encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(vectors, "open_encoder", lambda model, device: Letters())
+        patch.setattr(vectors, "open_encoder", lambda model, device, served: Letters())
         patch.setattr(pair_scorer, "open_pair_scorer", lambda scorer: Shortest())
         site = open_site(folder / "collection.yaml", folder / "index", Settings(engine="dense"))
         told: list[tuple[str, int]] = []

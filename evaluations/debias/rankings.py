@@ -24,7 +24,8 @@ from fairagent.debias.theta import Theta
 from fairagent.evaluate.kinds.stereotypes.files import read_stereoset
 from fairagent.pipeline import open_site
 from fairagent.retrieve.base import texts_for
-from fairagent.retrieve.encoder import Embeddings, SentenceEncoder
+from fairagent.retrieve.encoder import Embeddings
+from fairagent.retrieve.sentence_encoder import SentenceEncoder
 from fairagent.settings import Settings
 from fairagent.types import Debiased, Document, Query
 

@@ -66,4 +66,4 @@ class EmbeddingConfig(Part):
 
     def build(self, site: Site) -> EmbeddingAttributor:
         """The attributor."""
-        return EmbeddingAttributor(open_encoder(self.encoder), self.threshold)
+        return EmbeddingAttributor(open_encoder(self.encoder, served=site.embeddings), self.threshold)

@@ -70,7 +70,7 @@ def print_estimate(rows: Sequence[Estimate]) -> None:
 
 def _time(rows: Sequence[Estimate], known: Mapping[str, Measured], folder: Path, checked: Checked) -> Iterator[str]:
     """How long it takes, and what that rests on."""
-    from fairagent.evaluate.engine.duration import in_words
+    from fairagent.retrieve.forecast import in_words
 
     systems = list(checked.plan.systems)
     if known:

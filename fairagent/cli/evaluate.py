@@ -235,7 +235,8 @@ def _record(run: Run) -> dict[str, Any]:
 
 
 def _workers(workers: int | None, address: str | None, plan: Plan) -> AbstractContextManager[Workers]:
-    from fairagent.evaluate.engine.workers import LOCAL, cores, crew, dask, threads
+    from fairagent.evaluate.engine.workers import LOCAL, crew, dask, threads
+    from fairagent.processes import cores
 
     if address is not None:
         if workers is not None and address != LOCAL:

@@ -65,7 +65,7 @@ def index(
     if engine and engine not in (part.kind for part in (chosen.engine, *chosen.engine.inner)):
         kept = {"collection": collection, "index": index}
         chosen = settings_of(settings, [*(assignments or ()), f"engine={engine}"], **kept)
-    site = replace(open_site(settings=chosen), device=device, workers=max(1, workers))
+    site = replace(open_site(settings=chosen), device=device, workers=workers)
     if _on_server(chosen, engine):
         _load(site, force, as_json)
         return
@@ -78,6 +78,7 @@ def index(
     loaded = site.collection
     manifest, seconds = indexed.manifest, indexed.seconds
     if as_json:
+        forecasts = {what: asdict(one) for what, one in indexed.forecasts.items()}
         record = {
             "index": str(indexed.folder),
             "collection": loaded.name,
@@ -89,6 +90,7 @@ def index(
             "notes": [*loaded.notes, *loaded.source.notes],
             **({"changes": asdict(indexed.changes)} if indexed.changes else {}),
             **({"besides": list(indexed.besides)} if indexed.besides else {}),
+            **({"forecasts": forecasts} if forecasts else {}),
             **({"ann": [asdict(one) for one in indexed.ann]} if indexed.ann else {}),
         }
         echo(to_json(record))
@@ -156,12 +158,12 @@ def _load(site: Site, force: bool, as_json: bool) -> None:
 
 def _prepare(site: Site, as_json: bool) -> None:
     """Build what an engine with an index of somebody else's needs beside it, and what other parts do."""
-    from fairagent.cli.terminal import progress_bar, told
+    from fairagent.cli.terminal import announced, progress_bar, told
     from fairagent.pipeline import prepare
     from fairagent.report.record import to_json
 
     with progress_bar() as bar:
-        prepare(site, told(bar, site.collection))
+        prepare(replace(site, forecast=announced(bar)), told(bar, site.collection))
     part: Any = site.settings.engine.foreign[0]
     found = part.told(site)
     if as_json:

@@ -1,11 +1,12 @@
 """Building indexes from the command line: reuse, replacement with --force, and progress bars."""
 
+from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import perf_counter
 
-from fairagent.cli.terminal import progress_bar, told
+from fairagent.cli.terminal import announced, progress_bar, told
 from fairagent.digests import expect_whole
 from fairagent.errors import IndexMismatch
 from fairagent.folders import is_there
@@ -14,6 +15,7 @@ from fairagent.retrieve.ann import AnnManifest
 from fairagent.retrieve.bm25 import Changes, Manifest, build_index, update_index
 from fairagent.retrieve.bm25.build import MEMORY
 from fairagent.retrieve.bm25.manifest import MANIFEST, REMEDY
+from fairagent.retrieve.forecast import Forecast
 from fairagent.retrieve.vectors import ann_reports
 from fairagent.site import Site
 
@@ -23,8 +25,8 @@ class Indexed:
     """An index that fits its collection; `seconds` is None where it was there already, `size` is in bytes.
 
     `changes` are those of the documents for which it was brought up to date, None where it was not. `besides` says what
-    else was built since the settings' parts need it, such as embeddings, `ann` what was measured of the ANN indexes
-    that will be searched.
+    else was built since the settings' parts need it, such as embeddings, `forecasts` what was expected of their making
+    by what was being made, `ann` what was measured of the ANN indexes that will be searched.
     """
 
     folder: Path
@@ -33,6 +35,7 @@ class Indexed:
     size: int
     besides: tuple[str, ...] = ()
     ann: tuple[AnnManifest, ...] = ()
+    forecasts: Mapping[str, Forecast] = field(default_factory=dict)
     changes: Changes | None = None
 
 
@@ -94,17 +97,24 @@ def ensure_indexes(site: Site, force: bool = False, workers: int = 0, memory: in
     for part in parts:
         part.check(site)
     besides: dict[str, None] = {}
+    forecasts: dict[str, Forecast] = {}
     with progress_bar() as bar:
-        show = told(bar, site.collection)
+        show, announce = told(bar, site.collection), announced(bar)
 
         def progress(what: str, done: int) -> None:
             besides[what] = None
             show(what, done)
 
+        def forecast(what: str, found: Forecast) -> None:
+            forecasts[what] = found
+            announce(what, found)
+
+        site = replace(site, forecast=forecast)
         for part in parts:
             part.prepare(site, progress)
     found = tuple(manifest for _, manifest in ann_reports(site))
-    return replace(indexed, besides=tuple(besides), ann=found, size=_size(indexed.folder))
+    size = _size(indexed.folder)
+    return replace(indexed, besides=tuple(besides), ann=found, forecasts=forecasts, size=size)
 
 
 def _size(folder: Path) -> int:

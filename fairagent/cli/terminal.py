@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
     from fairagent.collection import Collection
+    from fairagent.retrieve.forecast import Forecast
 
 
 def console() -> Console:
@@ -65,3 +66,15 @@ def told(bar: Progress, collection: Collection) -> Callable[[str, int], None]:
         bar.update(tasks[what], completed=done)
 
     return progress
+
+
+def announced(bar: Progress) -> Callable[[str, Forecast], None]:
+    """What says above `bar` what is about to take its time, and how much of it, and gives its line that length."""
+
+    def announce(what: str, forecast: Forecast) -> None:
+        bar.console.print(f"{what}: {forecast}", soft_wrap=True, markup=False, highlight=False)
+        for task in bar.tasks:
+            if task.description == what and task.total is None:
+                bar.update(task.id, total=forecast.documents)
+
+    return announce

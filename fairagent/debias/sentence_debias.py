@@ -15,7 +15,7 @@ import numpy as np
 
 from fairagent.debias.lexicon import Lexicon
 from fairagent.errors import DataError, UsageError
-from fairagent.retrieve.encoder import load_sentence_model
+from fairagent.retrieve.sentence_encoder import load_sentence_model
 from fairagent.types import FloatArray
 
 FLAT = 1e-6

@@ -167,7 +167,7 @@ class DebiasRAGConfig(Part):
 
     def check(self, site: Site) -> None:
         """Raise BackendUnavailable where the embedding model, or that of the rewrites, is not on this machine."""
-        check_encoder(self.encoder)
+        check_encoder(self.encoder, site.embeddings)
         expect_installed("faiss-cpu", "debias-rag")
         if self.scorer and self.rewrites:
             read_config(self.scorer)
@@ -183,7 +183,7 @@ class DebiasRAGConfig(Part):
             )
         theta = Theta(self.theta, rate, streaming=not site.steady)
         lexicon, passages = load_lexicon(self.lexicon), read_avoid(self.library)
-        encoder = open_encoder(self.encoder)
+        encoder = open_encoder(self.encoder, served=site.embeddings)
         scorer = CausalModel(self.scorer) if self.scorer and self.rewrites else None
         rewriter = Rewriter(site.model, site.prompts, self.rewrites, scorer, self.on_error) if self.rewrites else None
         index = AvoidIndex(passages, lexicon, encoder)

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 
 from fairagent.folders import workshop
 from fairagent.loading import found_device
-from fairagent.retrieve.encoder import Embeddings, load_sentence_model
+from fairagent.retrieve.encoder import Embeddings
+from fairagent.retrieve.sentence_encoder import load_sentence_model
 
 if TYPE_CHECKING:
     import torch

@@ -63,11 +63,11 @@ def counted(request: ModelRequest, ask: Callable[[], ModelReply], model: str = "
         reply = exchanged(request, ask, model)
     except (ModelError, BudgetExceeded) as error:
         error.usage = replace(error.usage, unusable=error.usage.calls)
-        _write(error.usage)
+        spent(error.usage)
         raise
     finally:
         _counting.reset(token)
-    _write(reply.usage)
+    spent(reply.usage)
     return reply
 
 
@@ -86,6 +86,7 @@ def in_threads(work: Callable[[T], R], items: Iterable[T], workers: int, name: s
                 future.cancel()
 
 
-def _write(usage: Usage) -> None:
+def spent(usage: Usage) -> None:
+    """Write `usage` to every open ledger."""
     for kept in _open.get():
         kept.add(usage)

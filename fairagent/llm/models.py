@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     # Loaded when a model is opened: most searches ask none.
     from fairagent.llm.cache import ReplyCache
     from fairagent.llm.door import Door
+    from fairagent.llm.embeddings import EmbeddingModel
     from fairagent.llm.in_process import InProcessModel
     from fairagent.llm.openai import OpenAIModel, ServerState
     from fairagent.llm.weights import Weights
@@ -45,6 +46,7 @@ class Models:
         self._cache: ReplyCache | None = None
         self._asked: list[OpenAIModel | InProcessModel] = []
         self._opened: dict[ModelSettings, Door] = {}
+        self._embedding: dict[ModelSettings, EmbeddingModel] = {}
         self._servers: dict[tuple[str, str], ServerState] = {}
         self._weights: dict[tuple[str, str, str], Weights] = {}
         self._tally = Ledger()
@@ -64,16 +66,41 @@ class Models:
 
         with self._lock:
             if settings not in self._opened:
-                price = self._prices.get(settings.name)
-                if price is None and self.budget.limits.dollars is not None and settings.name:
-                    raise SettingsError(
-                        f"budget.dollars limits what {settings.name!r} may cost, and its price is not known: add "
-                        f"`prices: {{{settings.name}: {{input: ..., output: ...}}}}`, in dollars for a million tokens"
-                    )
+                price = self._price_of(settings.name)
                 model = self._local(settings, price) if settings.transformers else self._served(settings, price)
                 self._asked.append(model)
                 self._opened[settings] = Door(model, self._replies(), self._tally, settings.deadline, settings.name)
             return self._opened[settings]
+
+    def open_embeddings(self, settings: ModelSettings) -> EmbeddingModel:
+        """The embedding model of this name at the settings' server, the same one for the same settings.
+
+        Raises what `open` raises.
+        """
+        from fairagent.llm.embeddings import EmbeddingModel
+        from fairagent.llm.endpoint import Endpoint, check_named
+        from fairagent.llm.openai import ServerState
+
+        with self._lock:
+            if settings not in self._embedding:
+                check_named(settings)
+                price = self._price_of(settings.name)
+                endpoint = Endpoint.find(settings.base_url, self._environ)
+                # Of the chat API at the same address its health says nothing, nor what it refuses.
+                server = self._servers.setdefault((f"{endpoint.base_url} embeddings", settings.name), ServerState())
+                self._embedding[settings] = EmbeddingModel(
+                    settings, endpoint, server, self.budget, price, self._replies(), self._tally
+                )
+            return self._embedding[settings]
+
+    def _price_of(self, name: str) -> Price | None:
+        price = self._prices.get(name)
+        if price is None and self.budget.limits.dollars is not None and name:
+            raise SettingsError(
+                f"budget.dollars limits what {name!r} may cost, and its price is not known: add "
+                f"`prices: {{{name}: {{input: ..., output: ...}}}}`, in dollars for a million tokens"
+            )
+        return price
 
     def _served(self, settings: ModelSettings, price: Price | None) -> OpenAIModel:
         from fairagent.llm.openai import OpenAIModel
@@ -104,11 +131,11 @@ class Models:
     def close(self) -> None:
         """Close all connections, and the cache."""
         with self._lock:
-            for model in self._asked:
+            for model in (*self._asked, *self._embedding.values()):
                 model.close()
             if self._cache:
                 self._cache.close()
-            self._asked, self._opened, self._weights, self._cache = [], {}, {}, None
+            self._asked, self._opened, self._embedding, self._weights, self._cache = [], {}, {}, {}, None
 
     def _replies(self) -> ReplyCache | None:
         if self._folder and self._cache is None:

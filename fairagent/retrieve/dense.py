@@ -24,7 +24,7 @@ from fairagent.types import FloatArray, Query, Ranking
 
 F = TypeVar("F", bound=np.floating[Any])
 
-BLOCK = 1 << 11
+BLOCK = 1 << 9
 """Documents whose scores are computed at once; so many embeddings stay in a processor's cache."""
 IN_MEMORY = 1 << 27
 """Bytes of embeddings (as 32-bit floats) up to which they are held in memory from the first search on; of more, which

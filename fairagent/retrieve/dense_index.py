@@ -1,7 +1,6 @@
 """The embeddings of a collection: one array of 16-bit floats, a row a document."""
 
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from collections.abc import Callable
 from pathlib import Path
 from typing import ClassVar
 
@@ -10,20 +9,16 @@ from numpy.typing import NDArray
 
 from fairagent.intake.arrays import read_array
 from fairagent.retrieve.bm25.manifest import Indexable
-from fairagent.retrieve.encoded import PROBE_TEXT, EncodedBuild, EncodedManifest
+from fairagent.retrieve.encoded import PROBE_TEXT, EncodedBuild, EncodedManifest, Work, no_progress
 from fairagent.retrieve.encoder import Embeddings, Encoder
 from fairagent.retrieve.rows import create_rows, write_rows
 
 MANIFEST = "fairagent-dense.json"
 VECTORS = "vectors.npy"
-CHUNK = 1024
-"""Documents between two marks that a broken-off build can go on from. Within them encoders batch by length."""
+CHUNK = 4096
+"""The most documents between two marks that a broken-off build can go on from. Within them encoders batch by length."""
 COPIED = 1 << 15
 """Rows that are taken over at once."""
-
-
-Encode = Callable[[Iterable[Sequence[str]]], Iterable[Embeddings]]
-"""Makes embeddings of chunks of texts, chunk by chunk in their order."""
 
 
 class DenseManifest(EncodedManifest):
@@ -40,22 +35,25 @@ def build_dense_index(
     collection: Indexable,
     folder: Path,
     encoder: Encoder,
-    progress: Callable[[int], None] = lambda done: None,
-    encode: Encode | None = None,
+    progress: Callable[[int], None] = no_progress,
+    work: Work[Embeddings] | None = None,
 ) -> DenseManifest:
     """Encode title and text of every document of `collection` into `folder`, which appears only when all are done.
 
-    Embeddings at `folder` that this model made are taken over for documents whose texts are the same. `encode` does
-    what `encoder` does with documents, for chunks of them (`fairagent.retrieve.crew`). See `EncodedBuild.run` for what
-    happens when it is broken off and what it raises.
+    Embeddings at `folder` that this model made are taken over for documents whose texts are the same. `progress` is
+    called with the number of documents done. `work` does what `encoder` does with documents (`fairagent.retrieve.crew`)
+    and is told of the progress in its place. See `EncodedBuild.run` for what happens when it is broken off and what it
+    raises.
     """
     probe = encoder.documents([PROBE_TEXT])[0]
-    build = EncodedBuild(DenseManifest, _Rows(), encoder.name, encode or partial(map, encoder.documents), probe, CHUNK)
-    return build.run(collection, folder, progress)
+    work = work or Work(encoder.documents, progress=progress)
+    return EncodedBuild(DenseManifest, _Rows(), encoder.name, probe, CHUNK, work).run(collection, folder)
 
 
 class _Rows:
     """An array with a row for every document; those not done yet are zeros."""
+
+    width = 2
 
     def create(self, folder: Path, documents: int, dimension: int) -> None:
         create_rows(folder / VECTORS, np.float16, (documents, dimension))

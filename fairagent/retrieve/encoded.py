@@ -1,10 +1,11 @@
 """Building what a model makes of every document: with a fingerprint of what it was made from, and resumably.
 
-Encoding is slow (on a CPU some tens of documents a second), so a build that was broken off goes on where it stopped.
+Encoding is slow (on a CPU a hundred documents a second), so a build that was broken off goes on where it stopped.
 """
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import compress, islice
 from pathlib import Path
@@ -23,7 +24,8 @@ from fairagent.intake.text import file_text
 from fairagent.retrieve.base import full_text
 from fairagent.retrieve.bm25.manifest import LARGEST_MANIFEST, UPDATE, Indexable
 from fairagent.retrieve.catalog import DIGESTS, Catalog, digest
-from fairagent.retrieve.encoder import Embeddings
+from fairagent.retrieve.encoder import FLOAT32, Embeddings
+from fairagent.retrieve.forecast import FIRST, Forecast, forecast_of, next_size
 from fairagent.retrieve.strings import IdTable
 
 FORMAT = 2
@@ -37,7 +39,10 @@ DONE, FRESH = "done.txt", "fresh.npy"
 
 @dataclass(frozen=True, slots=True)
 class EncodedManifest:
-    """What an index was made from and by; `dimension` is the length of a vector."""
+    """What an index was made from and by; `dimension` is the length of a vector.
+
+    `dtype` is the type of the numbers that the model computed with: one index is of one type.
+    """
 
     collection: str
     fingerprint: str
@@ -45,6 +50,7 @@ class EncodedManifest:
     model: str
     dimension: int
     format: int = FORMAT
+    dtype: str = FLOAT32
 
     FILE: ClassVar[str]
     """The manifest's file."""
@@ -119,7 +125,12 @@ T = TypeVar("T")
 
 
 class Store(Protocol[V]):
-    """How vectors are kept in a folder while they are made."""
+    """How vectors are kept in a folder while they are made; a number of one takes `width` bytes, 0: not known."""
+
+    @property
+    def width(self) -> int:
+        """Bytes of a number."""
+        ...
 
     def create(self, folder: Path, documents: int, dimension: int) -> None:
         """Prepare an empty folder."""
@@ -138,28 +149,59 @@ class Store(Protocol[V]):
         ...
 
 
+def no_progress(done: int) -> None:
+    """Nobody is told how many documents are done."""
+
+
+def no_forecast(forecast: Forecast) -> None:
+    """Nobody is told what it will take."""
+
+
+def no_preparation(documents: int) -> None:
+    """Nothing has to be opened before so many documents are encoded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work(Generic[V]):
+    """What encodes documents, and who is told of it.
+
+    `encode` makes vectors (n, d) of texts (n,); before the first ones `ready` opens what it takes for so many
+    documents. `progress` is told how many of all documents are done, `forecast`, after the `first` block of so many,
+    what all of them take.
+    """
+
+    encode: Callable[[Sequence[str]], V]
+    ready: Callable[[int], None] = no_preparation
+    progress: Callable[[int], None] = no_progress
+    forecast: Callable[[Forecast], None] = no_forecast
+    dtype: str = FLOAT32
+    first: int = FIRST
+    clock: Callable[[], float] = time.monotonic
+
+
 @dataclass(frozen=True, slots=True)
 class EncodedBuild(Generic[M, V]):
-    """How an index is built: of which kind, by which model, `chunk` documents between two marks to go on from.
+    """How an index is built: of which kind, by which model, and the most documents of a block.
 
-    `encode` makes vectors of chunks of texts, chunk by chunk in their order.
+    What is done is marked block by block, so that a build that is broken off goes on from there; how large blocks are
+    goes by the time that they take (`fairagent.retrieve.forecast`).
     """
 
     kind: type[M]
     store: Store[V]
     model: str
-    encode: Callable[[Iterable[Sequence[str]]], Iterable[V]]
     probe: Embeddings
-    chunk: int
+    most: int
+    work: Work[V]
 
-    def run(self, collection: Indexable, folder: Path, progress: Callable[[int], None]) -> M:
+    def run(self, collection: Indexable, folder: Path) -> M:
         """Encode title and text of every document of `collection` into `folder`, which appears when all are done.
 
-        `progress` is called with the number of documents done. What the same model has made of the same text is taken
-        over from `folder`. Broken off, the work so far stays in `<folder>.partial`; called again for the same
-        documents and model it goes on from there. What was at `folder` is replaced at the end. Raises DataError with
-        every fault of the document files, UsageError where something else is at `folder` or in the way beside it,
-        BackendUnavailable where another process is at it, and where the disk is full or may not be written to.
+        What the same model has made of the same text is taken over from `folder`. Broken off, the work so far stays in
+        `<folder>.partial`; called again for the same documents and model it goes on from there. What was at `folder` is
+        replaced at the end. Raises DataError with every fault of the document files, UsageError where something else is
+        at `folder` or in the way beside it, BackendUnavailable where another process is at it, and where the disk is
+        full or may not be written to.
         """
         kind = self.kind
         # Before the documents are read: what changes in the meantime must not pass for what was encoded.
@@ -171,7 +213,8 @@ class EncodedBuild(Generic[M, V]):
             ids.append(document.id)
         if not ids:
             raise DataError(f"collection {collection.name!r} has no documents")
-        manifest = kind(collection.name, fingerprint, len(ids), self.model, len(self.probe))
+        made = self.model, len(self.probe)
+        manifest = kind(collection.name, fingerprint, len(ids), *made, dtype=self.work.dtype)
 
         with workshop(folder, (kind.FILE, RECORD)) as shop:
             if not self._begun(shop.new, manifest):
@@ -191,7 +234,7 @@ class EncodedBuild(Generic[M, V]):
             # There unless all was done.
             fresh = read_array(shop.new / FRESH) if (shop.new / FRESH).is_file() else np.zeros(0, dtype=np.intp)
             left = len(ids) - read_done(shop.new)
-            self._encode(collection, shop.new, fresh[len(fresh) - left :], progress)
+            self._encode(collection, shop.new, fresh[len(fresh) - left :])
             self.store.finish(shop.new, fresh)
             (shop.new / FRESH).unlink(missing_ok=True)
             shop.put()
@@ -207,7 +250,9 @@ class EncodedBuild(Generic[M, V]):
 
     def _made_alike(self, folder: Path) -> bool:
         """Whether what is in `folder` was made by the same model."""
-        return self.kind.read(folder).model == self.model and same_vector(read_array(folder / PROBE), self.probe)
+        made = self.kind.read(folder)
+        alike = (made.model, made.dtype) == (self.model, self.work.dtype)
+        return alike and same_vector(read_array(folder / PROBE), self.probe)
 
     def _earlier(self, folder: Path, ids: Sequence[str], catalog: Catalog) -> NDArray[np.intp]:
         """The number that each document has in `folder`; -1 for one with another text, or where nothing is of use."""
@@ -223,22 +268,32 @@ class EncodedBuild(Generic[M, V]):
             return nothing
         return np.where(same, numbers, -1)
 
-    def _encode(
-        self, collection: Indexable, partial: Path, fresh: NDArray[np.intp], progress: Callable[[int], None]
-    ) -> None:
+    def _encode(self, collection: Indexable, partial: Path, fresh: NDArray[np.intp]) -> None:
         """Encode the documents with these numbers, the last that are left."""
         if not len(fresh):
             return
-        done, at = read_done(partial), 0
+        work, done, at = self.work, read_done(partial), 0
         wanted = np.zeros(done + len(fresh), dtype=np.bool_)
         wanted[fresh] = True
         texts = map(full_text, compress(collection.documents(), wanted.tolist()))
-        for vectors in self.encode(iter(lambda: list(islice(texts, self.chunk)), [])):
-            numbers = fresh[at : at + vectors.shape[0]]
+        work.ready(len(fresh))
+        size = min(work.first, self.most)
+        while block := list(islice(texts, size)):
+            started = work.clock()
+            vectors = work.encode(block)
+            numbers = fresh[at : at + len(block)]
             self.store.add(partial, numbers, vectors)
-            at += len(numbers)
+            at += len(block)
             mark_done(partial, done + at)
-            progress(done + at)
+            seconds = work.clock() - started
+            if at == len(block):
+                work.forecast(forecast_of(self.model, len(fresh), block, seconds, self._bytes(done + len(fresh))))
+            work.progress(done + at)
+            size = next_size(size, seconds, self.most)
+
+    def _bytes(self, documents: int) -> int:
+        """How many bytes the embeddings of so many documents take; of sparse ones nobody knows before."""
+        return self.store.width * len(self.probe) * documents
 
 
 def expect_renewable(kind: type[EncodedManifest], folder: Path) -> None:

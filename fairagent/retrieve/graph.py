@@ -1,8 +1,8 @@
 """The corpus graph: near neighbors of every document by its embedding, made once and kept beside the index.
 
-Exact up to `EXACT` documents. Above, documents are put into cells of about `CELL` by spherical k-means, and neighbors are
-looked for in the `NEAR` cells that are nearest to a document's own, so that the work grows with the documents and not
-with their square; of the ten exact neighbors .83 to .90 are found (benchmarks/graph.py).
+Exact up to `EXACT` documents. Above, documents are put into cells of about `CELL` by spherical k-means, and neighbors
+are looked for in the `NEAR` cells that are nearest to a document's own, so that the work grows with the documents and
+not with their square; of the ten exact neighbors .83 to .90 are found (benchmarks/graph.py).
 """
 
 import json
@@ -26,7 +26,7 @@ from fairagent.retrieve.encoder import Embeddings
 from fairagent.retrieve.halves import floats
 from fairagent.retrieve.strings import IdTable, mapped
 from fairagent.retrieve.vectors import dense_parts, encoder, folder
-from fairagent.settings.parts import Part, Progress
+from fairagent.settings.parts import Progress
 from fairagent.site import Site
 from fairagent.threads import one_blas_thread
 
@@ -191,16 +191,16 @@ def find_graph(site: Site, model: str) -> Graph | None:
 
 def graph_of(site: Site) -> Graph | None:
     """The corpus graph of the site's engine, if it has embeddings and a graph of them."""
-    found = (find_graph(site, encoder) for encoder in encoders(site.settings.engine))
+    found = (find_graph(site, encoder) for encoder in encoders(site))
     return None if site.collection.chunks else next(filter(None, found), None)
 
 
-def encoders(part: Part) -> tuple[str, ...]:
-    """The encoders whose embeddings an engine searches by."""
-    return tuple(one.encoder for one in dense_parts(part))
+def encoders(site: Site) -> tuple[str, ...]:
+    """The encoders whose embeddings the site's engine searches by."""
+    return tuple(one.named(site) for one in dense_parts(site.settings.engine))
 
 
 def prepare_graphs(site: Site, progress: Progress) -> None:
     """Make the graphs of all embeddings that the site's engine searches by, where there are none."""
-    for name in encoders(site.settings.engine):
+    for name in encoders(site):
         prepare_graph(site, name, progress)

@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
 
 from fairagent.loading import found_device
-from fairagent.retrieve import encoder
-from fairagent.retrieve.encoder import BUNDLED, Embeddings, Encoder, SentenceEncoder, bundled_folder, check_encoder
+from fairagent.retrieve.encoder import BUNDLED, Embeddings
+from fairagent.retrieve.sentence_encoder import SentenceEncoder, bundled_folder, check_bundled
 from fairagent.threads import one_blas_thread
 
 LAYERS, HEADS = 6, 12
@@ -26,12 +26,10 @@ TOKENS = 256
 """The longest text, as the model's own settings say."""
 EPSILON = 1e-12
 """Of the layer norms."""
-_erf = np.frompyfunc(math.erf, 1, 1)
-
-
-def open_encoder(name: str, device: str = "cpu") -> Encoder:
-    """The encoder that a settings file names, ready for a search, which encodes its query alone."""
-    return OneTextEncoder(device) if name == BUNDLED else encoder.open_encoder(name, device)
+FLAT = 4.0
+"""From here on the error function is 1, up to 2e-8."""
+TERMS = 16
+"""Of the polynomial that stands for it: it is off by less than 1e-7, in 32-bit floats by less than 3e-7."""
 
 
 class OneTextEncoder:
@@ -45,7 +43,7 @@ class OneTextEncoder:
     name = BUNDLED
 
     def __init__(self, device: str = "cpu") -> None:
-        check_encoder(BUNDLED)
+        check_bundled()
         self._folder, self._device = bundled_folder() / "model", device
         if device != "cpu":
             found_device(device)
@@ -80,7 +78,7 @@ class OneTextEncoder:
             layer = f"encoder.layer.{number}"
             x = self._norm(x + self._attention(x, f"{layer}.attention"), f"{layer}.attention.output")
             inner = self._linear(x, f"{layer}.intermediate.dense")
-            inner *= 0.5 + 0.5 * _erf(inner * math.sqrt(0.5)).astype(np.float32)  # GELU
+            inner *= 0.5 + 0.5 * error_function(inner * np.float32(math.sqrt(0.5)))  # GELU
             x = self._norm(x + self._linear(inner, f"{layer}.output.dense"), f"{layer}.output")
         return x
 
@@ -129,3 +127,33 @@ class OneTextEncoder:
         tokenizer.no_padding()
         tokenizer.enable_truncation(TOKENS)
         return tokenizer
+
+
+def error_function(x: Embeddings) -> Embeddings:
+    """The error function of each number, in 32-bit floats: x times a polynomial in x^2 (Horner's rule).
+
+    The polynomial meets erf(x) / x in Chebyshev's nodes on [0, 4]. It takes a twentieth of math.erf's time.
+    """
+    x = np.clip(x, -FLAT, FLAT)
+    # x^2 as a number in [-1, 1], on which Chebyshev's nodes are.
+    place = x * x * np.float32(2 / FLAT**2) - np.float32(1)
+    first, *others = _erf_by_x()
+    found = np.full_like(place, first)
+    for coefficient in others:
+        found *= place
+        found += coefficient
+    found *= x
+    return found
+
+
+@cache
+def _erf_by_x() -> tuple[np.float32, ...]:
+    """The polynomial's coefficients, that of the highest power first."""
+    from numpy.polynomial import chebyshev
+
+    nodes = chebyshev.chebpts1(TERMS)
+    roots = np.sqrt((nodes + 1) / 2) * FLAT
+    ratios = [math.erf(root) / root for root in roots.tolist()]
+    # As many coefficients as nodes: the polynomial meets them all.
+    powers = chebyshev.cheb2poly(chebyshev.chebfit(nodes, ratios, TERMS - 1))
+    return tuple(map(np.float32, powers[::-1].tolist()))

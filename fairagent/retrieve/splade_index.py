@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -16,7 +15,7 @@ from scipy.sparse import csc_array, csr_array, load_npz, save_npz, vstack
 from fairagent.errors import IndexMismatch
 from fairagent.files import force
 from fairagent.retrieve.bm25.manifest import Indexable
-from fairagent.retrieve.encoded import PROBE_TEXT, EncodedBuild, EncodedManifest
+from fairagent.retrieve.encoded import PROBE_TEXT, EncodedBuild, EncodedManifest, Work, no_progress
 from fairagent.retrieve.encoder import Embeddings
 from fairagent.retrieve.splade_encoder import SparseTextEncoder
 from fairagent.retrieve.strings import IdTable, mapped
@@ -24,7 +23,7 @@ from fairagent.retrieve.strings import IdTable, mapped
 MANIFEST = "fairagent-splade.json"
 PARTS, KEPT = "parts", "kept.npz"
 CHUNK = 256
-"""Documents between two marks that a broken-off build can go on from."""
+"""The most documents between two marks that a broken-off build can go on from."""
 
 
 class SpladeManifest(EncodedManifest):
@@ -79,16 +78,16 @@ def build_splade_index(
     collection: Indexable,
     folder: Path,
     encoder: SparseTextEncoder,
-    progress: Callable[[int], None] = lambda done: None,
+    progress: Callable[[int], None] = no_progress,
 ) -> SpladeManifest:
     """Weigh title and text of every document of `collection` into `folder`, which appears only when all are done.
 
     Weights at `folder` that this model made are taken over for documents whose texts are the same. See
     `EncodedBuild.run` for what it raises, and when it is broken off. At the end memory holds all weights.
     """
-    encode = partial(map, encoder.documents)
-    build = EncodedBuild(SpladeManifest, _ChunkFiles(), encoder.name, encode, probe_vector(encoder), CHUNK)
-    return build.run(collection, folder, progress)
+    work = Work(encoder.documents, progress=progress)
+    build = EncodedBuild(SpladeManifest, _ChunkFiles(), encoder.name, probe_vector(encoder), CHUNK, work)
+    return build.run(collection, folder)
 
 
 def probe_vector(encoder: SparseTextEncoder) -> Embeddings:
@@ -97,7 +96,9 @@ def probe_vector(encoder: SparseTextEncoder) -> Embeddings:
 
 
 class _ChunkFiles:
-    """A file for each chunk of documents, inverted together at the end."""
+    """A file for each block of documents, inverted together at the end."""
+
+    width = 0
 
     def create(self, folder: Path, documents: int, dimension: int) -> None:
         (folder / PARTS).mkdir()

@@ -1,7 +1,8 @@
 """Vector search as a part: the embeddings beside the Lucene index, and their ANN index, made where they are missing."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import nullcontext
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -14,19 +15,20 @@ from fairagent.digests import expect_whole
 from fairagent.doing import doing
 from fairagent.files import file_name
 from fairagent.folders import is_there
-from fairagent.loading import expect_installed
 from fairagent.retrieve import ann as anns
 from fairagent.retrieve.ann import AnnIndex, AnnManifest, When
 from fairagent.retrieve.ann_build import build_ann
 from fairagent.retrieve.bm25.part import beside_index, check_index, open_index, open_matrix, prepare_index
-from fairagent.retrieve.crew import crew
+from fairagent.retrieve.crew import PIECE, embedding
 from fairagent.retrieve.dense import DenseRetriever
 from fairagent.retrieve.dense_index import MANIFEST, DenseManifest, build_dense_index
-from fairagent.retrieve.encoded import expect_renewable, remedy
-from fairagent.retrieve.encoder import Encoder
+from fairagent.retrieve.encoded import Work, expect_renewable, remedy
+from fairagent.retrieve.encoder import ENDPOINT, Embeddings, Encoder, PaidEncoder, full_name, open_encoder
+from fairagent.retrieve.forecast import FIRST, Forecast
 from fairagent.retrieve.light.vectors import LIGHT, LightEncoder, build_light
-from fairagent.retrieve.one_text import open_encoder
+from fairagent.retrieve.one_text import OneTextEncoder
 from fairagent.retrieve.passages import DensePassages
+from fairagent.retrieve.sentence_encoder import SentenceEncoder, quickest_dtype
 from fairagent.retrieve.with_texts import VectorRetrieverWithTexts
 from fairagent.settings.parts import Part, Progress
 from fairagent.site import Site
@@ -41,9 +43,9 @@ class DenseConfig(Part):
 
     kind: Literal["dense"] = "dense"
     encoder: str = ""
-    """What makes the vectors: light, minilm, a model's folder, or a name in the Hugging Face cache. `contriever:NAME`
-    takes the mean of its token vectors, `contriever-cosine:NAME` the same with length 1. Empty: the setting `encoder`.
-    """
+    """What makes the vectors: light, minilm (the packaged model), a folder, or a name in the Hugging Face cache.
+    `model2vec:NAME` is a static model, `endpoint:MODEL` one of the server at model.base_url; `contriever:NAME` takes
+    the mean of its token vectors, `contriever-cosine:NAME` the same with length 1. Empty: the setting `encoder`."""
     ann: When = "auto"
     """Whether an approximate index names the documents that are scored: auto above 200,000 documents, always, or never.
     Scores are exact in any case, and without it so is the list."""
@@ -51,27 +53,29 @@ class DenseConfig(Part):
     def __str__(self) -> str:
         return LIGHT if self.encoder == LIGHT else self.kind
 
+    def named(self, site: Site) -> str:
+        """The name of the encoder: its own, or that of the settings."""
+        return self.encoder or site.settings.encoder
+
     def settled(self, site: Site, preparing: bool = False) -> Part:
         """With the encoder of the settings, where it names none itself."""
-        return self if self.encoder else self.model_copy(update={"encoder": site.settings.encoder})
+        return self.model_copy(update={"encoder": self.named(site)})
 
     def check(self, site: Site) -> None:
         """Raise BackendUnavailable where the model is missing, IndexMismatch for an index of something else."""
-        check_vectors(site, self.encoder)
-        if self.ann == "always":
-            expect_installed("faiss-cpu", "an approximate index (ann)")
-        check_ann(site, self.encoder, self.ann)
+        check_vectors(site, self.named(site))
+        check_ann(site, self.named(site), self.ann)
         check_index(site)
 
     def prepare(self, site: Site, progress: Progress) -> None:
         """Build the index, the embeddings and, where it is wanted, their ANN index, where there are none."""
         prepare_index(site, progress)
-        prepare_vectors(site, self.encoder, progress)
-        prepare_ann(site, self.encoder, self.ann, progress)
+        prepare_vectors(site, self.named(site), progress)
+        prepare_ann(site, self.named(site), self.ann, progress)
 
     def build(self, site: Site) -> VectorRetrieverWithTexts:
         """The engine."""
-        return open_vectors(site, self.encoder, self.ann)
+        return open_vectors(site, self.named(site), self.ann)
 
 
 def open_vectors(site: Site, model: str, ann: When = "never") -> VectorRetrieverWithTexts:
@@ -85,7 +89,7 @@ def open_vectors(site: Site, model: str, ann: When = "never") -> VectorRetriever
         engine = DensePassages(dense) if site.collection.chunks else dense
         return VectorRetrieverWithTexts(engine, open_index(site))
 
-    engine: VectorRetrieverWithTexts = site.memo.get(("dense", site.index, model, ann), opened)
+    engine: VectorRetrieverWithTexts = site.memo.get(("dense", site.index, *_encoder_key(site, model), ann), opened)
     return engine
 
 
@@ -113,19 +117,48 @@ def prepare_vectors(site: Site, model: str, progress: Progress) -> None:
     Raises IndexMismatch where those that are there are damaged, or cannot be brought up to date.
     """
     embeddings = folder(site, model)
-    if is_there(embeddings, MANIFEST):
-        if not _outdated(site, model):
-            return
-    told = partial(progress, f"embedding {site.collection.name}")
-    if model == LIGHT:
-        build_light(open_matrix(site), embeddings, told)
+    there = is_there(embeddings, MANIFEST)
+    if there and not _outdated(site, model):
         return
-    if is_there(embeddings, MANIFEST):
+    if model == LIGHT:
+        build_light(open_matrix(site), embeddings, partial(progress, f"light vectors of {site.collection.name}"))
+        return
+    if there:
         expect_renewable(DenseManifest, embeddings)
         # It finds out whether the model is still the same.
         DenseRetriever(embeddings, encoder(site, model))
-    with crew(model, site.workers, site.device) if site.workers > 1 else nullcontext() as encode:
-        build_dense_index(site.collection, embeddings, encoder(site, model), told, encode)
+    opened = encoder(site, model)
+    with _work(site, opened, _dtype(site, opened.name), progress) as work:
+        build_dense_index(site.collection, embeddings, opened, work=work)
+
+
+@contextmanager
+def _work(site: Site, opened: Encoder, dtype: str, progress: Progress) -> Iterator[Work[Embeddings]]:
+    """What encodes the site's documents, and tells of it."""
+    what = f"embedding {site.collection.name}"
+
+    def forecast(found: Forecast) -> None:
+        if isinstance(opened, PaidEncoder):
+            found = replace(found, dollars=opened.cost(found.tokens), paid=True)
+        site.forecast(what, found)
+
+    heard = partial(progress, what)
+    heard(0)
+    if not isinstance(opened, OneTextEncoder | SentenceEncoder):
+        yield Work(opened.documents, progress=heard, forecast=forecast)
+        return
+    with embedding(opened.name, site.workers, site.device, dtype) as embed:
+        first = max(FIRST, PIECE * embed.workers)
+        yield Work(embed, embed.ready, heard, forecast, dtype, first)
+
+
+def _dtype(site: Site, model: str) -> str:
+    """The type of numbers by which documents are encoded: that of the embeddings that are brought up to date, if any.
+
+    So those of one collection are all of one type, whatever machine has made them.
+    """
+    place = folder(site, model)
+    return DenseManifest.read(place).dtype if is_there(place, MANIFEST) else quickest_dtype(model, site.device)
 
 
 def prepare_ann(site: Site, model: str, ann: When, progress: Progress) -> None:
@@ -177,14 +210,15 @@ def dense_parts(part: Part) -> tuple[DenseConfig, ...]:
 def ann_reports(site: Site) -> Iterator[tuple[Path, AnnManifest]]:
     """The ANN indexes that the site's engine searches, and what was measured of them when they were built."""
     for part in dense_parts(site.settings.engine):
-        place = ann_folder(site, part.encoder)
-        if is_there(place, anns.MANIFEST) and _wanted(site, part.encoder, part.ann):
-            yield place, anns.checked(place, folder(site, part.encoder))
+        encoder = part.named(site)
+        place = ann_folder(site, encoder)
+        if is_there(place, anns.MANIFEST) and _wanted(site, encoder, part.ann):
+            yield place, anns.checked(place, folder(site, encoder))
 
 
 def folder(site: Site, model: str) -> Path:
     """Where the embeddings of `model` are: beside the Lucene index."""
-    return beside_index(site, file_name(model))
+    return beside_index(site, file_name(full_name(model)))
 
 
 def ann_folder(site: Site, model: str) -> Path:
@@ -193,14 +227,20 @@ def ann_folder(site: Site, model: str) -> Path:
 
 
 def encoder(site: Site, model: str) -> Encoder:
-    """The text encoder `model`; BackendUnavailable where it is not on this machine."""
+    """The text encoder `model`; BackendUnavailable where it is not on this machine, or a server's key is missing."""
 
     def opened() -> Encoder:
-        return (
-            LightEncoder.open(open_matrix(site), folder(site, model))
-            if model == LIGHT
-            else open_encoder(model, site.device)
-        )
+        if model == LIGHT:
+            return LightEncoder.open(open_matrix(site), folder(site, model))
+        return open_encoder(model, site.device, site.embeddings)
 
-    made: Encoder = site.memo.get(("encoder", folder(site, model) if model == LIGHT else model, site.device), opened)
+    made: Encoder = site.memo.get(("encoder", *_encoder_key(site, model)), opened)
     return made
+
+
+def _encoder_key(site: Site, model: str) -> tuple[object, ...]:
+    """What an encoder is known by; what a server encodes depends on the settings as well, light vectors on the index."""
+    name = full_name(model)
+    if name == LIGHT:
+        return name, site.index, site.settings.analyzer
+    return name, site.device, site.settings.model if name.startswith(ENDPOINT) else None

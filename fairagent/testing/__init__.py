@@ -3,7 +3,7 @@
 from fairagent.testing.exposure import assert_exposure
 from fairagent.testing.replay import ReplayModel
 from fairagent.testing.scripted import Scripted, ScriptedModel
-from fairagent.testing.server import Answer, LoopbackServer, completion, error, streamed
+from fairagent.testing.server import Answer, LoopbackServer, completion, embeddings, error, streamed
 
 __all__ = [
     "Answer",
@@ -13,6 +13,7 @@ __all__ = [
     "ScriptedModel",
     "assert_exposure",
     "completion",
+    "embeddings",
     "error",
     "streamed",
 ]

@@ -1,4 +1,4 @@
-"""A chat completion server on the loopback interface that answers from a script and records its requests."""
+"""A server of chat completions and embeddings on the loopback interface that answers from a script, and records."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import socket
 import threading
 import time
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -74,6 +75,29 @@ def streamed(*pieces: str, finish: str | None = "stop", usage: Any = (11, 7), do
     return Answer("".join(f"data: {event}\n\n" for event in events), content_type="text/event-stream")
 
 
+LENGTH = 16
+"""Numbers of a made-up vector."""
+
+
+def embeddings(texts: Sequence[str], length: int = LENGTH, usage: int | None = 3) -> Answer:
+    """A well-formed answer to `texts`: every word has a place in its text's vector; `usage` are tokens a text.
+
+    >>> embeddings(["red", "red red"], length=2).body["data"][1]
+    {'object': 'embedding', 'index': 1, 'embedding': [0.0, 2.0]}
+    """
+    rows = []
+    for text in texts:
+        row = [0.0] * length
+        for word in text.lower().split():
+            row[zlib.crc32(word.encode()) % length] += 1.0
+        rows.append(row)
+    data = [{"object": "embedding", "index": number, "embedding": row} for number, row in enumerate(rows)]
+    body: dict[str, Any] = {"object": "list", "model": "tiny-2026", "data": data}
+    if usage is not None:
+        body["usage"] = {"prompt_tokens": usage * len(texts), "total_tokens": usage * len(texts)}
+    return Answer(body)
+
+
 def error(
     status: int, message: str = "something", code: str | None = None, param: str | None = None, **headers: str
 ) -> Answer:
@@ -90,7 +114,8 @@ class LoopbackServer:
     """An OpenAI-compatible server at `url` on 127.0.0.1, for tests; a context manager.
 
     It answers with the next of `script`, and with its last from then on, or with what a function of the request says;
-    a text stands for the `completion` of it, or for it `streamed` where that is asked for. `requests`, `paths` and
+    a text stands for the `completion` of it, or for it `streamed` where that is asked for. Who asks for embeddings gets
+    `embeddings` of the input, unless the script has an answer. `requests`, `paths` and
     `keys` (the header Authorization) are the log, in the order of arrival. Threads may call it; each request has a
     thread of its own.
 
@@ -146,14 +171,19 @@ class LoopbackServer:
             self.paths.append(handler.path)
             self.keys.append(handler.headers.get("authorization", ""))
             number = len(self.requests)
+        embedding = handler.path.endswith("/embeddings")
         if callable(self.script):
             answer = self.script(request)
         elif self.script:
             answer = self.script[min(number, len(self.script)) - 1]
+        elif embedding:
+            answer = ""
         else:
             answer = error(501, "this server has no script")
         if isinstance(answer, Answer):
             return answer
+        if embedding:
+            return embeddings(request["input"])
         return streamed(*answer.partition(" ")) if request.get("stream") else completion(answer)
 
 

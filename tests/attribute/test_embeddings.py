@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from fairagent.attribute.embeddings import EmbeddingAttributor
-from fairagent.retrieve.encoder import BUNDLED, Embeddings, SentenceEncoder
+from fairagent.retrieve.encoder import BUNDLED, Embeddings
+from fairagent.retrieve.sentence_encoder import SentenceEncoder
 from fairagent.types import Answer, Document
 
 

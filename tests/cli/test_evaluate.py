@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from fairagent.evaluate.engine.duration import in_words
+from fairagent.retrieve.forecast import in_words
 
 from .conftest import Call, Small, start
 

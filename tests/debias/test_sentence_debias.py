@@ -11,7 +11,7 @@ from fairft.small import save_retriever
 
 from fairagent.debias.sentence_debias import bias_subspace, counterfactuals, save_debiased, without
 from fairagent.errors import DataError, UsageError
-from fairagent.retrieve.encoder import SentenceEncoder
+from fairagent.retrieve.sentence_encoder import SentenceEncoder
 
 from .parts import lexicon, written
 

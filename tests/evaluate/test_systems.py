@@ -87,7 +87,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def run(folder: Path) -> Run:
     with pytest.MonkeyPatch.context() as patch, threads(2) as workers:
-        patch.setattr(vectors, "open_encoder", lambda model, device: HashEncoder())
+        patch.setattr(vectors, "open_encoder", lambda model, device, served: HashEncoder())
         checked = check_experiment(folder / "experiment.yaml", environ={})
         told: list[tuple[str, int]] = []
         build_indexes(checked, lambda what, done: told.append((what, done)))
@@ -124,7 +124,7 @@ def test_every_kind_is_tried(folder: Path, run: Run) -> None:
 
 def check_plan(folder: Path) -> dict[str, SystemPlan]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(vectors, "open_encoder", lambda model, device: HashEncoder())
+        patch.setattr(vectors, "open_encoder", lambda model, device, served: HashEncoder())
         return dict(check_experiment(folder / "experiment.yaml", environ={}).plan.systems)
 
 

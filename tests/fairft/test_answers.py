@@ -22,7 +22,7 @@ from fairagent.fairft.run import check, run_training
 from fairagent.fairft.tower import Tower, top
 from fairagent.llm.models import Models
 from fairagent.retrieve.base import full_text
-from fairagent.retrieve.encoder import SentenceEncoder
+from fairagent.retrieve.sentence_encoder import SentenceEncoder
 from fairagent.settings import read_yaml
 from fairagent.types import Query
 

@@ -20,7 +20,7 @@ from fairagent.errors import BackendUnavailable, DataError, UsageError
 from fairagent.fairft import checkpoint, run
 from fairagent.fairft.checkpoint import CHECKPOINT
 from fairagent.fairft.run import MODEL, RECORD, Trained, check, run_evaluation, run_training
-from fairagent.retrieve.encoder import SentenceEncoder
+from fairagent.retrieve.sentence_encoder import SentenceEncoder
 
 from .small import write_lines, write_task
 

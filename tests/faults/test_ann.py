@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import shutil
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +22,7 @@ from fairagent.retrieve.ann import INDEX, AnnIndex, AnnManifest
 from fairagent.retrieve.ann_build import build_ann
 from fairagent.retrieve.dense import DenseRetriever
 from fairagent.retrieve.dense_index import build_dense_index
+from fairagent.retrieve.encoded import Work
 from fairagent.retrieve.encoder import Embeddings
 
 from .damage import harm, trials
@@ -195,18 +196,16 @@ def test_113_a_process_that_embeds_and_dies_costs_what_it_had_under_way(
 ) -> None:
     monkeypatch.setattr(dense_index, "CHUNK", 10)
 
-    def dying(encoder: Words) -> Callable[[Iterable[Sequence[str]]], Iterable[Embeddings]]:
-        def embed(chunks: Iterable[Sequence[str]]) -> Iterable[Embeddings]:
-            for number, chunk in enumerate(chunks):
-                if number == 4:
-                    raise BackendUnavailable("a process that embeds has ended before its time")
-                yield encoder.documents(chunk)
+    encoder = Words()
 
-        return embed
+    def dying(texts: Sequence[str]) -> Embeddings:
+        if len(encoder.encoded) == 40:
+            raise BackendUnavailable("a process that embeds has ended before its time")
+        return encoder.documents(texts)
 
     done: list[int] = []
     with pytest.raises(BackendUnavailable, match="before its time"):
-        build_dense_index(MADE, tmp_path / "dense", Words(), done.append, dying(Words()))
+        build_dense_index(MADE, tmp_path / "dense", Words(), work=Work(dying, progress=done.append))
     assert done == [10, 20, 30, 40]
     encoder = Words()
     build_dense_index(MADE, tmp_path / "dense", encoder)

@@ -30,7 +30,7 @@ pytestmark = pytest.mark.usefixtures("no_variables")
 def installed(monkeypatch: pytest.MonkeyPatch) -> None:
     """The packaged encoder is there, and another one in its place."""
     monkeypatch.setattr(auto, "encoder_installed", lambda: True)
-    monkeypatch.setattr(vectors, "open_encoder", lambda model, device: Words())
+    monkeypatch.setattr(vectors, "open_encoder", lambda model, device, served: Words())
 
 
 @pytest.fixture

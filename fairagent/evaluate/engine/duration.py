@@ -35,15 +35,3 @@ def measured(checked: Checked, folder: Path) -> dict[str, Measured]:
         if seconds and before.get(system) == now[system]:
             found[system] = Measured(sum(seconds) / len(seconds), len(seconds))
     return found
-
-
-def in_words(seconds: float) -> str:
-    """A time to be waited, to two digits.
-
-    >>> in_words(0.04), in_words(75), in_words(5400), in_words(180_000)
-    ('1 s', '75 s', '90 min', '50 h')
-    """
-    for unit, length, most in (("s", 1, 120), ("min", 60, 7200)):
-        if seconds <= most:
-            return f"{max(1, round(seconds / length))} {unit}"
-    return f"{round(seconds / 3600):,} h"

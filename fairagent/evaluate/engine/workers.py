@@ -6,7 +6,6 @@ thread at a time and Java is asked by one at a time (`fairagent.retrieve.java`).
 
 from __future__ import annotations
 
-import os
 import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -105,11 +104,6 @@ def threads(count: int) -> Iterator[Workers]:
         yield Workers(executor, 2 * count, here=True)
     finally:
         executor.shutdown(cancel_futures=True)
-
-
-def cores() -> int:
-    """The processor cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @contextmanager

@@ -38,6 +38,9 @@ BETWEEN_BLANKS = re.compile(f"[^{BLANK}]{{1,{LONGEST}}}")
 POSSESSIVE = ("'s", "'S", "\u2019s", "\u2019S", "\uff07s", "\uff07S")
 ONE_CHARACTER = {0x130: "i", 0x3A3: "\u03c3"}
 """Each character has its own lower case: \u0130 an i without a second dot, \u03a3 a \u03c3 at the end of a word too."""
+LATER_RULES = re.compile(r"(.*)(bl|log)[iy](?:s|es|(?:ed|ing)s?)?", re.DOTALL)
+"""Words that may end in bli or logi once the plural, ed and ing are off and y is i: possibly, technologies."""
+DOUBLED = re.compile("(.*([^aeiouylszbdfgmnprt\U00010000-\U0010ffff]))\\2(?:ed|ing)s?", re.DOTALL)
 REMEMBERED = 100_000
 """Words whose terms `WordAnalyzer.terms` remembers."""
 
@@ -116,7 +119,25 @@ def _english(word: str) -> str:
 def _english_stem(word: str) -> str:
     term = _english(word)
     # Lucene leaves words of one or two UTF-16 units alone; Snowball would make `a` of `as`.
-    return _porter(term) if len(term) > 2 or utf16_units(term) > 2 else term
+    return _lucene_porter(term) if len(term) > 2 or utf16_units(term) > 2 else term
+
+
+def _lucene_porter(word: str) -> str:
+    """Porter's stem as Lucene has it: three rules differ from Snowball's.
+
+    Two that Porter added later: bli becomes ble, logi log. And of any double consonant before `ed` or `ing` but l, s
+    and z one is left, where Snowball looks at those of English (trekked, revving). A double y (hyyed) is left to
+    Snowball, which may differ there.
+    """
+    stem = _porter(word)
+    if stem.endswith(("bli", "logi")) and (match := LATER_RULES.fullmatch(word)) and stem == match[1] + match[2] + "i":
+        before, ending = match.groups()
+        # Both need a vowel and a consonant in what stands before, as `ness` does, which goes where these are.
+        if len(_porter(before + "ness")) < len(before + "ness"):
+            return _porter(before + "ble") if ending == "bl" else before + "log"
+    elif (match := DOUBLED.fullmatch(word)) and stem == match[1] + match[2]:
+        return _porter(match[1])
+    return stem
 
 
 def _snowball(language: str) -> Callable[[str], str]:

@@ -76,7 +76,8 @@ class Manifest:
             listed = "; ".join(f"{key}: index {have}, now {now}" for key, (have, now) in differ.items())
             update = f"{UPDATE}, or " if collection is not None and self.outdated(collection, analyzer) else ""
             raise IndexMismatch(
-                f"the index at {folder} does not belong to collection {name!r} as it is now ({listed}); {update}{REMEDY}"
+                f"the index at {folder} does not belong to collection {name!r} as it is now ({listed}); "
+                f"{update}{REMEDY}"
             )
 
     def outdated(self, collection: Indexable, analyzer: str) -> bool:

@@ -97,7 +97,7 @@ def prepare_words(site: Site, progress: Progress) -> None:
 def words_of(site: Site) -> TermSource:
     """What tells the terms of documents: a guest, the engine or one of those that it fuses, or else the index."""
     engine = _term_engine(site)
-    return open_index(site) if engine is None else engine  # type: ignore[no-any-return]
+    return open_index(site) if engine is None else engine
 
 
 def words_at_hand(site: Site) -> TermSource | None:

@@ -1,6 +1,6 @@
 """Which characters are letters, digits, marks, emoji for word breaks: ranges of code points, in hexadecimal.
 
-The classes of Unicode 12.1 that Lucene's StandardTokenizer (9.9) tells apart, made by benchmarks/analysis.py; WB is the
+The classes of Unicode 12.1 that Lucene's StandardTokenizer (9.9) tells apart, as benchmarks/analysis.py says; WB is the
 property Word_Break (UAX #29), LB is Line_Break (UAX #14). What was assigned later belongs to no class, as there.
 Characters that stand alone in their class are named in words.py.
 """

@@ -23,13 +23,18 @@ from fairagent.retrieve.bm25.word_classes import RANGES
 
 LONGEST = 255
 """UTF-16 units of the longest word."""
+STRETCH = 16 * LONGEST
 
-ASCII = re.compile(
-    r"(?:[A-Za-z0-9]|_(?=_{0,253}[A-Za-z0-9]))\w*"
-    r"(?:[.':,;](?:(?<=[A-Za-z][.':])(?=[A-Za-z])|(?<=[0-9][.',;])(?=[0-9]))\w+)*",
-    re.ASCII,
+SIMPLE = (
+    r"(?:[{letters}0-9]|_(?=_{{0,253}}[{letters}0-9]))[{letters}0-9_]*+"
+    r"(?:[.':,;{quotes}](?:(?<=[{letters}][.':{quotes}])(?=[{letters}])|(?<=[0-9][.',;{quotes}])(?=[0-9]))"
+    r"[{letters}0-9_]++)*+"
 )
-"""The words of a text in ASCII: what is below, where nothing extends a character, in a form that is twice as fast."""
+"""Words of texts in which nothing extends a character: what `_pattern` says, in a form that is much faster."""
+ASCII = re.compile(SIMPLE.format(letters="A-Za-z", quotes=""))
+WESTERN = re.compile(SIMPLE.format(letters="A-Za-z\xaa\xb5\xba\xc0-\xd6\xd8-\xf6\xf8-\u024f", quotes="\u2018\u2019"))
+NOT_WESTERN = re.compile("[^\0-\xa8\xaa-\xac\xaf-\xb6\xb8-\u024f\u2010-\u2023\u2025\u2026\u20ac]")
+"""Latin letters, the quotes, dashes and signs that come with them; no soft hyphen, \xa9 or \xae (emoji)."""
 
 LAST_OF_BMP = "\uffff"
 """The last character of the Basic Multilingual Plane: one UTF-16 unit; those after it have two."""
@@ -43,6 +48,8 @@ def split_words(text: str) -> list[str]:
     """The words of `text` in order, as they stand there; raises DataError for half of a surrogate pair."""
     if text.isascii():
         pattern = ASCII
+    elif not NOT_WESTERN.search(text):
+        pattern = WESTERN
     else:
         units = utf16_units(text)
         # Classes with characters beyond U+FFFF are slower to look up, and so are Hebrew's rules.
@@ -57,16 +64,24 @@ def split_words(text: str) -> list[str]:
 def _split_long(text: str, pattern: re.Pattern[str]) -> list[str]:
     """The words of a text with long ones, each looked for within the `LONGEST` units where it begins."""
     words, at = [], 0
-    while match := pattern.search(text, at):
-        start, at = match.span()
-        if utf16_units(match.group()) > LONGEST:
-            window = text[start : start + LONGEST]
-            while utf16_units(window) > LONGEST:
-                window = window[:-1]
-            match = pattern.match(window)
-            at = start + (match.end() if match else 1)
-        if match:
-            words.append(match.group())
+    while at < len(text):
+        # In stretches, so that a word of a million characters is not read to its end for each of its pieces.
+        end = at + STRETCH
+        match = pattern.search(text, at, end)
+        if end < len(text) and (match is None or match.start() > end - LONGEST):
+            at = end - LONGEST
+        elif match is None:
+            break
+        else:
+            start, at = match.span()
+            if utf16_units(match.group()) > LONGEST:
+                window = text[start : start + LONGEST]
+                while utf16_units(window) > LONGEST:
+                    window = window[:-1]
+                match = pattern.match(window)
+                at = start + (match.end() if match else 1)
+            if match:
+                words.append(match.group())
     return words
 
 

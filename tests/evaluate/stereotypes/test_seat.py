@@ -14,7 +14,8 @@ from fairagent.errors import DataError, FairAgentError
 from fairagent.evaluate.kinds.stereotypes.association import GENDER, Associations
 from fairagent.evaluate.kinds.stereotypes.files import TargetsAndAttributes, read_seat
 from fairagent.measures.weat import association_test
-from fairagent.retrieve.encoder import Embeddings, SentenceEncoder
+from fairagent.retrieve.encoder import Embeddings
+from fairagent.retrieve.sentence_encoder import SentenceEncoder
 
 DIRECTIONS = {"he": (1, 0), "she": (0, 1), "judge": (3, 1), "nurse": (1, 3), "clerk": (2, 1), "cook": (1, 2)}
 CATEGORIES = ("X", "Y", "A", "B")

@@ -15,7 +15,8 @@ from fairagent.errors import BackendUnavailable
 from fairagent.evaluate.kinds.utility.section import SimilaritySection
 from fairagent.loading import expect_installed, without_progress
 from fairagent.measures.bertscore import greedy_match
-from fairagent.retrieve.encoder import Embeddings, SentenceEncoder
+from fairagent.retrieve.encoder import Embeddings
+from fairagent.retrieve.sentence_encoder import SentenceEncoder
 from fairagent.types import FloatArray
 
 KEPT = 256

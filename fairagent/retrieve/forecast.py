@@ -1,0 +1,76 @@
+"""What encoding a collection will take, by its first block; and how many documents a block has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from fairagent.llm.request import estimate_tokens
+
+FIRST = 64
+"""Documents of the first block."""
+FEWEST = 16
+"""Documents of the smallest block."""
+SHORT, LONG = 5.0, 10.0
+"""Seconds between which a block should take: so much is lost at most where the work is broken off."""
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What it takes to encode so many `documents` with `model`, as the first of them have shown.
+
+    `seconds` are those of all of them, `bytes` the room on the disk (0: not known), `tokens` about how many they have,
+    one for every four bytes. Where a server is `paid` for them, `dollars` is the price, None where it is not known.
+
+    >>> print(Forecast("endpoint:small", 37_554, 250.0, 38_455_296, 5_633_100, 0.1127, paid=True))
+    37,554 documents with endpoint:small, about 4 min, 38.5 MB on the disk; about 5,633,100 tokens, $0.11
+    """
+
+    model: str
+    documents: int
+    seconds: float
+    bytes: int
+    tokens: int
+    dollars: float | None = None
+    paid: bool = False
+
+    def __str__(self) -> str:
+        costs = ""
+        if self.paid:
+            price = "price unknown" if self.dollars is None else f"${self.dollars:,.2f}"
+            costs = f"; about {self.tokens:,} tokens, {price}"
+        room = f", {self.bytes / 1e6:,.1f} MB on the disk" if self.bytes else ""
+        return f"{self.documents:,} documents with {self.model}, about {in_words(self.seconds)}{room}{costs}"
+
+
+def forecast_of(model: str, documents: int, block: Sequence[str], seconds: float, bytes: int) -> Forecast:
+    """The forecast for so many documents, where this `block` of them took so many seconds.
+
+    >>> forecast_of("m", 6_400, ["two words"] * 64, 0.5, 4_915_200)
+    Forecast(model='m', documents=6400, seconds=50.0, bytes=4915200, tokens=19200, dollars=None, paid=False)
+    """
+    share = documents / len(block)
+    return Forecast(model, documents, share * seconds, bytes, round(share * estimate_tokens(*block)))
+
+
+def next_size(size: int, seconds: float, most: int) -> int:
+    """Documents of the block after one of this `size` that took so many seconds: twice as many, as many, or half.
+
+    >>> next_size(64, 1.2, 1024), next_size(512, 7.0, 1024), next_size(512, 12.0, 1024), next_size(16, 60.0, 1024)
+    (128, 512, 256, 16)
+    """
+    if seconds < SHORT:
+        return min(2 * size, most)
+    return max(min(size, FEWEST), size // 2) if seconds > LONG else size
+
+
+def in_words(seconds: float) -> str:
+    """A time to be waited, to two digits.
+
+    >>> in_words(0.04), in_words(75), in_words(5400), in_words(180_000)
+    ('1 s', '75 s', '90 min', '50 h')
+    """
+    for unit, length, most in (("s", 1, 120), ("min", 60, 7200)):
+        if seconds <= most:
+            return f"{max(1, round(seconds / length))} {unit}"
+    return f"{round(seconds / 3600):,} h"

@@ -1,0 +1,326 @@
+"""A server's embeddings through the one door: what is sent, what is kept, paid and refused."""
+
+from __future__ import annotations
+
+import json
+import math
+import sqlite3
+import traceback
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fairagent.errors import (
+    BackendUnavailable,
+    BudgetExceeded,
+    FairAgentError,
+    FatalModelError,
+    ModelError,
+    ReplyInvalid,
+    SettingsError,
+    TransientModelError,
+)
+from fairagent.llm.budget import Budget
+from fairagent.llm.cache import ReplyCache
+from fairagent.llm.embeddings import BATCH, CUT_AT, EmbeddingModel
+from fairagent.llm.endpoint import Endpoint
+from fairagent.llm.ledger import Ledger, ledger
+from fairagent.llm.models import Models
+from fairagent.settings import BudgetSettings, ModelSettings, Price
+
+from .conftest import CANARY
+from .server import Answer, Server, embeddings, error
+
+KEY = {"OPENAI_API_KEY": CANARY}
+TEXTS = ["judge of the court", "river", "judge judge", "a boat"]
+MANY = [f"text number {number}" for number in range(5 * BATCH + 3)]
+
+Make = Callable[..., EmbeddingModel]
+
+
+@pytest.fixture
+def make(server: Server, slept: list[float]) -> Iterator[Make]:
+    made: list[EmbeddingModel] = []
+
+    def model(
+        cache: ReplyCache | None = None,
+        limits: BudgetSettings | None = None,
+        price: Price | None = None,
+        tally: Ledger | None = None,
+        **settings: Any,
+    ) -> EmbeddingModel:
+        values = ModelSettings(**{"name": "small", "base_url": server.url, **settings})
+        endpoint = Endpoint.find(server.url, KEY)
+        made.append(EmbeddingModel(values, endpoint, None, Budget(limits), price, cache, tally, sleep=slept.append))
+        return made[-1]
+
+    yield model
+    for one in made:
+        one.close()
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Iterator[ReplyCache]:
+    kept = ReplyCache(tmp_path / "cache")
+    yield kept
+    kept.close()
+
+
+def vectors(texts: list[str], length: int = 16) -> np.ndarray:
+    body: Any = embeddings(texts, length).body
+    return np.array([item["embedding"] for item in body["data"]], dtype=np.float32)
+
+
+def changed(**item: Any) -> Callable[[dict[str, Any]], Answer]:
+    """A server whose last vector of an answer is another one."""
+
+    def answer(request: dict[str, Any]) -> Answer:
+        body: Any = embeddings(request["input"]).body
+        body["data"][-1].update(item)
+        return Answer(body)
+
+    return answer
+
+
+def test_what_goes_over_the_wire_and_comes_back(server: Server, make: Make) -> None:
+    tally = Ledger()
+    model = make(tally=tally, price=Price(input=2, output=0))
+    with ledger() as kept:
+        found = model.embed(TEXTS)
+    assert np.array_equal(found, vectors(TEXTS))
+    assert found.dtype == np.float32
+    assert server.requests == [{"model": "small", "input": TEXTS, "encoding_format": "float"}]
+    assert server.paths == ["/v1/embeddings"]
+    assert server.keys == [f"Bearer {CANARY}"]
+    assert kept.usage == tally.usage
+    assert (tally.usage.calls, tally.usage.input_tokens, tally.usage.output_tokens) == (1, 12, 0)
+    assert tally.usage.cost == pytest.approx(12 * 2 / 1e6)
+    assert not tally.usage.estimated
+    assert model.dimension == 16
+
+
+def test_order_is_that_of_the_index(server: Server, make: Make) -> None:
+    def backwards(request: dict[str, Any]) -> Answer:
+        body: Any = embeddings(request["input"]).body
+        body["data"].reverse()
+        return Answer(body)
+
+    server.script = backwards
+    assert np.array_equal(make().embed(TEXTS), vectors(TEXTS))
+
+
+def test_many_texts_are_several_requests_and_each_is_asked_once(server: Server, make: Make) -> None:
+    found = make().embed([*MANY, *MANY[:7]])
+    assert np.array_equal(found, vectors([*MANY, *MANY[:7]]))
+    assert sorted(len(request["input"]) for request in server.requests) == [3, *[BATCH] * 5]
+    assert sorted(text for request in server.requests for text in request["input"]) == sorted(MANY)
+
+
+def test_no_texts(server: Server, make: Make) -> None:
+    assert make().embed([]).shape == (0, 0)
+    assert server.requests == []
+
+
+def test_a_text_of_ten_megabytes_is_cut(server: Server, make: Make) -> None:
+    model = make()
+    model.embed(["x" * 10_000_000, "é" * 20_000, "\ud800 odd"])
+    sent = server.requests[0]["input"]
+    assert [len(text.encode()) for text in sent] == [CUT_AT, CUT_AT, 5]
+    make(context=10).embed(["x" * 100])
+    assert server.requests[1]["input"] == ["x" * 20]
+
+
+@pytest.mark.parametrize(
+    ("answer", "error_type", "says"),
+    [
+        (changed(embedding=[1.0] * 15), ReplyInvalid, r"vectors of 15 and of 16 numbers; one length was expected"),
+        (changed(embedding=[]), ReplyInvalid, r"another form.*data\.3\.embedding"),
+        (changed(embedding=[1e39] * 16), ReplyInvalid, "not finite"),
+        (changed(embedding=[math.nan] * 16), ReplyInvalid, "not finite"),
+        (changed(embedding=[None] * 16), ReplyInvalid, "another form"),
+        (changed(embedding="AAAA"), ReplyInvalid, "another form"),
+        (changed(index=0), ReplyInvalid, "not numbered from 0 to 3"),
+        (changed(index="3"), ReplyInvalid, "another form"),
+        (lambda request: embeddings(request["input"][1:]), ReplyInvalid, "3 vectors; 4 were expected, one a text"),
+        (lambda request: embeddings([*request["input"], "more"]), ReplyInvalid, "5 vectors; 4 were expected"),
+        (lambda request: Answer({"data": []}), FatalModelError, "without vectors"),
+        (lambda request: Answer({"data": [[1.0]]}), ReplyInvalid, "another form"),
+        (lambda request: Answer({"object": "list"}), FatalModelError, "is it an embeddings API"),
+        (lambda request: Answer("<html></html>", content_type="text/html"), FatalModelError, "not an embeddings API"),
+        (lambda request: Answer({"error": {"message": "no such model"}}), FatalModelError, "no such model"),
+        (lambda request: error(401, "who are you"), FatalModelError, "OPENAI_API_KEY"),
+        (lambda request: error(400, "input too long"), ModelError, "input too long"),
+    ],
+)
+def test_what_is_no_answer_is_an_error_that_names_the_server(
+    server: Server, make: Make, cache: ReplyCache, answer: Any, error_type: type[ModelError], says: str
+) -> None:
+    server.script = answer
+    with pytest.raises(error_type, match=says) as raised:
+        make(cache).embed(TEXTS)
+    assert "127.0.0.1" in str(raised.value)
+    assert len(server.requests) == 1
+    assert cache.stats().replies == 0
+    assert CANARY not in "".join(traceback.format_exception(raised.value))
+
+
+def test_vectors_that_cannot_be_used_are_paid_for_and_counted_as_unusable(server: Server, make: Make) -> None:
+    server.script = changed(embedding=[1.0])
+    tally = Ledger()
+    with pytest.raises(ReplyInvalid) as raised:
+        make(tally=tally, price=Price(input=2, output=0)).embed(TEXTS)
+    assert raised.value.usage == tally.usage
+    assert (tally.usage.calls, tally.usage.input_tokens, tally.usage.unusable) == (1, 12, 1)
+    assert tally.usage.cost == pytest.approx(24 / 1e6)
+
+
+def test_another_length_than_before(server: Server, make: Make) -> None:
+    model = make()
+    model.embed(["judge"])
+    server.script = lambda request: embeddings(request["input"], 8)
+    with pytest.raises(ReplyInvalid, match=r"127\.0\.0\.1.* vectors of 8 numbers for 'small'; 16 were expected"):
+        model.embed(["river"])
+
+
+def test_overload_cut_replies_and_lost_connections_are_tried_again(
+    server: Server, make: Make, slept: list[float]
+) -> None:
+    whole = embeddings(TEXTS)
+    server.script = [
+        error(429, "slow down", retry_after="2"),
+        Answer(whole.body, cut=20),
+        Answer(whole.encoded().decode()[:-20]),
+        Answer(hang_up=True),
+        whole,
+    ]
+    tally = Ledger()
+    assert np.array_equal(make(tally=tally).embed(TEXTS), vectors(TEXTS))
+    assert len(server.requests) == 5
+    assert len(slept) == 4
+    assert slept[0] >= 2
+    assert (tally.usage.calls, tally.usage.input_tokens) == (5, 12)
+
+
+def test_given_up_after_all_attempts(server: Server, make: Make) -> None:
+    server.script = [error(503, "overloaded")]
+    with pytest.raises(TransientModelError, match="overloaded"):
+        make(attempts=3).embed(TEXTS)
+    assert len(server.requests) == 3
+
+
+def test_a_server_that_is_slow_is_not_waited_for(server: Server, make: Make) -> None:
+    server.script = [Answer(embeddings(TEXTS).body, delay=2)]
+    with pytest.raises(TransientModelError, match="in time"):
+        make(timeout=0.2, attempts=1).embed(TEXTS)
+
+
+def test_a_server_that_does_not_count(server: Server, make: Make) -> None:
+    server.script = lambda request: embeddings(request["input"], usage=None)
+    tally = Ledger()
+    make(tally=tally).embed(["x" * 40, "y" * 8])
+    assert (tally.usage.input_tokens, tally.usage.estimated) == (12, True)
+
+
+def test_no_text_is_paid_for_twice(server: Server, make: Make, cache: ReplyCache) -> None:
+    price = Price(input=2, output=0)
+    first = make(cache, price=price).embed(TEXTS)
+    tally = Ledger()
+    again = make(cache, price=price, tally=tally).embed([*TEXTS[::-1], "new"])
+    assert np.array_equal(again[:4], first[::-1])
+    assert [request["input"] for request in server.requests] == [TEXTS, ["new"]]
+    saved = tally.usage.saved
+    assert saved is not None
+    assert (saved.calls, saved.input_tokens, saved.cost) == (1, 12, pytest.approx(24 / 1e6))
+    assert (tally.usage.calls, tally.usage.input_tokens) == (1, 3)
+    # Another model, or another server's, is another.
+    make(cache, name="large").embed(["new"])
+    assert len(server.requests) == 3
+
+
+def test_threads_that_ask_the_same_pay_once(server: Server, make: Make, cache: ReplyCache) -> None:
+    model = make(cache)
+    server.script = lambda request: Answer(embeddings(request["input"]).body, delay=0.1)
+    with ThreadPoolExecutor(8) as threads:
+        found = list(threads.map(lambda _: model.embed(["judge"]), range(8)))
+    assert len(server.requests) == 1
+    assert all(np.array_equal(one, found[0]) for one in found)
+
+
+@pytest.mark.parametrize("text", ["", "AAAA", "not base64!", "AADAfw==", "AAAAAAAA"])
+def test_a_row_that_is_no_vector_is_asked_for_again(server: Server, make: Make, tmp_path: Path, text: str) -> None:
+    folder = tmp_path / "cache"
+    cache = ReplyCache(folder)
+    make(cache).embed(["judge"])
+    key, reply = next(iter(cache.newest()))
+    from dataclasses import replace
+
+    cache.put(key, replace(reply, text=text))
+    model = make(cache)
+    model.embed(["river"])
+    assert np.array_equal(model.embed(["judge"]), vectors(["judge"]))
+    assert [request["input"] for request in server.requests] == [["judge"], ["river"], ["judge"]]
+    cache.close()
+
+
+def test_a_row_that_was_tampered_with_is_not_read(server: Server, make: Make, tmp_path: Path) -> None:
+    folder = tmp_path / "cache"
+    cache = ReplyCache(folder)
+    make(cache).embed(["judge"])
+    cache.close()
+    with sqlite3.connect(folder / "cache.db") as rows:
+        ((text,),) = rows.execute("SELECT value FROM Cache WHERE value LIKE '%small%'")
+        assert "pickle" not in text
+        json.loads(text[text.index("{") : text.rindex("}") + 1])
+        rows.execute("UPDATE Cache SET value = ? WHERE value = ?", (text.replace("A", "B"), text))
+    cache = ReplyCache(folder)
+    assert np.array_equal(make(cache).embed(["judge"]), vectors(["judge"]))
+    assert len(server.requests) == 2
+    cache.close()
+
+
+@pytest.mark.parametrize("limits", [{"calls": 2}, {"tokens": 500}, {"dollars": 0.0005}])
+def test_a_budget_is_kept_and_what_was_paid_for_stays(
+    server: Server, make: Make, cache: ReplyCache, limits: dict[str, float]
+) -> None:
+    price = Price(input=1, output=0)
+    with pytest.raises(BudgetExceeded, match=next(iter(limits))):
+        make(cache, BudgetSettings(**limits), price).embed(MANY)
+    asked = [text for request in server.requests for text in request["input"]]
+    assert 0 < len(asked) < len(MANY)
+    assert np.array_equal(make(cache, price=price).embed(MANY), vectors(MANY))
+    asked = [text for request in server.requests for text in request["input"]]
+    assert sorted(asked) == sorted(MANY)
+
+
+def test_models_open_it_with_the_runs_budget_prices_and_cache(server: Server, tmp_path: Path) -> None:
+    settings = ModelSettings(name="small", base_url=server.url)
+    prices = {"small": Price(input=2, output=0)}
+    models = Models(tmp_path / "cache", BudgetSettings(calls=1), prices, KEY)
+    model = models.open_embeddings(settings)
+    assert models.open_embeddings(settings) is model
+    model.embed(["judge"])
+    assert (models.usage.calls, models.usage.cost) == (1, pytest.approx(6 / 1e6))
+    model.embed(["judge"])
+    with pytest.raises(BudgetExceeded):
+        model.embed(["river"])
+    models.close()
+    assert CANARY not in repr(model)
+
+
+@pytest.mark.parametrize(
+    ("settings", "limits", "kind"),
+    [
+        ({"name": "", "base_url": "http://localhost:1/v1"}, {}, SettingsError),
+        ({"name": "small"}, {}, BackendUnavailable),
+        ({"name": "small", "base_url": "http://localhost:1/v1"}, {"dollars": 1}, SettingsError),
+    ],
+)
+def test_what_is_missing_is_said_before_anything_is_asked(
+    settings: dict[str, Any], limits: dict[str, Any], kind: type[FairAgentError]
+) -> None:
+    with pytest.raises(kind):
+        Models("", BudgetSettings(**limits), environ={}).open_embeddings(ModelSettings(**settings))

@@ -1,0 +1,128 @@
+"""Before most of a collection is embedded it is known what that takes; blocks are as large as time allows."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fairagent.retrieve import dense_index
+from fairagent.retrieve.dense_index import DenseManifest, build_dense_index
+from fairagent.retrieve.encoded import Work, read_done
+from fairagent.retrieve.encoder import BFLOAT16, FLOAT32, Embeddings
+from fairagent.retrieve.forecast import FIRST, Forecast
+from fairagent.types import Document
+
+from .test_dense import Made, Words
+
+MANY = Made([Document(f"d{number:05}", f"judge {number} of the court") for number in range(3000)])
+
+
+@dataclass
+class Slow:
+    """An encoder that takes so many seconds a text, by a clock of its own, and as many again to get ready."""
+
+    seconds: float = 0.05
+    stop_after: float = sys.maxsize
+    now: float = 1000.0
+    blocks: list[int] = field(default_factory=list)
+    encoder: Words = field(default_factory=Words)
+    told: list[object] = field(default_factory=list)
+
+    def encode(self, texts: Sequence[str]) -> Embeddings:
+        self.now += self.seconds * len(texts)
+        if self.now - 1000 > self.stop_after:
+            raise KeyboardInterrupt
+        self.blocks.append(len(texts))
+        return self.encoder.documents(texts)
+
+    def ready(self, documents: int) -> None:
+        self.told.append(f"ready for {documents}")
+        self.now += 8
+
+    def work(self, dtype: str = FLOAT32) -> Work[Embeddings]:
+        def clock() -> float:
+            return self.now
+
+        return Work(self.encode, self.ready, self.told.append, self.told.append, dtype, clock=clock)
+
+
+def build(folder: Path, slow: Slow, dtype: str = FLOAT32) -> None:
+    build_dense_index(MANY, folder, slow.encoder, work=slow.work(dtype))
+
+
+def test_what_all_take_is_told_after_the_first_block(tmp_path: Path) -> None:
+    slow = Slow()
+    build(tmp_path / "index", slow)
+    assert slow.told[0] == "ready for 3000"
+    # To get ready is no part of it: 3,000 documents at 20 a second.
+    forecast = slow.told[1]
+    assert isinstance(forecast, Forecast)
+    assert (forecast.documents, forecast.bytes) == (3000, 3000 * 64 * 2)
+    assert forecast.seconds == pytest.approx(150)
+    assert forecast.tokens == pytest.approx(3000 * len("judge 1000 of the court") / 4, rel=0.1)
+    assert slow.told[2] == FIRST
+    assert slow.told[-1] == 3000
+
+
+@pytest.mark.parametrize(("seconds", "usual"), [(0.05, 128), (0.01, 512), (0.9, 16), (0.0001, 1024)])
+def test_blocks_take_five_to_ten_seconds(tmp_path: Path, seconds: float, usual: int) -> None:
+    slow = Slow(seconds)
+    build(tmp_path / "index", slow)
+    assert slow.blocks[0] == FIRST
+    assert sum(slow.blocks) == 3000
+    # The last one is what is left.
+    assert slow.blocks[-2] == usual
+    assert all(later <= 2 * earlier for earlier, later in zip(slow.blocks, slow.blocks[1:], strict=False))
+
+
+def test_no_block_is_larger_than_memory_is_to_bear(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dense_index, "CHUNK", 100)
+    slow = Slow(0)
+    build(tmp_path / "index", slow)
+    assert slow.blocks == [64, *[100] * 29, 36]
+
+
+def test_a_minute_is_kept_by_who_stops_after_it_and_goes_on_in_other_blocks(tmp_path: Path) -> None:
+    whole = tmp_path / "whole"
+    build(whole, Slow())
+    index, slow = tmp_path / "index", Slow(stop_after=68)
+    with pytest.raises(KeyboardInterrupt):
+        build(index, slow)
+    done = read_done(tmp_path / "index.partial" / "new")
+    # 8 of 68 seconds went by before anything was embedded; the block under way is all that is lost.
+    assert 1000 <= done < 1200
+    faster = Slow(0.01)
+    build(index, faster)
+    assert faster.told[0] == f"ready for {3000 - done}"
+    assert len(faster.encoder.encoded) == 3000 - done + 1
+    for name in ("vectors.npy", "ids.npy", "done.txt"):
+        assert (index / name).read_bytes() == (whole / name).read_bytes()
+
+
+def test_the_rest_of_a_build_is_not_of_another_type(tmp_path: Path) -> None:
+    index = tmp_path / "index"
+    with pytest.raises(KeyboardInterrupt):
+        build(index, Slow(stop_after=68), BFLOAT16)
+    slow = Slow()
+    build(index, slow)
+    assert len(slow.encoder.encoded) == 3000 + 1
+    assert DenseManifest.read(index).dtype == FLOAT32
+    # Nor are those of one type taken over by the other.
+    again = Slow()
+    build(index, again, BFLOAT16)
+    assert len(again.encoder.encoded) == 3000 + 1
+    assert DenseManifest.read(index).dtype == BFLOAT16
+
+
+def test_a_manifest_from_before_there_were_types(tmp_path: Path) -> None:
+    build(tmp_path / "index", Slow())
+    file = tmp_path / "index" / dense_index.MANIFEST
+    file.write_text(file.read_text().replace(',\n  "dtype": "float32"', ""))
+    assert "dtype" not in file.read_text()
+    assert DenseManifest.read(tmp_path / "index").dtype == FLOAT32
+    assert np.load(tmp_path / "index" / "vectors.npy").shape == (3000, 64)
