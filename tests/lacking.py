@@ -22,7 +22,7 @@ from fairagent.loading import module_of
 TESTS = Path(__file__).resolve().parent
 ROOT = TESTS.parent
 LEFT_OUT = ("docs", "local", "pyterrier", "trec", "test")
-"""Extras that `make test` does not install either, so that tests say themselves where they need them; and the tests'."""
+"""Extras that `make test` does not install either: tests say themselves what they need of them; and what runs tests."""
 ANNOTATIONS = ("scipy-stubs", "types-pyyaml")
 BROUGHT = {"starlette": "studio", "pandas": "parquet", "huggingface_hub": "dense", "jnius_config": "lucene"}
 """Modules that come with an extra's packages -> the extra."""
