@@ -308,6 +308,7 @@ def test_what_is_no_address_is_not_repeated(address: str) -> None:
 
 
 def test_a_model_in_this_process_is_looked_for(tmp_path: Path) -> None:
+    pytest.importorskip("transformers")
     (tmp_path / "config.json").write_text('{"model_type": "t5"}', encoding="utf-8")
     own = {"profile": "fair-qr", "model": {"name": str(tmp_path), "transformers": {}}}
     (found,) = check_model(load_settings(None, own, {}), {})
