@@ -95,7 +95,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def without_the_encoder() -> Iterator[None]:
-    """The default engine is BM25 alone, as where there are no vectors: what is tested elsewhere is not made each time."""
+    """The default engine is BM25 alone, as where there are no vectors: these are not made for every test."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(auto.AutoConfig, "settled", lambda self, site, preparing=False: BM25Config())
         yield

@@ -36,7 +36,8 @@ from fairagent.rerank.graph import GraphReranker
 from fairagent.rerank.mmr import MMRReranker
 from fairagent.rerank.relevance import FusedReranker, OriginalReranker
 from fairagent.retrieve import vectors
-from fairagent.retrieve.bm25 import BM25Retriever, close_all, prepare_terms
+from fairagent.retrieve.bm25 import BM25Retriever
+from fairagent.retrieve.bm25.part import close_all, prepare_index
 from fairagent.retrieve.encoder import Embeddings
 from fairagent.sampled import Sampled
 from fairagent.settings import Part, Settings
@@ -111,7 +112,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         assert {("indexing words", 40), ("embedding words", 40)} <= set(told)
         bare = open_site(folder / "bare.yaml", folder / "bare", Settings(engine="bm25"))
         for one in (site, bare):
-            prepare_terms(one, lambda what, done: None)
+            prepare_index(one, lambda what, done: None)
         yield folder
 
 

@@ -1,12 +1,10 @@
-"""The corpus graph: exact by brute force, resumable, of one collection alone, and approximate where that is large."""
+"""The corpus graph: exact by brute force, of one collection alone, and by cells where that is large."""
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +12,7 @@ from scripted import by_letter, collection
 
 from fairagent.collection import Collection
 from fairagent.collection.chunks import Chunks
-from fairagent.errors import BackendUnavailable, DataError, IndexMismatch
+from fairagent.errors import DataError, IndexMismatch
 from fairagent.retrieve import graph, vectors
 from fairagent.retrieve.dense import DenseRetriever
 from fairagent.retrieve.dense_index import build_dense_index
@@ -56,7 +54,7 @@ def dense(tmp_path_factory: pytest.TempPathFactory) -> DenseRetriever:
 
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(graph, "BLOCK", 10)
+    monkeypatch.setattr(graph, "CELL", 10)
 
 
 def opened(dense: DenseRetriever, folder: Path) -> Graph:
@@ -96,7 +94,7 @@ def test_neighbors_are_those_of_brute_force(dense: DenseRetriever, tmp_path: Pat
 
 def test_a_block_of_all_gives_the_same(dense: DenseRetriever, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     build_graph(dense, tmp_path / "one", 7)
-    monkeypatch.setattr(graph, "BLOCK", 7)
+    monkeypatch.setattr(graph, "CELL", 7)
     build_graph(dense, tmp_path / "two", 7)
     check(dense, opened(dense, tmp_path / "one"), 7)
     check(dense, opened(dense, tmp_path / "two"), 7)
@@ -118,60 +116,13 @@ def test_ids_that_are_not_there_and_none(dense: DenseRetriever, tmp_path: Path) 
         found.neighbors(["d001", "nobody"])
 
 
-# --- broken off -------------------------------------------------------------------------------------------------
+def test_an_interrupted_build_leaves_nothing(dense: DenseRetriever, tmp_path: Path) -> None:
+    def interrupt(done: int) -> None:
+        raise KeyboardInterrupt
 
-
-class Killed(BaseException):
-    pass
-
-
-def killed_after(blocks: int) -> Any:
-    done: list[int] = []
-
-    def progress(count: int) -> None:
-        done.append(count)
-        if len(done) == blocks:
-            raise Killed
-
-    return progress
-
-
-@pytest.mark.usefixtures("small_blocks")
-def test_a_build_that_was_killed_goes_on(dense: DenseRetriever, tmp_path: Path) -> None:
-    with pytest.raises(Killed):
-        build_graph(dense, tmp_path / "graph", 5, killed_after(3))
-    assert [path.name for path in tmp_path.iterdir()] == ["graph.partial"]
-    # What is done is not done again: it is what it was, even where it is wrong.
-    table = np.lib.format.open_memmap(tmp_path / "graph.partial" / "new" / TABLE, "r+")
-    assert (table[30:] == 0).all()
-    first = table[:30].copy()
-    table[0] = 59
-    table.flush()
-    done: list[int] = []
-    build_graph(dense, tmp_path / "graph", 5, done.append)
-    assert done == [40, 50, 60, 61]
-    again = np.load(tmp_path / "graph" / TABLE)
-    assert (again[0] == 59).all()
-    again[0] = first[0]
-    np.save(tmp_path / "graph" / TABLE, again)
-    check(dense, opened(dense, tmp_path / "graph"), 5)
-    assert [path.name for path in tmp_path.iterdir()] == ["graph"]
-
-
-@pytest.mark.usefixtures("small_blocks")
-@pytest.mark.parametrize("change", [{"k": 4}, {"fingerprint": "changed"}, {"model": "other"}])
-def test_a_killed_build_of_something_else_starts_anew(
-    dense: DenseRetriever, tmp_path: Path, change: dict[str, Any]
-) -> None:
-    with pytest.raises(Killed):
-        build_graph(dense, tmp_path / "graph", 5, killed_after(3))
-    other = DenseRetriever.__new__(DenseRetriever)
-    vars(other).update(vars(dense))
-    k = change.pop("k", 5)
-    other.manifest = replace(dense.manifest, **change)
-    done: list[int] = []
-    build_graph(other, tmp_path / "graph", k, done.append)
-    assert done == [10, 20, 30, 40, 50, 60, 61]
+    with pytest.raises(KeyboardInterrupt):
+        build_graph(dense, tmp_path / "graph", 5, interrupt)
+    assert not list(tmp_path.iterdir())
 
 
 # --- of a collection --------------------------------------------------------------------------------------------
@@ -196,7 +147,7 @@ def site(
 ) -> Site:
     plain = collection(by_letter(["f0"]))
     told = Told("made", {}, {}, plain.groups, {}, (), plain.source, chunks, state, made)
-    return Site(told, Settings(engine="dense"), folder / "index", None)  # type: ignore[arg-type]
+    return Site(told, Settings(engine="dense", encoder=BUNDLED), folder / "index", None)  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -246,30 +197,40 @@ def test_one_document_has_no_neighbors(tmp_path: Path) -> None:
     assert find_graph(place, BUNDLED) is None
 
 
-# --- approximate ------------------------------------------------------------------------------------------------
+# --- by cells ---------------------------------------------------------------------------------------------------
 
 
-def test_large_graphs_need_faiss(dense: DenseRetriever, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(graph, "EXACT", COUNT - 1)
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(BackendUnavailable, match=r"a graph of more than .* needs the package faiss-cpu"):
-        build_graph(dense, tmp_path / "graph")
-    assert not (tmp_path / "graph").exists()
-
-
-@pytest.mark.usefixtures("small_blocks")
-def test_large_graphs_are_approximate(dense: DenseRetriever, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("faiss")
+def near_by_cells(dense: DenseRetriever, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, near: int) -> float:
+    """The share of the five exact neighbors that are found among the documents of so many cells."""
     build_graph(dense, tmp_path / "exact", 5)
     monkeypatch.setattr(graph, "EXACT", COUNT - 1)
-    build_graph(dense, tmp_path / "graph", 5)
+    monkeypatch.setattr(graph, "CELL", 6)
+    monkeypatch.setattr(graph, "NEAR", near)
+    build_graph(dense, tmp_path / "cells", 5)
     ids = [document.id for document in DOCUMENTS]
+    exact, cells = (opened(dense, tmp_path / name).neighbors(ids) for name in ("exact", "cells"))
+    assert all(len(row) == 5 and id not in row for id, row in zip(ids, cells, strict=True))
+    return float(np.mean([len(set(row) & set(best)) / 5 for row, best in zip(cells, exact, strict=True)]))
 
-    def near(folder: str) -> Sequence[tuple[str, ...]]:
-        return opened(dense, tmp_path / folder).neighbors(ids)
 
-    found = list(zip(near("graph"), near("exact"), strict=True))
-    assert all(len(row) == 5 for row, _ in found)
-    assert all(id not in row for id, (row, _) in zip(ids, found, strict=True))
-    # Of so few documents hardly one is missed.
-    assert np.mean([len(set(row) & set(exact)) / 5 for row, exact in found]) > 0.9
+def test_all_cells_give_what_brute_force_gives(
+    dense: DenseRetriever, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert near_by_cells(dense, tmp_path, monkeypatch, COUNT) == 1
+
+
+def test_some_cells_give_most_of_it(dense: DenseRetriever, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert 0.6 < near_by_cells(dense, tmp_path, monkeypatch, 4) < 1
+
+
+def test_a_cell_alone_fills_up_with_its_last(
+    dense: DenseRetriever, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(graph, "EXACT", COUNT - 1)
+    monkeypatch.setattr(graph, "CELL", 20)
+    monkeypatch.setattr(graph, "NEAR", 1)
+    build_graph(dense, tmp_path / "graph", 30)
+    table = np.load(tmp_path / "graph" / TABLE)
+    assert table.shape == (COUNT, 30)
+    assert all(number not in row for number, row in enumerate(table.tolist()))
+    assert min(len(set(row)) for row in table.tolist()) < 30
