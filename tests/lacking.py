@@ -21,8 +21,9 @@ from fairagent.loading import module_of
 
 TESTS = Path(__file__).resolve().parent
 ROOT = TESTS.parent
-INSTALLED_BY_NOBODY = ("docs", "local", "pyterrier", "trec")
-"""Extras that `make test` does not install either: tests say themselves where they need them."""
+LEFT_OUT = ("docs", "local", "pyterrier", "trec", "test")
+"""Extras that `make test` does not install either: tests say themselves what they need of them; and what runs tests."""
+ANNOTATIONS = ("scipy-stubs", "types-pyyaml")
 BROUGHT = {"starlette": "studio", "pandas": "parquet", "huggingface_hub": "dense", "jnius_config": "lucene"}
 """Modules that come with an extra's packages -> the extra."""
 IMPORTS = (ast.Import, ast.ImportFrom)
@@ -38,9 +39,9 @@ def absent() -> dict[str, str]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     modules = dict(BROUGHT)
     for extra, packages in project["optional-dependencies"].items():
-        if extra not in INSTALLED_BY_NOBODY:
-            names = (re.split(r"[\[><=]", package)[0] for package in packages)
-            modules.update({module_of(name): extra for name in names if name != "fairagent"})
+        if extra not in LEFT_OUT:
+            names = {re.split(r"[\[><=]", package)[0] for package in packages} - {"fairagent", *ANNOTATIONS}
+            modules.update({module_of(name): extra for name in names})
     return {module: extra for module, extra in modules.items() if find_spec(module) is None}
 
 
@@ -86,8 +87,13 @@ def module(path: Path) -> Module:
 
 def needs(names: Iterable[Name]) -> set[str]:
     """The absent modules that these names need, whether they are used or only imported with their module."""
+    return {module for name in names for module in _needs(name)} if absent() else set()
+
+
+@cache
+def _needs(wanted: Name) -> set[str]:
     found: set[str] = set()
-    todo = [(name, 0) for path, name in names for name in ((path, ""), (path, name))]
+    todo = [((wanted[0], ""), 0), (wanted, 0)]
     seen: set[Name] = set()
     while todo:
         one, depth = todo.pop()

@@ -101,6 +101,7 @@ def evaluate(
     from fairagent.evaluate.engine.check import check_experiment
     from fairagent.evaluate.engine.experiment import build_indexes, run_experiment
     from fairagent.evaluate.engine.results import PAGE
+    from fairagent.evaluate.engine.workers import LOCAL
     from fairagent.files import file_name
     from fairagent.llm.models import Models
     from fairagent.loading import expect_installed
@@ -108,6 +109,8 @@ def evaluate(
     chosen = {LOG_PROMPTS: "true"} if logged(log_prompts) else {}
     checked = check_experiment(file, limit_topics, {**os.environ, **chosen})
     if dask is not None:
+        if workers is not None and dask != LOCAL:
+            raise UsageError("--workers does not go with the address of a cluster: that has its workers already")
         expect_installed("distributed", "--dask")
     folder = run or Path("runs") / file_name(checked.plan.experiment.name)
     to_go_on = f"to go on, repeat the command{' without --new' if new else ''}"
@@ -235,12 +238,10 @@ def _record(run: Run) -> dict[str, Any]:
 
 
 def _workers(workers: int | None, address: str | None, plan: Plan) -> AbstractContextManager[Workers]:
-    from fairagent.evaluate.engine.workers import LOCAL, crew, dask, threads
+    from fairagent.evaluate.engine.workers import crew, dask, threads
     from fairagent.processes import cores
 
     if address is not None:
-        if workers is not None and address != LOCAL:
-            raise UsageError("--workers does not go with the address of a cluster: that has its workers already")
         return dask(address, workers)
     if plan.experiment.searches and not any(system.asks for system in plan.systems.values()):
         return crew(workers or min(WORKERS, cores()))

@@ -20,7 +20,7 @@ from fairagent.errors import BackendUnavailable, IndexMismatch
 from fairagent.folders import is_there
 from fairagent.intake.json_text import parse_json
 from fairagent.intake.text import file_text
-from fairagent.loading import installed
+from fairagent.loading import installed, is_installed
 from fairagent.retrieve.bm25.manifest import LARGEST_MANIFEST
 from fairagent.retrieve.dense_index import VECTORS, DenseManifest
 from fairagent.retrieve.encoded import remedy
@@ -176,8 +176,8 @@ class AnnIndex:
 
 
 def wanted(when: When, documents: int) -> bool:
-    """Whether so many documents are searched through an index."""
-    return when == "always" or (when == "auto" and documents > EXACT)
+    """Whether so many documents are searched through an index; `auto` does without one where faiss is not installed."""
+    return when == "always" or (when == "auto" and documents > EXACT and is_installed("faiss-cpu"))
 
 
 def faiss_for(what: str) -> Any:

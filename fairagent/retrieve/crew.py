@@ -8,6 +8,7 @@ which one process embeds as a whole, so what comes is the same however many ther
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -51,7 +52,7 @@ class Embedding:
     """Embeds documents with an encoder of this name, whose numbers are of this type; see `embedding`."""
 
     def __init__(self, name: str, workers: int, device: str = "cpu", dtype: str = FLOAT32) -> None:
-        self._name, self._device, self._dtype = name, device, dtype
+        self._name, self._device, self.dtype = name, device, dtype
         self.workers = workers
         self._processes: Crew | None = None
         self._here: SentenceEncoder | None = None
@@ -63,10 +64,10 @@ class Embedding:
         """
         count = min(self.workers, documents // SHARE)
         if count <= 1:
-            self._here = self._here or open_sentence_encoder(self._name, self._device, self._dtype)
+            self._here = self._here or open_sentence_encoder(self._name, self._device, self.dtype)
             return
         self._processes = Crew(count, here=False)
-        for opened in [self._processes.submit(_open, self._name, self._dtype) for _ in range(count)]:
+        for opened in [self._processes.submit(_open, self._name, self.dtype) for _ in range(count)]:
             opened.result()
 
     def __call__(self, texts: Sequence[str]) -> Embeddings:
@@ -80,7 +81,7 @@ class Embedding:
         order = np.argsort([-len(text) for text in texts], kind="stable")
         pieces = [order[start : start + PIECE] for start in range(0, len(order), PIECE)]
         jobs = [
-            self._processes.submit(_embed, self._name, self._dtype, [texts[number] for number in piece])
+            self._processes.submit(_embed, self._name, self.dtype, [texts[number] for number in piece])
             for piece in pieces
         ]
         rows = np.concatenate([job.result() for job in jobs])
@@ -113,4 +114,6 @@ def _encoder(name: str, dtype: str) -> SentenceEncoder:
     """The model of this process."""
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     import_module("torch").set_num_threads(1)
+    # Its own lock is one between processes, which one that is ended leaves behind.
+    import_module("tqdm").tqdm.set_lock(threading.RLock())
     return open_sentence_encoder(name, "cpu", dtype)

@@ -34,6 +34,8 @@ NEIGHBORS = 10
 EXACT = 10_000
 """Documents up to which each is compared with all others."""
 CELL, NEAR = 256, 16
+LARGEST = 16 * CELL
+"""Documents of a cell that are compared with each other; of many that are all alike, any are near."""
 ROUNDS, SAMPLE, SEED = 3, 1 << 15, 0
 """Of k-means: passes over so many documents, and the seed of their choice."""
 BLOCK = 1 << 12
@@ -123,8 +125,10 @@ def _cells(stored: NDArray[np.float16]) -> Iterator[tuple[NDArray[np.intp], NDAr
     members = np.split(np.argsort(cell, kind="stable"), np.cumsum(np.bincount(cell, minlength=len(centers)))[:-1])
     near = np.argsort(-(centers @ centers.T), axis=1, kind="stable")
     for place in np.flatnonzero([len(own) for own in members]).tolist():
-        around = [members[other] for other in near[place, :NEAR] if other != place]
-        yield members[place], np.sort(np.concatenate([members[place], *around]))
+        around = [members[other][:LARGEST] for other in near[place, :NEAR] if other != place]
+        for start in range(0, len(members[place]), LARGEST):
+            part = members[place][start : start + LARGEST]
+            yield part, np.sort(np.concatenate([part, *around]))
 
 
 def _centers(stored: NDArray[np.float16], count: int) -> Embeddings:

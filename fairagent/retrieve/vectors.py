@@ -131,12 +131,12 @@ def prepare_vectors(site: Site, model: str, progress: Progress) -> None:
         # It finds out whether the model is still the same.
         DenseRetriever(embeddings, encoder(site, model))
     opened = encoder(site, model)
-    with _work(site, opened, _dtype(site, opened.name), progress) as work:
+    with _work(site, model, opened, progress) as work:
         build_dense_index(site.collection, embeddings, opened, work=work)
 
 
 @contextmanager
-def _work(site: Site, opened: Encoder, dtype: str, progress: Progress) -> Iterator[Work[Embeddings]]:
+def _work(site: Site, model: str, opened: Encoder, progress: Progress) -> Iterator[Work[Embeddings]]:
     """What encodes the site's documents, and tells of it."""
     what = f"embedding {site.collection.name}"
 
@@ -150,9 +150,10 @@ def _work(site: Site, opened: Encoder, dtype: str, progress: Progress) -> Iterat
     if not isinstance(opened, OneTextEncoder | SentenceEncoder):
         yield Work(opened.documents, progress=heard, forecast=forecast)
         return
-    with embedding(opened.name, site.workers, site.device, dtype) as embed:
+    # By the name in the settings: that of an encoder may be another, and its folder another one.
+    with embedding(full_name(model), site.workers, site.device, _dtype(site, model)) as embed:
         first = max(FIRST, PIECE * embed.workers)
-        yield Work(embed, embed.ready, heard, forecast, dtype, first)
+        yield Work(embed, embed.ready, heard, forecast, embed.dtype, first)
 
 
 def _dtype(site: Site, model: str) -> str:
@@ -161,7 +162,8 @@ def _dtype(site: Site, model: str) -> str:
     So those of one collection are all of one type, whatever machine has made them.
     """
     place = folder(site, model)
-    return DenseManifest.read(place).dtype if is_there(place, MANIFEST) else quickest_dtype(model, site.device)
+    there = is_there(place, MANIFEST)
+    return DenseManifest.read(place).dtype if there else quickest_dtype(full_name(model), site.device)
 
 
 def prepare_ann(site: Site, model: str, ann: When, progress: Progress) -> None:

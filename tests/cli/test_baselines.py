@@ -73,6 +73,7 @@ def ids(found: Any) -> list[str]:
 def test_every_reranker_is_served(call: Call, made: Small, name: str) -> None:
     chosen = assigned(RERANKERS[name])
     if "embeddings" in name or name == "dlf":
+        pytest.importorskip("sentence_transformers")
         assert call("index", *made.options, *chosen).exit_code == 0
     found = record(call, "search", *made.options, *chosen)
     assert (found["profile"], found["reranker"]) == ("engine", name.split(" by ")[0])

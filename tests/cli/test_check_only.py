@@ -40,6 +40,7 @@ def lacks_of(text: str) -> dict[str, str]:
 
 
 def test_what_each_system_lacks(call: Call, file: Path) -> None:
+    pytest.importorskip("sentence_transformers")
     before = sorted(Path().rglob("*"))
     result = call("evaluate", str(file), "--check-only")
     assert result.exit_code == 3
@@ -59,6 +60,7 @@ def test_what_each_system_lacks(call: Call, file: Path) -> None:
 
 
 def test_json_and_the_cost(call: Call, file: Path) -> None:
+    pytest.importorskip("sentence_transformers")
     result = call("evaluate", str(file), "--check-only", "--json")
     record = json.loads(result.stdout)
     assert result.exit_code == 3
@@ -88,6 +90,7 @@ def test_all_can_run(call: Call, file: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_without_its_collection_the_machine_is_looked_at_all_the_same(call: Call, file: Path) -> None:
+    pytest.importorskip("sentence_transformers")
     text = file.read_text(encoding="utf-8")
     file.write_text(text.replace("collection.yaml", "gone.yaml"), encoding="utf-8")
     result = call("evaluate", str(file), "--check-only")

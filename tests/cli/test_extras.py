@@ -34,9 +34,10 @@ FILES = {
 }
 COMMANDS = {
     "dense": [
-        "index {collection} --engine dense",
+        "index {collection} --set encoder=minilm",
+        "index {collection} --set 'engine={{kind: dense, encoder: minilm, ann: always}}'",
         "index {collection} --set 'rerank={{kind: cross-encoder, scorer: x}}'",
-        "index {collection} --set 'rerank={{kind: mmr, by: embeddings}}'",
+        "index {collection} --set 'rerank={{kind: mmr, by: embeddings, encoder: minilm}}'",
         "index {collection} --set 'engine={{kind: splade, model: x}}'",
         "index {collection} --set profile=offline --set 'attribute={{kind: nli, encoder: x}}'",
         "index {collection} --set profile=offline --set attribute=embeddings",

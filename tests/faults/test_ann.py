@@ -218,7 +218,8 @@ def test_113_a_process_that_embeds_and_dies_costs_what_it_had_under_way(
 @pytest.mark.parametrize("device", ["cuda:93", "nonsense"])
 def test_114_a_device_that_is_not_there_is_named_before_anything_is_embedded(tmp_path: Path, device: str) -> None:
     file = write(tmp_path / "files")
-    options = ["-c", str(file), "--index", str(tmp_path / "index"), "--set", "engine=dense", "--device", device]
+    options = ["-c", str(file), "--index", str(tmp_path / "index"), "--set", "engine={kind: dense, encoder: minilm}"]
+    options += ["--device", device]
     result = CliRunner().invoke(app, ["index", *options])
     assert result.exit_code == 2
     assert f"device '{device}' cannot be used here" in " ".join(result.stderr.split())

@@ -65,7 +65,7 @@ def whole(server: LoopbackServer, folder: Path) -> bytes:
     return (folder / "vectors.npy").read_bytes()
 
 
-def test_130_a_budget_that_is_used_up_midway(server: LoopbackServer, tmp_path: Path) -> None:
+def test_185_a_budget_that_is_used_up_midway(server: LoopbackServer, tmp_path: Path) -> None:
     expected = whole(server, tmp_path / "whole")
     server.requests.clear()
     index, cache = tmp_path / "index", tmp_path / "cache"
@@ -80,7 +80,7 @@ def test_130_a_budget_that_is_used_up_midway(server: LoopbackServer, tmp_path: P
     assert len(asked(server)) == 300 + PROBE
 
 
-def test_131_an_interruption_midway_keeps_blocks_without_any_cache(server: LoopbackServer, tmp_path: Path) -> None:
+def test_186_an_interruption_midway_keeps_blocks_without_any_cache(server: LoopbackServer, tmp_path: Path) -> None:
     expected = whole(server, tmp_path / "whole")
     server.requests.clear()
     index = tmp_path / "index"
@@ -105,7 +105,7 @@ def test_131_an_interruption_midway_keeps_blocks_without_any_cache(server: Loopb
     assert len(before) >= done
 
 
-def test_132_a_model_that_is_replaced_midway_is_not_mixed_in(server: LoopbackServer, tmp_path: Path) -> None:
+def test_187_a_model_that_is_replaced_midway_is_not_mixed_in(server: LoopbackServer, tmp_path: Path) -> None:
     index, cache = tmp_path / "index", tmp_path / "cache"
     length = {"now": 16}
 
@@ -126,7 +126,7 @@ def test_132_a_model_that_is_replaced_midway_is_not_mixed_in(server: LoopbackSer
         DenseRetriever(index, opened(server))
 
 
-def test_133_blank_texts_are_not_sent_and_like_nothing(server: LoopbackServer, tmp_path: Path) -> None:
+def test_188_blank_texts_are_not_sent_and_like_nothing(server: LoopbackServer, tmp_path: Path) -> None:
     documents = [Document("a", "  "), Document("b", "judge"), Document("c", "")]
     build_dense_index(Made(documents), tmp_path / "index", opened(server))
     rows = np.load(tmp_path / "index" / "vectors.npy")
@@ -137,7 +137,7 @@ def test_133_blank_texts_are_not_sent_and_like_nothing(server: LoopbackServer, t
     assert found.ids[0] == "b"
 
 
-def test_134_index_says_what_it_costs_and_search_asks_for_the_query_alone(
+def test_189_index_says_what_it_costs_and_search_asks_for_the_query_alone(
     server: LoopbackServer, tmp_path: Path
 ) -> None:
     file = write(tmp_path / "files")

@@ -235,3 +235,18 @@ def test_a_cell_alone_fills_up_with_its_last(
     assert table.shape == (COUNT, 30)
     assert all(number not in row for number, row in enumerate(table.tolist()))
     assert min(len(set(row)) for row in table.tolist()) < 30
+
+
+def test_many_documents_that_are_all_alike(
+    dense: DenseRetriever, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are one cell, which is compared in parts."""
+    monkeypatch.setattr(graph, "EXACT", COUNT - 1)
+    monkeypatch.setattr(graph, "CELL", 20)
+    monkeypatch.setattr(graph, "LARGEST", 7)
+    alike = np.ones((COUNT, 4), np.float16)
+    parts = list(graph._cells(alike))
+    assert sorted(number for members, _ in parts for number in members.tolist()) == list(range(COUNT))
+    assert max(len(candidates) for _, candidates in parts) <= 7 * graph.NEAR
+    table = graph._neighbors(alike, 5, lambda done: None)
+    assert all(number not in row for number, row in enumerate(table.tolist()))

@@ -163,7 +163,7 @@ def test_documents_are_encoded_in_the_type_of_those_that_are_there(
     asked: list[tuple[Any, ...]] = []
 
     class Crew:
-        workers = 1
+        workers, dtype = 1, "quickest"
 
         def ready(self, documents: int) -> None:
             asked.append(("ready", documents))
@@ -181,7 +181,7 @@ def test_documents_are_encoded_in_the_type_of_those_that_are_there(
     monkeypatch.setattr(vectors, "open_encoder", lambda model, device, served: Sentences())
     here = replace(site(tmp_path), workers=3)
     told(here)
-    assert asked == [("words", 3, "cpu", "quickest"), ("ready", 40)]
+    assert asked == [(BUNDLED, 3, "cpu", "quickest"), ("ready", 40)]
     assert DenseManifest.read(folder(here, BUNDLED)).dtype == "quickest"
     if earlier:
         file = folder(here, BUNDLED) / "fairagent-dense.json"
