@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fairagent.collection.chunks import START, document_of, joined, passage_id
 from fairagent.errors import IndexMismatch
-from fairagent.retrieve.base import Retriever, check_length
+from fairagent.retrieve.base import Retriever, check_length, shown
 from fairagent.retrieve.dense import DenseRetriever
 from fairagent.retrieve.encoder import Embeddings
 from fairagent.retrieve.lucene import LuceneRetriever
@@ -106,12 +106,12 @@ class LucenePassages(PassageRetriever):
 
     def document(self, id: str) -> Document:
         """The whole document, put together again; raises DataError where the id is not in the index."""
-        parts = [self._engine.document(passage) for passage in self.passage_ids([id])[0]]
+        parts = shown(self.passage_ids([id])[0], self._engine)
         return _under(id, parts[0], joined(parts))
 
     def passages(self, query: Query, ids: Sequence[str]) -> list[Document]:
         """The best passage of each of these documents for `query`, under the document's id."""
-        found = [self._engine.document(passage) for passage in self.best(query, ids)]
+        found = shown(self.best(query, ids), self._engine)
         return [_under(id, passage, passage.text) for id, passage in zip(ids, found, strict=True)]
 
     def document_frequency(self, word: str) -> int:
