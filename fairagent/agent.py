@@ -167,7 +167,8 @@ class FairAgent(Brief):
             rm3 = RM3(expansion.documents, expansion.terms, expansion.weight)
             expanded = rm3.expand(self.retriever, query, first)
             rankings.append(("topic words", expanded, self._retrieve(expanded)))
-        meter = ExposureMeter.make(self.collection, query.id, self.settings, rankings[-1][2])
+        deep = rankings[-1][2]
+        meter = ExposureMeter.make(self.collection, query.id, self.settings, deep).knowing(deep.ids)
         steps = (
             measured(meter, Step(source, asked, ranking, (), 0.0, added=asked.terms[len(query.terms) :]))
             for source, asked, ranking in rankings

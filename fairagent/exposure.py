@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
 
@@ -26,11 +26,27 @@ NOTHING_SHOWN = float(-np.log(SMOOTHING))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class KnownGroups:
+    """The groups of documents, `memberships` (n, 1 + g) a dimension, and the `place` of each document in them."""
+
+    place: Mapping[str, int]
+    memberships: tuple[FloatArray, ...]
+
+    def rows(self, ids: Sequence[str]) -> tuple[FloatArray, ...] | None:
+        """Those of these documents, copied; None where one is not among them."""
+        try:
+            places = np.array([self.place[id] for id in ids], dtype=np.intp)
+        except KeyError:
+            return None
+        return tuple(rows[places] for rows in self.memberships)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class ExposureMeter:
     """Measures rankings for one topic, at cut-off `n`, against one target a dimension.
 
     Documents without a label are left out of the shares and reported beside them; so are those with `synthetic_ids`,
-    which are none of the collection's.
+    which are none of the collection's. `known` are the groups of documents that are measured often.
     """
 
     collection: Collection
@@ -41,6 +57,7 @@ class ExposureMeter:
     divergence: Divergence
     synthetic_ids: frozenset[str] = frozenset()
     importance: tuple[float, ...] = ()
+    known: KnownGroups | None = None
 
     @classmethod
     def make(cls, collection: Collection, topic: str, settings: Settings, ranking: Ranking) -> ExposureMeter:
@@ -65,7 +82,13 @@ class ExposureMeter:
 
     def memberships(self, ids: Sequence[str]) -> tuple[FloatArray, ...]:
         """The groups of these documents, (len(ids), 1 + g) a dimension."""
+        if self.known and not self.synthetic_ids and (rows := self.known.rows(ids)) is not None:
+            return rows
         return tuple(self._memberships(target, ids) for target in self.targets)
+
+    def knowing(self, ids: Sequence[str]) -> ExposureMeter:
+        """The meter that has looked up the groups of these documents, and takes them from there."""
+        return replace(self, known=KnownGroups(dict(zip(ids, range(len(ids)), strict=True)), self.memberships(ids)))
 
     def _memberships(self, target: Target, ids: Sequence[str]) -> FloatArray:
         groups = self.collection.groups

@@ -12,13 +12,19 @@ from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 
-@cache
 def plugins(group: str) -> dict[str, tuple[EntryPoint, ...]]:
     """Name -> the entry points of other packages under it; more than one is a fault once the name is used."""
     found: dict[str, tuple[EntryPoint, ...]] = {}
-    for entry in entry_points(group=group):
+    for entry in all_entry_points().select(group=group):
         found[entry.name] = (*found.get(entry.name, ()), entry)
     return found
+
+
+@cache
+def all_entry_points() -> Any:
+    """Every entry point, read once: a look at each group apart would open the files of all packages anew."""
+    # Of one class in Python 3.11 and of another from 3.12 on; both can `select`.
+    return entry_points()
 
 
 def names(shipped: Mapping[str, str], group: str) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ from multiprocessing.connection import Connection
 from typing import Any, TypeVar
 
 from fairagent.errors import BackendUnavailable, FairAgentError
+from fairagent.threads import one_thread_from_now_on
 
 T = TypeVar("T")
 
@@ -118,6 +119,7 @@ class _Other:
 
 def _serve(jobs: Connection) -> None:
     """Do jobs until the other end is closed, which the end of the process there does as well."""
+    one_thread_from_now_on()
     # Ctrl-C in a terminal reaches every process: the first one sees to an orderly end.
     for number in ENDING:
         signal.signal(number, signal.SIG_DFL if number == signal.SIGTERM else signal.SIG_IGN)

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from threadpoolctl import ThreadpoolController
+if TYPE_CHECKING:
+    from threadpoolctl import ThreadpoolController
+
+OF_BLAS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
+"""What BLAS libraries look at when they are loaded, and not afterwards."""
+OF_ALL = ("OMP_NUM_THREADS", *OF_BLAS)
+"""The same with OpenMP, which torch and faiss use."""
 
 _LOCK = threading.Lock()
 _inside = 0
@@ -34,6 +41,27 @@ def one_blas_thread() -> Iterator[None]:
 
 
 @contextmanager
+def one_blas_thread_in_a_run() -> Iterator[None]:
+    """As `one_blas_thread`, also in BLAS libraries that are loaded within the block and in processes started there."""
+    before = {name: os.environ.get(name) for name in OF_BLAS}
+    os.environ.update(dict.fromkeys(OF_BLAS, "1"))
+    try:
+        with one_blas_thread():
+            yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+def one_thread_from_now_on() -> None:
+    """Libraries that are loaded afterwards use one thread: the beginning of a process that is one of several."""
+    os.environ.update(dict.fromkeys(OF_ALL, "1"))
+
+
+@contextmanager
 def one_torch_thread() -> Iterator[None]:
     """What this thread asks of torch uses one thread; where torch is not loaded, nothing asks it."""
     torch = sys.modules.get("torch")
@@ -51,4 +79,6 @@ def one_torch_thread() -> Iterator[None]:
 @cache
 def blas_libraries() -> ThreadpoolController:
     """The BLAS libraries that are loaded when this is first called: looking for them takes a millisecond."""
+    from threadpoolctl import ThreadpoolController
+
     return ThreadpoolController().select(user_api="blas")

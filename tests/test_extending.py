@@ -22,7 +22,7 @@ from fairagent.evaluate.engine.run import load_run
 from fairagent.extend import Case, Prompts
 from fairagent.measures import parse_measure
 from fairagent.pipeline import open_agent, open_site
-from fairagent.plugins import plugins
+from fairagent.plugins import all_entry_points
 from fairagent.report.page import page
 from fairagent.settings import load_settings
 from fairagent.settings.parts import BUILT_IN, SLOTS, kinds, read_part
@@ -61,14 +61,14 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
         lines = [line for group, named in points.items() for line in (f"[{group}]", *map(" = ".join, named.items()))]
         (about / "entry_points.txt").write_text("\n".join(lines), encoding="utf-8")
         monkeypatch.syspath_prepend(folder)
-        plugins.cache_clear()
+        all_entry_points.cache_clear()
 
     before = set(sys.modules)
     yield install
     for name in set(sys.modules) - before:
         if str(getattr(sys.modules[name], "__file__", "")).startswith(str(tmp_path)):
             del sys.modules[name]
-    plugins.cache_clear()
+    all_entry_points.cache_clear()
 
 
 @pytest.fixture

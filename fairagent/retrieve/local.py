@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from fairagent.retrieve.base import TextSource
+from fairagent.retrieve.base import TextSource, shown
 from fairagent.retrieve.relevance_model import Postings
 from fairagent.retrieve.words import WORD
 from fairagent.types import FloatArray, Query
@@ -65,7 +65,7 @@ class LocalTerms:
 
     def postings(self, ids: Sequence[str]) -> Postings:
         """The terms of these documents, titles included."""
-        documents = [self._texts.document(id) for id in ids]
+        documents = shown(ids, self._texts)
         counts = [Counter(words_of(f"{document.title} {document.text}")) for document in documents]
         numbers = [self._number(word) for count in counts for word in count]
         vocabulary, term = np.unique(np.array(numbers, dtype=np.intp), return_inverse=True)

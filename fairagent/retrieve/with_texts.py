@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fairagent.retrieve.base import PassageSource, Retriever, TextSource, texts_for
+from fairagent.retrieve.base import PassageSource, Retriever, TextSource, shown, texts_for
 from fairagent.retrieve.encoder import Embeddings
 from fairagent.types import Document, FloatArray, Query, Ranking
 
@@ -26,6 +26,10 @@ class RetrieverWithTexts:
     def document(self, id: str) -> Document:
         """The document as the Lucene index stores it."""
         return self.texts.document(id)  # type: ignore[union-attr]
+
+    def documents(self, ids: Sequence[str]) -> list[Document]:
+        """These documents, at once where the index can."""
+        return shown(ids, self.texts)  # type: ignore[arg-type]
 
     def passages(self, query: Query, ids: Sequence[str]) -> list[Document]:
         """The documents, or of a collection in passages the best passage of each, by its words."""

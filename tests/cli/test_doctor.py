@@ -25,7 +25,7 @@ from fairagent.cli.checks import (
     host,
 )
 from fairagent.loading import EXTRAS, is_installed
-from fairagent.plugins import plugins
+from fairagent.plugins import all_entry_points
 from fairagent.retrieve import java
 from fairagent.settings import load_settings
 
@@ -210,9 +210,9 @@ def packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     folder = tmp_path / "packages"
     folder.mkdir()
     monkeypatch.syspath_prepend(str(folder))
-    plugins.cache_clear()
+    all_entry_points.cache_clear()
     yield folder
-    plugins.cache_clear()
+    all_entry_points.cache_clear()
 
 
 GOOD = "from fairagent.extend import Part\n\nclass Shuffle(Part):\n    kind: str = 'shuffle'\n"
@@ -220,7 +220,7 @@ GOOD = "from fairagent.extend import Part\n\nclass Shuffle(Part):\n    kind: str
 
 def test_plugins_are_listed_and_each_is_loaded_for_itself(call: Call, small: Small, packages: Path) -> None:
     assert [(check.name, check.found) for check in check_plugins(os.environ)] == [("plugins", "none")]
-    plugins.cache_clear()
+    all_entry_points.cache_clear()
     install(packages, "good", GOOD, shuffle="good:Shuffle", gone="good:Gone", odd="good:__name__")
     install(packages, "broken", "import nowhere_at_all", broken="broken:Broken")
     install(packages, "ending", "import os\nos._exit(0)", ending="ending:Ending")

@@ -36,6 +36,7 @@ from fairagent.llm.models import Models
 from fairagent.llm.transcript import Transcript
 from fairagent.settings import BudgetSettings
 from fairagent.settings.parts import Progress
+from fairagent.threads import one_blas_thread_in_a_run
 
 ATTEMPTS = 3
 """How often a topic that fails is tried under one system, over all repetitions of the command."""
@@ -78,7 +79,7 @@ def run_experiment(
         raise UsageError("a budget does not go with --dask: each of its processes would spend the whole of it")
     if folder.exists() and not (folder / HEAD).is_file() and {path.name for path in folder.iterdir()} - BEFORE:
         raise UsageError(f"{folder} is there and holds no run; name a new or an empty folder with --run")
-    with locked(folder):
+    with one_blas_thread_in_a_run(), locked(folder):
         made_from = fingerprint(checked, environ)
         _take_up(checked, folder, made_from, new, environ)
         try:

@@ -17,6 +17,7 @@ from fairagent.llm.ledger import ledger
 from fairagent.llm.models import Models
 from fairagent.memo import Memo
 from fairagent.retrieve.bm25.part import close_all
+from fairagent.threads import one_blas_thread
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,7 +89,7 @@ def run_job(key: str, plan: str, system: str, topic: str) -> Done:
             _runners[key] = TopicRunner.open(Plan.model_validate_json(plan)), None
     runner, listener = _runners[key]
     tell = listener or untold.append
-    with exchanges_to(lambda exchange: tell(replace(exchange, system=system, topic=topic))):
+    with one_blas_thread(), exchanges_to(lambda exchange: tell(replace(exchange, system=system, topic=topic))):
         outcome = runner.outcome(system, topic)
     return Done(outcome, tuple(untold))
 

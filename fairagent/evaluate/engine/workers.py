@@ -23,8 +23,8 @@ T = TypeVar("T")
 
 LOCAL = "local"
 """The address of a Dask cluster that is started on this machine for the run."""
-PATIENCE = 5.0
-"""Seconds that a run goes on before the other processes of a crew are started; they take seconds to get ready."""
+PATIENCE = 0.5
+"""Seconds that a run goes on before the other processes of a crew are started: a run of a few topics starts none."""
 
 
 @dataclass(frozen=True, slots=True)

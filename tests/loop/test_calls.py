@@ -1,0 +1,82 @@
+"""How often a search asks: groups once a list, texts once a result, re-rankers once for each order of candidates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from loop_engine import LAWYERS, Dense, agent, begun
+
+from fairagent.collection import GroupTable
+from fairagent.loop.controller import Controller
+from fairagent.loop.kinds import KindSource
+from fairagent.rerank.base import Pool
+from fairagent.rerank.chain import ChainReranker
+from fairagent.rerank.exposure import ExposureReranker
+from fairagent.types import Document, FloatArray, Ranking
+
+
+class Counted(GroupTable):
+    """Groups that count how often they are asked."""
+
+    asked = 0
+
+    def memberships(self, dimension: str, ids: Sequence[str], topic: str = "") -> FloatArray:
+        self.asked += 1
+        return super().memberships(dimension, ids, topic)
+
+
+class Shown(Dense):
+    """An engine that shows many documents at once."""
+
+    def __init__(self) -> None:
+        super().__init__(LAWYERS)
+        self.calls: list[int] = []
+
+    def document(self, id: str) -> Document:
+        self.calls.append(1)
+        return super().document(id)
+
+    def documents(self, ids: Sequence[str]) -> list[Document]:
+        self.calls.append(len(ids))
+        return [Document(id, self.texts[id]) for id in ids]
+
+
+class Seen:
+    """A re-ranker that leaves the order and notes the pools."""
+
+    def __init__(self) -> None:
+        self.pools: list[tuple[tuple[str, ...], bytes]] = []
+
+    def rerank(self, pool: Pool) -> Ranking:
+        self.pools.append((pool.ranking.ids, np.asarray(pool.ranking.scores).tobytes()))
+        return pool.ranking.top(pool.n)
+
+
+def test_a_search_looks_up_the_groups_of_its_list_once_and_shows_all_hits_at_once() -> None:
+    groups = Counted.from_rows(
+        [(id, {"gender": {"f": "female", "m": "male"}.get(id[0])}) for id in LAWYERS], ["gender"]
+    )
+    engine, seen = Shown(), Seen()
+    made = agent(engine, Controller(drift=0.9))
+    collection = replace(made.collection, groups=groups)
+    # Documents' kinds are looked at by label, as where there is no corpus graph.
+    loop = Controller(drift=0.9, kinds=KindSource(collection, {"gender": 0.5}))
+    reranker = ChainReranker((seen, ExposureReranker()))
+    result = replace(made, collection=collection, loop=loop, reranker=reranker).search("law")
+    assert len(result.trace.steps) > 2
+    assert groups.asked == 2, "the list's, and those that its kinds are told by"
+    assert engine.calls == [len(result.hits)]
+    assert len(seen.pools) == len(set(seen.pools)) > 1
+
+
+def test_groups_known_are_the_groups_that_there_are() -> None:
+    meter = begun(Dense(LAWYERS)).meter
+    knowing = meter.knowing(["f1", "m1", "f2"])
+    for ids in (["m1", "f2"], [], ["m1", "f3", "not there"]):
+        for rows, due in zip(knowing.memberships(ids), meter.memberships(ids), strict=True):
+            assert rows.tolist() == due.tolist()
+    rows = knowing.memberships(["m1"])[0]
+    rows[:] = 0.5
+    assert knowing.memberships(["m1"])[0].tolist() == meter.memberships(["m1"])[0].tolist()
