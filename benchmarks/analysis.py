@@ -33,7 +33,7 @@ SHARED_NAMES = ("english", "english-nostem", "whitespace")
 
 
 def lucene_analyzer(name: str) -> Analyzer:
-    from fairagent.retrieve.lucene.analysis import Analyzer as LuceneAnalyzer
+    from fairagent.retrieve.anserini.analysis import Analyzer as LuceneAnalyzer
 
     return LuceneAnalyzer(name)
 

@@ -76,3 +76,38 @@ def joined(folder: Path, *parts: Path) -> Path:
             writer.addIndexes(directory.open(paths.get(str(part))))
         writer.close()
     return folder
+
+
+def written(folder: Path, rows: Rows, by_column: bool = True) -> Path:
+    """An index that Lucene's own writer makes of {id, contents, raw}, as earlier versions of fairagent built theirs.
+
+    `by_column`: ids stand in docvalues too. A row without `id` has none; without `raw`, its `contents` is stored.
+    """
+    start_java()
+    with using_java():
+        fields = "org.apache.lucene.document."
+        store, text_field = java_class(f"{fields}Field$Store"), java_class(f"{fields}TextField")
+        directory = java_class("org.apache.lucene.store.FSDirectory").open(
+            java_class("java.nio.file.Paths").get(str(folder))
+        )
+        analyzer = java_class("io.anserini.analysis.DefaultEnglishAnalyzer").newDefaultInstance()
+        config = java_class("org.apache.lucene.index.IndexWriterConfig")(analyzer)
+        writer = java_class("org.apache.lucene.index.IndexWriter")(directory, config)
+        for number, row in enumerate(rows):
+            made = [
+                text_field("contents", row["contents"], store.NO if "raw" in row else store.YES),
+                java_class(f"{fields}IntPoint")("number", number),
+            ]
+            if "raw" in row:
+                made.append(java_class(f"{fields}StoredField")("raw", row["raw"]))
+            if "id" in row:
+                made.append(java_class(f"{fields}StringField")("id", row["id"], store.YES))
+            if "id" in row and by_column:
+                reference = java_class("org.apache.lucene.util.BytesRef")(row["id"].encode())
+                made.append(java_class(f"{fields}BinaryDocValuesField")("id", reference))
+            document = java_class(f"{fields}Document")()
+            for field in made:
+                document.add(field)
+            writer.addDocument(document)
+        writer.close()
+    return folder

@@ -31,6 +31,9 @@ from fairagent.retrieve.clock import engine_time
 MINIMUM = 21
 """The oldest Java that runs the Lucene of pyserini 1.6."""
 
+QUIETED = 23
+"""From this Java on, one that Lucene's way of reading files makes print warnings unless it is told that it may."""
+
 HEAP = "2g"
 """The largest heap of the JVM; the variable _JAVA_OPTIONS=-Xmx8g, which Java itself reads, beats it."""
 
@@ -104,10 +107,13 @@ def _start() -> None:
     import jnius_config
 
     if not jnius_config.vm_running:
-        os.environ["JAVA_HOME"] = str(find_java())
+        home = find_java()
+        os.environ["JAVA_HOME"] = str(home)
         jnius_config.add_classpath(str(find_jar()))
         jnius_config.add_options(f"-Xmx{HEAP}", "-Xrs", "-Dslf4j.internal.verbosity=ERROR", "-Dlog4j2.level=ERROR")
         jnius_config.add_options(*ONE_OFF if _one_off else ())
+        if (java_version(home) or 0) >= QUIETED:
+            jnius_config.add_options("--sun-misc-unsafe-memory-access=allow")
     try:
         import jnius
     except (RuntimeError, SystemError, OSError) as error:

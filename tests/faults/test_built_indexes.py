@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import logging
 import shutil
 from collections.abc import Callable
@@ -18,7 +17,7 @@ from fairagent.collection import load_collection
 from fairagent.errors import BackendUnavailable, DataError, IndexMismatch, SettingsError
 from fairagent.retrieve.anserini.bm25 import AnseriniRetriever
 from fairagent.retrieve.anserini.hnsw import HnswRetriever
-from fairagent.retrieve.anserini.kept import commit_file
+from fairagent.retrieve.anserini.index import commit_file
 from fairagent.retrieve.java import java_class, using_java
 
 from .tiny import DOCUMENTS, write
@@ -48,7 +47,7 @@ def opened(tmp_path: Path) -> Opened:
     write(tmp_path / "files", HERE)
 
     def opened(folder: Path, kind: str = "lucene", profile: str = "engine", **settings: Any) -> Any:
-        engine = {"kind": kind, "index": str(folder), "kept": str(tmp_path / "kept"), **settings}
+        engine = {"kind": kind, "index": str(folder), **settings}
         return open_agent(tmp_path / "files" / "collection.yaml", engine=engine, profile=profile, n=3)
 
     return opened
@@ -108,9 +107,9 @@ def test_128_embeddings_of_another_encoder(indexes: Path, opened: Opened, tmp_pa
 
         queries = documents
 
-    words = AnseriniRetriever(indexes / "texts", tmp_path / "kept")
+    words = AnseriniRetriever(indexes / "texts")
     with pytest.raises(IndexMismatch, match="are not those of 'turned'"):
-        HnswRetriever(indexes / "hnsw", tmp_path / "kept", Turned(), words=words)
+        HnswRetriever(indexes / "hnsw", Turned(), words=words)
 
 
 def test_129_an_empty_index_or_one_with_deleted_documents(indexes: Path, opened: Opened, tmp_path: Path) -> None:
@@ -130,27 +129,11 @@ def test_129_an_empty_index_or_one_with_deleted_documents(indexes: Path, opened:
         opened(other)
 
 
-def test_130_an_index_that_changed_since_its_ids_were_kept(
-    indexes: Path, opened: Opened, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_130_an_index_that_changed(indexes: Path, opened: Opened, tmp_path: Path) -> None:
     other = copied(indexes / "texts", tmp_path / "other")
     assert len(opened(other).retriever) == 6
     joined(other, texts(tmp_path / "more", [{"id": "x1", "contents": "tribunal"}], "-storeRaw", "-storeDocvectors"))
-    caplog.set_level(logging.WARNING)
-    agent = opened(other)
-    assert "has changed since its ids were kept" in caplog.text
-    assert agent.retriever.search(Query("tribunal"), 3).ids == ("x1",)
-
-
-def test_130_kept_ids_that_are_damaged_are_read_again(
-    indexes: Path, opened: Opened, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    expected = opened(indexes / "texts").retriever.search(Query("court"), 3)
-    (order,) = (tmp_path / "kept").rglob("ids.order.npy")
-    order.write_bytes(order.read_bytes()[:-8])
-    caplog.set_level(logging.WARNING)
-    assert opened(indexes / "texts").retriever.search(Query("court"), 3).ids == expected.ids
-    assert "are damaged" in caplog.text
+    assert opened(other).retriever.search(Query("tribunal"), 3).ids == ("x1",)
 
 
 def test_131_groups_of_documents_that_the_index_lacks(
@@ -201,18 +184,3 @@ def test_134_nothing_is_written_into_the_index(indexes: Path, opened: Opened, tm
     opened(indexes / "texts", profile="offline").search("court")
     assert state() == before
     assert load_collection(tmp_path / "files" / "collection.yaml").source.count() == 0
-
-
-def test_134_a_folder_for_ids_that_cannot_be_written(
-    indexes: Path, opened: Opened, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made = Path.mkdir
-
-    def refused(self: Path, *arguments: Any, **named: Any) -> None:
-        if self.is_relative_to(tmp_path / "kept"):
-            raise OSError(errno.EROFS, "Read-only file system", str(self))
-        made(self, *arguments, **named)
-
-    monkeypatch.setattr(Path, "mkdir", refused)
-    with pytest.raises(BackendUnavailable, match=r"kept.* cannot be written \(Read-only file system\)"):
-        opened(indexes / "texts")

@@ -9,13 +9,12 @@ from typing import Any, Literal, Self
 from pydantic import Field
 
 from fairagent.retrieve.anserini.bm25 import AnseriniRetriever
-from fairagent.retrieve.anserini.groups import check_groups
 from fairagent.retrieve.anserini.hnsw import HnswRetriever
 from fairagent.retrieve.anserini.impact import ImpactRetriever, QueryEncoder
-from fairagent.retrieve.anserini.kept import cache_folder, commit_file
+from fairagent.retrieve.anserini.index import commit_file
 from fairagent.retrieve.encoder import BUNDLED
 from fairagent.retrieve.vectors import encoder
-from fairagent.settings.parts import Part, Progress
+from fairagent.settings.parts import Part
 from fairagent.site import Site
 
 
@@ -24,8 +23,6 @@ class AnseriniPart(Part):
 
     index: str = Field(min_length=1)
     """The folder of the index, with the file segments_...; a relative path in an experiment starts at its file."""
-    kept: str = ""
-    """The folder where the ids of its documents are kept; empty: fairagent/lucene in the user's cache folder."""
 
     @property
     def files(self) -> Mapping[str, Path]:
@@ -49,7 +46,7 @@ class AnseriniPart(Part):
 
     def beside(self, folder: Path) -> Self:
         """With the paths from anywhere."""
-        paths = {name: getattr(self, name) for name in ("index", "kept", "texts") if getattr(self, name, "")}
+        paths = {name: getattr(self, name) for name in ("index", "texts") if getattr(self, name, "")}
         return self.model_copy(
             update={name: str((folder / Path(path).expanduser()).absolute()) for name, path in paths.items()}
         )
@@ -58,31 +55,23 @@ class AnseriniPart(Part):
         """Raise what keeps the index from being searched, and DataError where no document of the groups is in it."""
         self.build(site)
 
-    def prepare(self, site: Site, progress: Progress) -> None:
-        """Read the ids of the index, unless they are kept already."""
-        self.opened(site, progress)
-
     def build(self, site: Site) -> Any:
         """The engine."""
         engine = self.opened(site)
-        site.memo.get(("groups in the index", self.folder), lambda: check_groups(site.collection, engine.index))
+        site.memo.get(("groups in the index", self.folder), lambda: engine.index.check_groups(site.collection))
         return engine
 
-    def opened(self, site: Site, progress: Progress = lambda what, done: None) -> Any:
+    def opened(self, site: Site) -> Any:
         """The engine; the parts of a pipeline share it."""
-        return site.memo.get(self, lambda: self.open(site, lambda done: progress(f"reading ids of {self.index}", done)))
+        return site.memo.get(self, lambda: self.open(site))
 
-    def open(self, site: Site, progress: Any) -> Any:
+    def open(self, site: Site) -> Any:
         """Open the index."""
         raise NotImplementedError
 
     def told(self, site: Site) -> str:
         """What there is, in a line for people."""
         return f"{len(self.opened(site)):,} documents at {self.folder}"
-
-    @property
-    def _kept(self) -> Path:
-        return Path(self.kept).expanduser() if self.kept else cache_folder()
 
 
 class LuceneConfig(AnseriniPart):
@@ -97,9 +86,9 @@ class LuceneConfig(AnseriniPart):
     b: float = Field(0.4, ge=0, le=1)
     """How much long documents are held back, 0 (not at all) to 1 (in proportion to their length)."""
 
-    def open(self, site: Site, progress: Any) -> AnseriniRetriever:
+    def open(self, site: Site) -> AnseriniRetriever:
         """Open the index."""
-        return AnseriniRetriever(self.folder, self._kept, self.analyzer, self.k1, self.b, progress)
+        return AnseriniRetriever(self.folder, self.analyzer, self.k1, self.b)
 
     def told(self, site: Site) -> str:
         """What there is, and where texts and terms come from."""
@@ -123,10 +112,9 @@ class LuceneImpactConfig(AnseriniPart):
     analyzer: str = "english"
     """The analyzer of `texts`."""
 
-    def open(self, site: Site, progress: Any) -> ImpactRetriever:
+    def open(self, site: Site) -> ImpactRetriever:
         """Open the index."""
-        words = _words(self, site)
-        return ImpactRetriever(self.folder, self._kept, self._encoder(site), self.scale, self.levels, words, progress)
+        return ImpactRetriever(self.folder, self._encoder(site), self.scale, self.levels, _words(self, site))
 
     def _encoder(self, site: Site) -> QueryEncoder | None:
         if not self.encoder:
@@ -152,15 +140,14 @@ class LuceneHnswConfig(AnseriniPart):
     analyzer: str = "english"
     """The analyzer of `texts`."""
 
-    def open(self, site: Site, progress: Any) -> HnswRetriever:
+    def open(self, site: Site) -> HnswRetriever:
         """Open the index."""
-        words = _words(self, site)
-        return HnswRetriever(self.folder, self._kept, encoder(site, self.encoder), self.ef, words, progress)
+        return HnswRetriever(self.folder, encoder(site, self.encoder), self.ef, _words(self, site))
 
 
 def _words(part: LuceneImpactConfig | LuceneHnswConfig, site: Site) -> AnseriniRetriever | None:
     """The index with the texts and terms of the documents, where one is named."""
     if not part.texts:
         return None
-    words: AnseriniRetriever = LuceneConfig(index=part.texts, kept=part.kept, analyzer=part.analyzer).opened(site)
+    words: AnseriniRetriever = LuceneConfig(index=part.texts, analyzer=part.analyzer).opened(site)
     return words

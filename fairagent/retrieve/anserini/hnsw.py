@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fairagent.errors import DataError, IndexMismatch
-from fairagent.retrieve.anserini import loops
+from fairagent.errors import IndexMismatch
 from fairagent.retrieve.anserini.bm25 import AnseriniRetriever, borrowed
-from fairagent.retrieve.anserini.opened import VECTORS, AnseriniEngine, AnseriniIndex
+from fairagent.retrieve.anserini.index import VECTOR, VECTORS, AnseriniEngine, AnseriniIndex
 from fairagent.retrieve.base import TextSource, check_length, full_text
 from fairagent.retrieve.clock import engine_time
 from fairagent.retrieve.encoder import Embeddings, Encoder
-from fairagent.retrieve.hits import numbers_and_scores
-from fairagent.retrieve.java import java_class, using_java
+from fairagent.retrieve.java import java_class
 from fairagent.retrieve.strings import ranked
 from fairagent.types import Document, FloatArray, Query, Ranking
 
@@ -43,22 +40,24 @@ class HnswRetriever(AnseriniEngine):
     def __init__(
         self,
         folder: Path,
-        kept: Path,
         encoder: Encoder,
         ef: int = 1000,
         words: AnseriniRetriever | None = None,
-        progress: Callable[[int], None] = lambda done: None,
     ) -> None:
-        """Open the index in `folder`; `kept` is where its ids are kept, `words` an engine with the documents' words.
+        """Open the index in `folder`; `words` is an engine with the documents' words.
 
         Raises what `AnseriniIndex` does; IndexMismatch where the embeddings are not the encoder's: by their number of
         dimensions, and where there are texts, by the embeddings of some of them.
         """
-        self.index = AnseriniIndex(folder, VECTORS, kept, progress)
+        self.index = AnseriniIndex(folder, VECTORS)
         self._encoder, self._ef = encoder, ef
-        with using_java():
-            similarity = java_class("org.apache.lucene.search.similarities.BM25Similarity")()
-            self._searcher = self.index.searcher(similarity)
+        with self.index.java():
+            about = self.index.field(VECTOR)
+            self._dimension, similarity = int(about.getVectorDimension()), about.getVectorSimilarityFunction().name()
+        if similarity != "DOT_PRODUCT":
+            raise IndexMismatch(
+                f"the index at {self.index.folder} compares embeddings by {similarity}, not DOT_PRODUCT"
+            )
         # The query of a search is often scored against a pool afterwards.
         self._query_vector = lru_cache(maxsize=64)(lambda text: encoder.queries([text])[0])
         if words:
@@ -74,10 +73,10 @@ class HnswRetriever(AnseriniEngine):
             return Ranking((), np.zeros(0))
         vector = self._query_vector(text)
         wanted = min(max(n, self._ef), len(self))
-        with using_java(), self.index.sound():
-            found = java_class("org.apache.lucene.search.KnnFloatVectorQuery")(loops.VECTOR, vector.tolist(), wanted)
-            numbers, _ = numbers_and_scores(self._searcher.search(found, wanted))
-        return ranked(self.index.ids.names(numbers), self._products(numbers, vector), n)
+        with self.index.java():
+            nearest = java_class("org.apache.lucene.search.KnnFloatVectorQuery")(VECTOR, vector.tolist(), wanted)
+        found = self.index.hits(nearest, wanted)
+        return ranked(np.array(found.names, np.bytes_), self._products(found.numbers, vector), n)
 
     @engine_time()
     def score(self, query: Query, ids: Sequence[str]) -> FloatArray:
@@ -85,8 +84,7 @@ class HnswRetriever(AnseriniEngine):
 
         Raises DataError naming ids that are not in the index.
         """
-        numbers = self.index.ids.known(ids)
-        text = str(query)
+        numbers, text = self._numbers(ids), str(query)
         if not len(ids) or not text.strip():
             return np.zeros(len(ids))
         return self._products(numbers, self._query_vector(text))
@@ -94,52 +92,60 @@ class HnswRetriever(AnseriniEngine):
     @engine_time()
     def vectors(self, ids: Sequence[str]) -> Embeddings:
         """The embeddings of these documents, (n, d); DataError naming ids that are not in the index."""
-        return self._rows(self.index.ids.known(ids))
+        return self._rows(self._numbers(ids))
 
     def query_vector(self, query: Query) -> Embeddings:
         """The embedding of a query's text and keywords, (d,)."""
         vector: Embeddings = self._query_vector(str(query))
         return vector
 
+    def _numbers(self, ids: Sequence[str]) -> NDArray[np.intp]:
+        found = self.index.pool(ids)
+        numbers = dict(zip(found.names, found.numbers.tolist(), strict=True))
+        return np.array([numbers[id.encode()] for id in ids], np.intp)
+
     def _products(self, numbers: NDArray[np.intp], vector: Embeddings) -> FloatArray:
-        # Row by row and in double precision, so that a score does not depend on what else is scored.
-        return np.asarray(np.vecdot(self._rows(numbers).astype(np.float64), vector.astype(np.float64)))
+        """The inner products (n,) of documents with a query's embedding: Lucene's similarity is (1 + product) / 2."""
+        similarities = np.zeros(len(numbers))
+        listed, sources = vector.tolist(), java_class("org.apache.lucene.search.DoubleValuesSource")
+        for segment, places, own in self._by_segment(numbers):
+            with self.index.java():
+                values = sources.similarityToQueryVector(self.index.segments[segment][0], listed, VECTOR)
+                for place, number in zip(places, own, strict=True):
+                    if values.advanceExact(number):
+                        similarities[place] = values.doubleValue()
+        return 2 * similarities - 1
 
     def _rows(self, numbers: NDArray[np.intp]) -> Embeddings:
-        starts, dimension = self.index.starts, self.index.fields[loops.VECTOR].dimension
-        distinct, asked = np.unique(numbers, return_inverse=True)
-        parts = [np.zeros((0, dimension), np.float32)]
-        with using_java(), self.index.sound():
-            for place, (start, stop) in enumerate(pairwise(np.searchsorted(distinct, starts).tolist())):
-                if stop > start:
-                    places = (distinct[start:stop] - starts[place]).tolist()
-                    parts.append(loops.embeddings(self._values(place), places, dimension))
-        return np.concatenate(parts)[asked]
+        rows = np.zeros((len(numbers), self._dimension), np.float32)
+        for segment, places, own in self._by_segment(numbers):
+            with self.index.java():
+                values = self.index.segments[segment][1].getFloatVectorValues(VECTOR)
+                for place, number in zip(places, own, strict=True):
+                    if values.docID() == number or values.advance(number) == number:
+                        rows[place] = values.vectorValue()
+        return rows
 
-    def _values(self, place: int) -> Any:
-        """The embeddings of a segment: as many as documents, so that a document's number is its embedding's."""
-        leaf = self.index.leaf(place)
-        values = leaf.getFloatVectorValues(loops.VECTOR)
-        if values is None or values.size() != leaf.maxDoc():
-            there = 0 if values is None else values.size()
-            raise DataError(
-                f"{leaf.maxDoc() - there:,} documents of the index at {self.index.folder} have no embedding of floats; "
-                "build it again, or take another prebuilt one"
-            )
-        return values
+    def _by_segment(self, numbers: NDArray[np.intp]) -> Iterator[tuple[int, list[int], list[int]]]:
+        """Segments with the places of their documents in `numbers`, and their numbers in the segment, which rise."""
+        order = np.argsort(numbers, kind="stable")
+        starts = self.index.starts
+        for segment, (start, stop) in enumerate(pairwise(np.searchsorted(numbers[order], starts).tolist())):
+            if stop > start:
+                places = order[start:stop]
+                yield segment, places.tolist(), (numbers[places] - starts[segment]).tolist()
 
     def _check(self, words: AnseriniRetriever | None) -> None:
         own = len(self._query_vector("a"))
-        dimension = self.index.fields[loops.VECTOR].dimension
-        if own != dimension:
+        if own != self._dimension:
             raise IndexMismatch(
-                f"the index at {self.index.folder} has embeddings of {dimension} numbers, and those of "
+                f"the index at {self.index.folder} has embeddings of {self._dimension} numbers, and those of "
                 f"{self._encoder.name!r} have {own}; name the encoder that made the index"
             )
         if not isinstance(words, TextSource):
             return
         chosen = np.unique(np.linspace(0, len(self) - 1, PROBES).astype(np.intp))
-        documents = [words.document(id.decode()) for id in self.index.ids.names(chosen).tolist()]
+        documents = [words.document(self.index.name(number)) for number in chosen.tolist()]
         encoded, stored = self._encoder.documents([full_text(one) for one in documents]), self._rows(chosen)
         lengths = np.linalg.norm(encoded, axis=1) * np.linalg.norm(stored, axis=1)
         alike = float((np.vecdot(encoded, stored) / np.maximum(lengths, 1e-12)).mean())

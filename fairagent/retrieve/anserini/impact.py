@@ -5,18 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from fairagent.errors import IndexMismatch
-from fairagent.retrieve.anserini import loops
 from fairagent.retrieve.anserini.bm25 import AnseriniRetriever, borrowed
-from fairagent.retrieve.anserini.opened import IMPACT, AnseriniEngine, AnseriniIndex
-from fairagent.retrieve.anserini.stored import StoredDocuments, has_texts
+from fairagent.retrieve.anserini.documents import stored_document
+from fairagent.retrieve.anserini.index import CONTENTS, IMPACT, AnseriniEngine, AnseriniIndex
 from fairagent.retrieve.base import check_length
 from fairagent.retrieve.clock import engine_time
-from fairagent.retrieve.java import java_class, using_java
-from fairagent.retrieve.queries import term_weights, weighted_query
+from fairagent.retrieve.queries import term_weights
 from fairagent.types import Document, FloatArray, Query, Ranking
 
 if TYPE_CHECKING:
@@ -59,25 +58,21 @@ class ImpactRetriever(AnseriniEngine):
     def __init__(
         self,
         folder: Path,
-        kept: Path,
         encoder: QueryEncoder | None = None,
         scale: float = 5.0,
         levels: int = 256,
         words: AnseriniRetriever | None = None,
-        progress: Callable[[int], None] = lambda done: None,
     ) -> None:
-        """Open the index in `folder`; `kept` is where its ids are kept, `words` an engine with the documents' words.
+        """Open the index in `folder`; `words` is an engine with the documents' words.
 
         Raises what `AnseriniIndex` does; IndexMismatch where the index's terms are not the encoder's.
         """
-        self.index = AnseriniIndex(folder, IMPACT, kept, progress)
+        self.index = index = AnseriniIndex(folder, IMPACT, "io.anserini.search.similarity.ImpactSimilarity")
         self._encoder, self._scale, self._levels = encoder, scale, levels
-        with using_java():
-            self._searcher = self.index.searcher(java_class("io.anserini.search.similarity.ImpactSimilarity")())
         if encoder:
             self._check(encoder)
-        if has_texts(self.index):
-            self.document = engine_time()(StoredDocuments(self.index).named)
+        if index.stored:
+            self.document = engine_time()(lambda id: stored_document(index, id))
         if words:
             vars(self).update(borrowed(words))
         # The query of a search is often scored against a pool afterwards.
@@ -87,9 +82,7 @@ class ImpactRetriever(AnseriniEngine):
     def search(self, query: Query, n: int) -> Ranking:
         """The best `n` documents, those that share a term with the query."""
         check_length(n)
-        with using_java():
-            lucene_query = weighted_query(self.weights(query))
-        return self.index.best(self._searcher, lucene_query, n)
+        return self.index.search(self.weights(query), n)
 
     @engine_time()
     def score(self, query: Query, ids: Sequence[str]) -> FloatArray:
@@ -97,9 +90,7 @@ class ImpactRetriever(AnseriniEngine):
 
         Raises DataError naming ids that are not in the index.
         """
-        with using_java():
-            lucene_query = weighted_query(self.weights(query))
-        return self.index.scores(self._searcher, lucene_query, ids)
+        return self.index.scores(self.weights(query), ids)
 
     def weights(self, query: Query) -> dict[str, float]:
         """The terms that are searched, with their weights."""
@@ -120,8 +111,9 @@ class ImpactRetriever(AnseriniEngine):
 
     def _check(self, encoder: QueryEncoder) -> None:
         known = set(encoder.vocabulary)
-        with using_java(), self.index.sound():
-            there = loops.first_terms(self.index.reader, LOOKED_AT)
+        with self.index.java():
+            terms = self.index.segments[0][1].terms(CONTENTS).iterator()
+            there = [term.utf8ToString() for term in takewhile(bool, (terms.next() for _ in range(LOOKED_AT)))]
         strange = [term for term in there if term not in known]
         if 2 * len(strange) > len(there):
             raise IndexMismatch(

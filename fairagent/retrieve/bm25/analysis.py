@@ -101,7 +101,7 @@ def open_analyzer(name: str) -> Analyzer:
             f"no analyzer {name!r}; known: {', '.join(NAMES)}; with the extra `lucene` english-krovetz and codes of "
             "languages (ar, bn, da, de, zh, ...)"
         )
-    from fairagent.retrieve.lucene.analysis import Analyzer as LuceneAnalyzer
+    from fairagent.retrieve.anserini.analysis import Analyzer as LuceneAnalyzer
 
     return LuceneAnalyzer(name)
 

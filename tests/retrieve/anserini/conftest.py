@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from pathlib import Path
 from typing import Any
 
@@ -65,15 +64,3 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     joined(folder / "hnsw", *halves)
     vectors(folder / "hnsw-int8", IDS, rows, "-quantize.int8")
     return folder
-
-
-@pytest.fixture
-def kept(tmp_path: Path) -> Path:
-    """Where ids are kept."""
-    return tmp_path / "kept"
-
-
-@pytest.fixture
-def said(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
-    caplog.set_level(logging.WARNING)
-    return caplog

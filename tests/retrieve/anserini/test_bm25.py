@@ -11,9 +11,9 @@ import pytest
 from anserini_indexes import texts
 
 from fairagent.errors import DataError, IndexMismatch, SettingsError, UsageError
+from fairagent.retrieve.anserini.analysis import Analyzer
 from fairagent.retrieve.anserini.bm25 import AnseriniRetriever
 from fairagent.retrieve.base import TextSource
-from fairagent.retrieve.bm25.analysis import Analyzer
 from fairagent.retrieve.bm25.build import build_index
 from fairagent.retrieve.bm25.search import BM25Retriever
 from fairagent.retrieve.relevance_model import TermSource, relevance_model, top_words
@@ -35,8 +35,8 @@ def counted(text: str) -> Counter[str]:
 
 
 @pytest.fixture
-def fruit(tmp_path, kept):
-    return AnseriniRetriever(texts(tmp_path / "fruit", FRUIT, "-storeRaw"), kept)
+def fruit(tmp_path):
+    return AnseriniRetriever(texts(tmp_path / "fruit", FRUIT, "-storeRaw"))
 
 
 def test_three_documents_by_hand(fruit):
@@ -57,8 +57,8 @@ def test_keywords_weigh_what_they_weigh(fruit):
 
 
 @pytest.mark.parametrize("name", ["full", "bare"])
-def test_a_pool_has_the_scores_of_the_search_and_zeros(built, kept, name):
-    engine = AnseriniRetriever(built / name, kept)
+def test_a_pool_has_the_scores_of_the_search_and_zeros(built, name):
+    engine = AnseriniRetriever(built / name)
     query = Query("lawyers and judges of Bonn", terms=(Term("river", 0.5),))
     found = engine.search(query, 12)
     assert 5 < len(found) < 12
@@ -69,15 +69,15 @@ def test_a_pool_has_the_scores_of_the_search_and_zeros(built, kept, name):
         engine.score(query, ["d00", "nobody"])
 
 
-def test_ties_are_in_the_order_of_ids_at_the_cut_as_well(built, kept):
-    engine = AnseriniRetriever(built / "full", kept)
+def test_ties_are_in_the_order_of_ids_at_the_cut_as_well(built):
+    engine = AnseriniRetriever(built / "full")
     tied = sorted(id for id, row in zip(IDS, ROWS, strict=True) if row["contents"] == "A quiet harbor.")
     assert engine.search(Query("quiet harbor"), 1).ids == (tied[0],)
     assert engine.search(Query("quiet harbor"), 2).ids == tuple(tied)
 
 
-def test_nothing_to_find(built, kept):
-    engine = AnseriniRetriever(built / "full", kept)
+def test_nothing_to_find(built):
+    engine = AnseriniRetriever(built / "full")
     for text in ("", "the of", "unheard"):
         assert not len(engine.search(Query(text), 5))
         assert engine.score(Query(text), IDS[:2]).tolist() == [0.0, 0.0]
@@ -86,8 +86,8 @@ def test_nothing_to_find(built, kept):
 
 
 @pytest.mark.parametrize("name", ["full", "vectors", "raw", "contents"])
-def test_terms_of_documents_by_hand(built, kept, name):
-    engine = AnseriniRetriever(built / name, kept)
+def test_terms_of_documents_by_hand(built, name):
+    engine = AnseriniRetriever(built / name)
     asked = [IDS[9], IDS[0], IDS[4]]
     postings = engine.postings(asked)
     texts = [next(row["contents"] for row in ROWS if row["id"] == id) for id in asked]
@@ -103,8 +103,8 @@ def test_terms_of_documents_by_hand(built, kept, name):
     assert postings.document_share.tolist() == pytest.approx(shares)
 
 
-def test_words_are_those_of_the_texts_where_there_are_any(built, kept):
-    with_texts, without = (AnseriniRetriever(built / name, kept) for name in ("full", "vectors"))
+def test_words_are_those_of_the_texts_where_there_are_any(built):
+    with_texts, without = (AnseriniRetriever(built / name) for name in ("full", "vectors"))
     for engine, expected in ((with_texts, {"histories", "lawyers", "argued"}), (without, {"lawyer"})):
         postings = engine.postings([IDS[0]])
         weights = relevance_model(postings, np.ones(1))
@@ -113,19 +113,19 @@ def test_words_are_those_of_the_texts_where_there_are_any(built, kept):
         assert all(engine.score(Query(word), [IDS[0]])[0] > 0 for word in engine.words(postings.vocabulary) if word)
 
 
-def test_terms_from_texts_are_slower_which_is_said(built, kept, caplog):
+def test_terms_from_texts_are_slower_which_is_said(built, caplog):
     caplog.set_level(logging.WARNING)
-    AnseriniRetriever(built / "full", kept)
+    AnseriniRetriever(built / "full")
     assert not caplog.records
-    AnseriniRetriever(built / "raw", kept)
+    AnseriniRetriever(built / "raw")
     assert "has no document vectors: terms come from its stored texts, analyzed again" in caplog.text
 
 
-def test_what_an_index_does_not_store_the_engine_does_not_tell(built, kept):
+def test_what_an_index_does_not_store_the_engine_does_not_tell(built):
     tells = {
         name: (isinstance(engine, TextSource), isinstance(engine, TermSource), engine.told)
         for name in ("full", "raw", "contents", "vectors", "bare")
-        for engine in [AnseriniRetriever(built / name, kept)]
+        for engine in [AnseriniRetriever(built / name)]
     }
     assert tells == {
         "full": (True, True, "texts, terms from document vectors"),
@@ -136,12 +136,12 @@ def test_what_an_index_does_not_store_the_engine_does_not_tell(built, kept):
     }
 
 
-def test_texts_titles_and_other_fields(tmp_path, kept):
+def test_texts_titles_and_other_fields(tmp_path):
     rows = [
         {"id": "d1", "contents": "A city.", "title": "Bonn", "year": 1288},
         {"id": "d2", "contents": "Plain."},
     ]
-    engine = AnseriniRetriever(texts(tmp_path / "titled", rows, "-storeRaw", "-fields", "title"), kept)
+    engine = AnseriniRetriever(texts(tmp_path / "titled", rows, "-storeRaw", "-fields", "title"))
     document = engine.document("d1")
     assert (document.id, document.title, document.text, document.extra["year"]) == ("d1", "Bonn", "A city.", 1288)
     assert engine.document("d2").title == ""
@@ -149,29 +149,29 @@ def test_texts_titles_and_other_fields(tmp_path, kept):
         engine.document("d3")
 
 
-def test_another_analyzer_makes_other_terms(tmp_path, kept):
+def test_another_analyzer_makes_other_terms(tmp_path):
     folder = texts(tmp_path / "plain", [{"id": "d1", "contents": "lawyers"}], "-stemmer", "none")
-    assert len(AnseriniRetriever(folder, kept, "english-nostem").search(Query("lawyers"), 1)) == 1
-    assert not len(AnseriniRetriever(folder, kept).search(Query("lawyers"), 1))
+    assert len(AnseriniRetriever(folder, "english-nostem").search(Query("lawyers"), 1)) == 1
+    assert not len(AnseriniRetriever(folder).search(Query("lawyers"), 1))
     with pytest.raises(SettingsError, match="no analyzer 'klingon'"):
-        AnseriniRetriever(folder, kept, "klingon")
+        AnseriniRetriever(folder, "klingon")
 
 
 @pytest.mark.parametrize("wrong", [{"k1": -1.0}, {"b": 1.5}, {"k1": math.nan}])
-def test_settings_that_make_no_sense(built, kept, wrong):
+def test_settings_that_make_no_sense(built, wrong):
     with pytest.raises(UsageError, match="BM25 needs"):
-        AnseriniRetriever(built / "full", kept, **wrong)
+        AnseriniRetriever(built / "full", **wrong)
 
 
-def test_an_index_of_another_kind_is_named(built, kept):
+def test_an_index_of_another_kind_is_named(built):
     with pytest.raises(IndexMismatch, match=r"`engine: \{kind: lucene-hnsw, index: \.\.\.\}` searches"):
-        AnseriniRetriever(built / "hnsw", kept)
+        AnseriniRetriever(built / "hnsw")
 
 
-def test_the_lists_are_those_of_our_own_index_of_the_same_documents(built, kept, tmp_path):
+def test_the_lists_are_those_of_our_own_index_of_the_same_documents(built, tmp_path):
     made = Made([Document(row["id"], row["contents"]) for row in ROWS])
     build_index(made, tmp_path / "own")
-    own, theirs = BM25Retriever(tmp_path / "own"), AnseriniRetriever(built / "full", kept)
+    own, theirs = BM25Retriever(tmp_path / "own"), AnseriniRetriever(built / "full")
     for query in (Query("judges of Berlin"), Query("history", terms=(Term("painted rivers", 0.3),))):
         expected, found = own.search(query, 12), theirs.search(query, 12)
         assert len(found) >= 4

@@ -36,52 +36,52 @@ EXACT = dict(zip(IDS, (unit_rows().astype(float) @ QUERY.astype(float)).tolist()
 
 
 @pytest.mark.parametrize("name", ["hnsw", "hnsw-int8"])
-def test_the_nearest_with_their_exact_products(built, kept, name):
-    found = HnswRetriever(built / name, kept, Told(QUERY)).search(Query("any"), 5)
+def test_the_nearest_with_their_exact_products(built, name):
+    found = HnswRetriever(built / name, Told(QUERY)).search(Query("any"), 5)
     best = sorted(EXACT, key=EXACT.__getitem__, reverse=True)[:5]
     assert list(found.ids) == best
     assert found.scores == pytest.approx([EXACT[id] for id in best], abs=1e-6)
 
 
-def test_a_pool_has_the_scores_of_the_search_in_the_order_asked_for(built, kept):
-    engine = HnswRetriever(built / "hnsw", kept, Told(QUERY))
+def test_a_pool_has_the_scores_of_the_search_in_the_order_asked_for(built):
+    engine = HnswRetriever(built / "hnsw", Told(QUERY))
     found = engine.search(Query("any"), 12)
     turned = [*reversed(found.ids), found.ids[3]]
     assert engine.score(Query("any"), turned).tolist() == [*reversed(found.scores.tolist()), found.scores[3]]
     assert engine.score(Query("any"), []).shape == (0,)
 
 
-def test_embeddings_are_the_stored_ones(built, kept):
-    engine = HnswRetriever(built / "hnsw", kept, Told(QUERY))
+def test_embeddings_are_the_stored_ones(built):
+    engine = HnswRetriever(built / "hnsw", Told(QUERY))
     asked = [IDS[8], IDS[0], IDS[11], IDS[8]]
     assert engine.vectors(asked) == pytest.approx(unit_rows()[[8, 0, 11, 8]])
     assert engine.query_vector(Query("any")).tolist() == QUERY.tolist()
 
 
-def test_a_blank_query_finds_nothing(built, kept):
-    engine = HnswRetriever(built / "hnsw", kept, Told(QUERY))
+def test_a_blank_query_finds_nothing(built):
+    engine = HnswRetriever(built / "hnsw", Told(QUERY))
     assert not len(engine.search(Query(" "), 3))
     assert engine.score(Query(" "), [IDS[0]]).tolist() == [0.0]
 
 
-def test_unknown_ids_are_named(built, kept):
-    engine = HnswRetriever(built / "hnsw", kept, Told(QUERY))
+def test_unknown_ids_are_named(built):
+    engine = HnswRetriever(built / "hnsw", Told(QUERY))
     with pytest.raises(DataError, match="'nobody'"):
         engine.score(Query("any"), ["d00", "nobody"])
 
 
-def test_another_encoder_is_found_by_its_dimensions(built, kept):
+def test_another_encoder_is_found_by_its_dimensions(built):
     with pytest.raises(IndexMismatch, match=r"embeddings of 8 numbers, and those of 'told' have 3; name the encoder"):
-        HnswRetriever(built / "hnsw", kept, Told([1, 0, 0]))
+        HnswRetriever(built / "hnsw", Told([1, 0, 0]))
 
 
-def test_another_encoder_of_as_many_dimensions_is_found_by_the_texts(built, kept):
-    words = AnseriniRetriever(built / "raw", kept)
+def test_another_encoder_of_as_many_dimensions_is_found_by_the_texts(built):
+    words = AnseriniRetriever(built / "raw")
     texts = [row["contents"] for row in ROWS]
     same = Told(QUERY, dict(zip(texts, unit_rows() + 0.1, strict=True)))
-    engine = HnswRetriever(built / "hnsw", kept, same, words=words)
+    engine = HnswRetriever(built / "hnsw", same, words=words)
     assert engine.document(IDS[3]).text == texts[3]
     assert engine.analyze("lawyers") == ["lawyer"]
     other = Told(QUERY, dict(zip(texts, unit_rows(seed=77), strict=True)))
     with pytest.raises(IndexMismatch, match=r"are not those of 'told': the mean cosine of 3 documents' is -?0\.\d\d"):
-        HnswRetriever(built / "hnsw", kept, other, words=words)
+        HnswRetriever(built / "hnsw", other, words=words)

@@ -33,8 +33,8 @@ def by_hand(weights: dict[str, float]) -> dict[str, float]:
     return dict(zip(IDS, sums, strict=True))
 
 
-def test_words_as_they_stand_and_keywords_with_their_weights(built, kept):
-    engine = ImpactRetriever(built / "impact", kept)
+def test_words_as_they_stand_and_keywords_with_their_weights(built):
+    engine = ImpactRetriever(built / "impact")
     query = Query("lawyer lawyer bonn", terms=(Term("judge", 0.5),))
     expected = by_hand({"lawyer": 2, "bonn": 1, "judge": 0.5})
     found = engine.search(query, 12)
@@ -44,29 +44,29 @@ def test_words_as_they_stand_and_keywords_with_their_weights(built, kept):
     assert engine.score(query, IDS).tolist() == list(expected.values())
 
 
-def test_weights_are_quantized_as_pyserini_does(built, kept):
+def test_weights_are_quantized_as_pyserini_does(built):
     # 2.5 / 5 * 256 = 128; .009 / 5 * 256 = .46 is 0, and not searched.
-    engine = ImpactRetriever(built / "impact", kept, Weighed(["##s", "bonn", "judge", "lawyer"], [0.009, 0, 0, 2.5]))
+    engine = ImpactRetriever(built / "impact", Weighed(["##s", "bonn", "judge", "lawyer"], [0.009, 0, 0, 2.5]))
     assert engine.weights(Query("any")) == {"lawyer": 128}
     assert engine.score(Query("any"), IDS).tolist() == [128 * own["lawyer"] for own in WEIGHTS]
-    coarse = ImpactRetriever(built / "impact", kept, Weighed(["##s", "bonn", "judge", "lawyer"], [0, 1, 0, 0]), 2.0, 10)
+    coarse = ImpactRetriever(built / "impact", Weighed(["##s", "bonn", "judge", "lawyer"], [0, 1, 0, 0]), 2.0, 10)
     assert coarse.weights(Query("any")) == {"bonn": 5}
 
 
-def test_an_encoder_of_another_vocabulary_is_refused(built, kept):
+def test_an_encoder_of_another_vocabulary_is_refused(built):
     with pytest.raises(IndexMismatch, match=r"not made with the vocabulary of 'weighed' .*'##s'.*name the encoder"):
-        ImpactRetriever(built / "impact", kept, Weighed(["lawyer", "a", "b", "c"], [1, 0, 0, 0]))
+        ImpactRetriever(built / "impact", Weighed(["lawyer", "a", "b", "c"], [1, 0, 0, 0]))
 
 
-def test_texts_are_its_own_and_terms_are_borrowed(built, kept):
-    own = ImpactRetriever(built / "impact", kept)
+def test_texts_are_its_own_and_terms_are_borrowed(built):
+    own = ImpactRetriever(built / "impact")
     assert own.document(IDS[1]).text == ROWS[1]["contents"]
     assert not hasattr(own, "postings")
-    borrowed = ImpactRetriever(built / "impact", kept, words=AnseriniRetriever(built / "full", kept))
+    borrowed = ImpactRetriever(built / "impact", words=AnseriniRetriever(built / "full"))
     assert borrowed.words(borrowed.postings([IDS[1]]).vocabulary) == ["berlin", "heard", "judge", "lawyer"]
 
 
-def test_a_query_without_a_known_term_finds_nothing(built, kept):
-    engine = ImpactRetriever(built / "impact", kept)
+def test_a_query_without_a_known_term_finds_nothing(built):
+    engine = ImpactRetriever(built / "impact")
     assert not len(engine.search(Query("unheard"), 3))
     assert engine.score(Query("unheard"), IDS[:2]).tolist() == [0.0, 0.0]

@@ -87,25 +87,25 @@ def expect_same(ours: Ranking, listed: list[Any], within: float) -> None:
 
 
 @pytest.mark.parametrize(("settings", "name"), [({}, "bm25"), ({"k1": 1.2, "b": 0.75}, "other")])
-def test_bm25(built, kept, theirs, settings, name):
-    ours = AnseriniRetriever(built / "full", kept, **settings)
+def test_bm25(built, theirs, settings, name):
+    ours = AnseriniRetriever(built / "full", **settings)
     assert sum(map(len, theirs[name].values())) > 15
     for query, listed in theirs[name].items():
         expect_same(ours.search(Query(query), 12), listed, 6e-5)
 
 
-def test_impacts(built, kept, theirs):
-    ours = ImpactRetriever(built / "impact", kept)
+def test_impacts(built, theirs):
+    ours = ImpactRetriever(built / "impact")
     for query, listed in theirs["impact"].items():
         assert len(listed) >= 3
         expect_same(ours.search(Query(query), 12), listed, 1e-3)
 
 
 @pytest.mark.parametrize("name", ["hnsw", "hnsw-int8"])
-def test_embeddings(built, kept, theirs, name):
+def test_embeddings(built, theirs, name):
     for text, listed in theirs[name].items():
         vector = np.array(json.loads(text), np.float32)
-        ours = HnswRetriever(built / name, kept, Told(vector)).search(Query("any"), 12)
+        ours = HnswRetriever(built / name, Told(vector)).search(Query("any"), 12)
         # Lucene's score of an inner product p is (1 + p) / 2.
         products = dict(zip(ours.ids, ((1 + ours.scores) / 2).tolist(), strict=True))
         if name == "hnsw":
@@ -117,11 +117,11 @@ def test_embeddings(built, kept, theirs, name):
             assert np.corrcoef([products[id] for id, _ in listed], [score for _, score in listed])[0, 1] > 0.95
 
 
-def test_queries_are_weighed_as_pyserini_s_splade_encoder_does(tmp_path, masked, theirs, kept):
+def test_queries_are_weighed_as_pyserini_s_splade_encoder_does(tmp_path, masked, theirs):
     model = SpladeEncoder(str(masked))
     terms = dict.fromkeys(model.vocabulary, 1)
     index = impacts(tmp_path / "whole", [{"id": "d1", "contents": "x", "vector": terms}])
-    ours = ImpactRetriever(index, kept, model)
+    ours = ImpactRetriever(index, model)
     for query, weights in theirs["splade"].items():
         there = {term: weight for term, weight in weights.items() if weight}
         assert len(there) > 5

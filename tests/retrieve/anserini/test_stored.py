@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fairagent.retrieve.anserini.stored import parsed
+from fairagent.retrieve.anserini.documents import parsed
 from fairagent.retrieve.java import start_java
 
 

@@ -1,0 +1,375 @@
+"""A Lucene index that Anserini has built, opened: what it holds, lists, pools, and the faults that keep it shut.
+
+Hits cross from Java as one JSON text, which Jackson writes, and the ids of a pool the other way: a call from Python
+costs some microseconds, and one that makes an object twenty.
+"""
+
+from __future__ import annotations
+
+import json
+from binascii import a2b_base64, b2a_base64
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from operator import index
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairagent.clean import logger
+from fairagent.collection import Collection
+from fairagent.collection.groups import Groups, JoinedGroups, TopicGroups
+from fairagent.collection.table import GroupTable
+from fairagent.errors import BackendUnavailable, DataError, IndexMismatch
+from fairagent.retrieve.bm25.manifest import MANIFEST
+from fairagent.retrieve.java import java_class, start_java, using_java
+from fairagent.retrieve.queries import MAX_TERMS
+from fairagent.types import FloatArray, Ranking
+
+ID, CONTENTS, RAW, VECTOR = "id", "contents", "raw", "vector"
+"""Anserini's fields: ids (as terms and in docvalues), what is searched, the document as it was, its embedding."""
+LUCENE, SEARCH = "org.apache.lucene.index.", "org.apache.lucene.search."
+SEEN = 1000
+"""Documents of each segment whose lengths are looked at to tell an impact index from one of texts."""
+CHECKED, NAMED = 10_000, 5
+"""Documents of a table of groups that are looked for in the index, and those that a message names."""
+BM25, IMPACT, VECTORS = "lucene", "lucene-impact", "lucene-hnsw"
+"""The engines, by what an index holds."""
+MADE_FOR = {BM25: "words of texts (BM25)", IMPACT: "impacts (weights of terms, as of SPLADE)", VECTORS: "embeddings"}
+
+log = logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Hits:
+    """Documents that a Lucene query has, best first: ids as UTF-8 bytes, Lucene's numbers and 32-bit scores."""
+
+    names: list[bytes]
+    numbers: NDArray[np.intp]
+    scores: FloatArray
+
+
+class AnseriniIndex:
+    """An open index of Anserini's. One reader serves all threads, one call at a time (`fairagent.retrieve.java`)."""
+
+    def __init__(self, folder: Path, kind: str, similarity: str = "", *settings: float) -> None:
+        """Open the index in `folder`, for the engine `kind`, which scores by the Java class `similarity`.
+
+        `segments` are Lucene's context and reader of each segment, `starts` (segments + 1,) the number of the first
+        document of each, and the number of documents.
+
+        Raises BackendUnavailable where there is no index; IndexMismatch where this Lucene cannot read it, another
+        engine searches such, or its documents have no ids; DataError where it is empty or has deleted documents.
+        """
+        start_java()
+        # Java resolves relative paths against the folder in which it was started.
+        self.folder = folder.absolute()
+        commit_file(self.folder)
+        self.reader = _open(self.folder)
+        try:
+            with self.java():
+                listed = self.reader.leaves()
+                contexts = [_cast("LeafReaderContext", listed.get(place)) for place in range(listed.size())]
+                self.segments = [(context, _cast("LeafReader", context.reader())) for context in contexts]
+                self.starts = np.cumsum([0, *(leaf.maxDoc() for _, leaf in self.segments)])
+                self._check(kind)
+                stored = self.reader.storedFields().document(0)
+                self.stored = next((field for field in (RAW, CONTENTS) if stored.get(field) is not None), "")
+                searchers = java_class(SEARCH + "IndexSearcher")
+                searchers.setMaxClauseCount(MAX_TERMS + 1)
+                self._searcher = searchers(_cast("IndexReader", self.reader))
+                if similarity:
+                    scoring = java_class(similarity)(*settings)
+                    self._searcher.setSimilarity(scoring)
+        except BaseException:
+            self.close()
+            raise
+
+    def __len__(self) -> int:
+        return int(self.starts[-1])
+
+    def close(self) -> None:
+        """Release the files."""
+        with using_java():
+            self.reader.close()
+
+    @contextmanager
+    def java(self) -> Iterator[None]:
+        """Java in use, whose errors are those of a damaged index: IndexMismatch."""
+        import jnius
+
+        with using_java():
+            try:
+                yield
+            except jnius.JavaException as error:
+                raise _damaged(self.folder, error) from None
+
+    def hits(self, query: Any, n: int) -> Hits:
+        """The best `n` documents for a Lucene query, those that match; ties by id, at the cut as well."""
+        with self.java():
+            found = self._searcher.search(query, min(index(n), len(self)), _by_score_and_id())
+            text = write_json(found)
+        found = json.loads(text)["scoreDocs"]
+        try:
+            names = [a2b_base64(id["bytes"])[id["offset"] : id["offset"] + id["length"]] for _, id in _fields(found)]
+        except TypeError:
+            raise IndexMismatch(f"documents of the index at {self.folder} have no id") from None
+        scores = np.array([score for score, _ in _fields(found)], np.float32)
+        return Hits(names, np.array([hit["doc"] for hit in found], np.intp), scores.astype(np.float64))
+
+    def search(self, weights: Mapping[str, float], n: int) -> Ranking:
+        """The best `n` documents for weighted terms."""
+        with using_java():
+            query = _weighted(weights)
+        found = self.hits(query, n)
+        return Ranking(tuple(name.decode() for name in found.names), found.scores)
+
+    def scores(self, weights: Mapping[str, float], ids: Sequence[str]) -> FloatArray:
+        """The scores (n,) of documents for weighted terms, by one call; 0 where nothing matches.
+
+        Raises DataError naming ids that are not in the index.
+        """
+        found = self.pool(ids, weights)
+        scores = dict(zip(found.names, found.scores.tolist(), strict=True))
+        return np.array([scores[_encoded(id)] for id in ids], np.float64)
+
+    def pool(self, ids: Sequence[str], weights: Mapping[str, float] | None = None) -> Hits:
+        """These documents, once each, scored by weighted terms; raises DataError naming ids that are not there."""
+        found = self._those([_encoded(id) for id in ids], weights or {})
+        there = set(found.names)
+        if missing := [id for id in dict.fromkeys(ids) if _encoded(id) not in there]:
+            named = ", ".join(f"{id[:60]!r}" for id in missing[:NAMED])
+            raise DataError(f"{len(missing)} document id(s) are not in the index: {named}")
+        return found
+
+    def name(self, number: int) -> str:
+        """The id of the document with this number of Lucene's."""
+        with self.java():
+            return str(java_class("io.anserini.index.IndexReaderUtils").convertLuceneDocidToDocid(self.reader, number))
+
+    def field(self, name: str) -> Any:
+        """What Lucene keeps in a field (FieldInfo); None where there is none."""
+        return java_class(LUCENE + "FieldInfos").getMergedFieldInfos(self.reader).fieldInfo(name)
+
+    def check_groups(self, collection: Collection) -> None:
+        """Warn of documents in the collection's tables of groups that are not in the index, by some of each.
+
+        Raises DataError where none of a table's documents is in it.
+        """
+        for table in tables(collection.groups):
+            looked_at = table.ids[np.unique(np.linspace(0, len(table) - 1, CHECKED).astype(np.intp))].tolist()
+            there = set(self._those(looked_at, {}).names)
+            missing = [id for id in looked_at if id not in there]
+            named = ", ".join(repr(id.decode("utf-8", "replace")) for id in missing[:NAMED])
+            what = f"groups of {', '.join(table.dimensions)}"
+            if missing and not there:
+                own = ", ".join(repr(self.name(number)) for number in range(min(NAMED, len(self))))
+                raise DataError(
+                    f"none of the {len(table):,} documents with {what} is in the index at {self.folder}: they are "
+                    f"called {named}, and those of the index {own}; `id` of the groups has to make the same (a "
+                    'template such as "{q_id}-{d_id}" does)'
+                )
+            if missing:
+                of = "" if len(looked_at) == len(table) else f" that were looked at, of {len(table):,},"
+                more = " ..." if len(missing) > NAMED else ""
+                _warn(
+                    f"{len(missing):,} of {len(looked_at):,} documents with {what}{of} are not in the index at "
+                    f"{self.folder}, so that no search finds them: {named}{more}"
+                )
+
+    def _those(self, names: Sequence[bytes], weights: Mapping[str, float]) -> Hits:
+        """The documents with these ids that are there, scored by weighted terms."""
+        if not names:
+            return Hits([], np.zeros(0, np.intp), np.zeros(0))
+        texts = ((b2a_base64(name, newline=False).decode(), len(name)) for name in dict.fromkeys(names))
+        listed = ",".join(f'{{"bytes":"{text}","length":{length}}}' for text, length in texts)
+        import jnius
+
+        with self.java():
+            references = jnius.cast("java.util.Collection", _references().readValue(f"[{listed}]"))
+            wanted = java_class(SEARCH + "TermInSetQuery")(ID, references)
+            query, occur = _weighted(weights), java_class(SEARCH + "BooleanClause$Occur")
+            builder = java_class(SEARCH + "BooleanQuery$Builder")()
+            # SHOULD, not MUST: documents of the pool without any query term stay in the result, with score 0.
+            builder.add(query, occur.SHOULD)
+            builder.add(wanted, occur.FILTER)
+            both = builder.build()
+        return self.hits(both, len(names))
+
+    def _check(self, kind: str) -> None:
+        if not len(self):
+            raise DataError(f"the index at {self.folder} holds no documents: its build failed, or found nothing")
+        if deleted := self.reader.numDeletedDocs():
+            raise DataError(
+                f"the index at {self.folder} has {deleted:,} deleted documents, whose words still count in scores; "
+                "merge it (Anserini: -optimize) or build it anew"
+            )
+        holds = self._holds()
+        if holds is None:
+            raise IndexMismatch(
+                f"the index at {self.folder} is none of Anserini's: it has neither the field `{CONTENTS}` nor "
+                f"`{VECTOR}`"
+            )
+        if holds != kind:
+            raise IndexMismatch(
+                f"the index at {self.folder} is of {MADE_FOR[holds]}, which `engine: {{kind: {holds}, index: ...}}` "
+                f"searches; `{kind}` is for {MADE_FOR[kind]}"
+            )
+        ids = self.field(ID)
+        if ids is None or ids.getDocValuesType().toString() != "BINARY":
+            raise IndexMismatch(
+                f"the index at {self.folder} has no ids of its documents (docvalues `{ID}`), as Anserini writes them; "
+                "build it again with the Anserini of this pyserini"
+            )
+
+    def _holds(self) -> str | None:
+        """The kind of engine that searches such an index; None where there is none."""
+        embeddings, words = self.field(VECTOR), self.field(CONTENTS)
+        if embeddings is not None and embeddings.getVectorDimension():
+            return VECTORS
+        if words is None or words.getIndexOptions().toString() == "NONE":
+            return None
+        # ImpactSimilarity keeps no lengths: each is 1, however many terms a document has.
+        longer = self.reader.getSumTotalTermFreq(CONTENTS) > self.reader.getDocCount(CONTENTS)
+        return IMPACT if longer and all(_no_lengths(leaf) for _, leaf in self.segments) else BM25
+
+
+class AnseriniEngine:
+    """An engine over an index of Anserini's."""
+
+    index: AnseriniIndex
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    def close(self) -> None:
+        """Release the index's files."""
+        self.index.close()
+
+
+def commit_file(folder: Path) -> Path:
+    """The file that names the segments of the index's last commit, with an id of its own in it.
+
+    Raises BackendUnavailable where there is no Lucene index in `folder`, with what may be meant.
+    """
+    # The number after the line is in base 36.
+    commits = [path for path in folder.glob("segments_*") if path.name[9:].isalnum()]
+    if commits:
+        return max(commits, key=lambda path: int(path.name[9:], 36))
+    if (folder / MANIFEST).is_file():
+        raise BackendUnavailable(f"the index at {folder} is one of fairagent's own, which `engine: bm25` searches")
+    raise BackendUnavailable(
+        f"no Lucene index at {folder}: name the folder with the file segments_...; for a prebuilt index it is what "
+        "pyserini's download_prebuilt_index(NAME) returns"
+    )
+
+
+def tables(groups: Groups) -> Iterator[GroupTable]:
+    """The tables whose rows are documents."""
+    if isinstance(groups, JoinedGroups):
+        for part in groups.parts:
+            yield from tables(part)
+    elif isinstance(groups, GroupTable) and not isinstance(groups, TopicGroups) and len(groups):
+        yield groups
+
+
+@cache
+def _warn(what: str) -> None:
+    """Say it once, however many systems search the index."""
+    log.warning("%s", what)
+
+
+def _fields(found: Sequence[Any]) -> Iterator[tuple[float, Any]]:
+    return (hit["fields"] for hit in found)
+
+
+def _encoded(id: str) -> bytes:
+    # Half of a surrogate pair becomes bytes that no id holds.
+    return id.encode("utf-8", "surrogatepass")
+
+
+def _cast(kind: str, value: Any) -> Any:
+    """What pyjnius takes for a class of Lucene's in an overloaded method."""
+    import jnius
+
+    return jnius.cast(LUCENE + kind, value)
+
+
+def _weighted(weights: Mapping[str, float]) -> Any:
+    """The query for terms with weights above 0."""
+    should = java_class(SEARCH + "BooleanClause$Occur").SHOULD
+    builder = java_class(SEARCH + "BooleanQuery$Builder")()
+    for term, weight in weights.items():
+        clause = java_class(SEARCH + "BoostQuery")(_term_query(term), weight)
+        builder.add(clause, should)
+    return builder.build()
+
+
+@lru_cache(maxsize=50_000)
+def _term_query(term: str) -> Any:
+    """The immutable Lucene query for one term: expanded queries repeat them, and creating Java objects is slow."""
+    return java_class(SEARCH + "TermQuery")(java_class(LUCENE + "Term")(CONTENTS, term))
+
+
+@cache
+def _by_score_and_id() -> Any:
+    fields = java_class(SEARCH + "SortField")
+    by_id = fields(ID, java_class(SEARCH + "SortField$Type").STRING_VAL)
+    return java_class(SEARCH + "Sort")(fields.FIELD_SCORE, by_id)
+
+
+def write_json(value: Any) -> str:
+    """A Java object as JSON."""
+    text: str = _json().writeValueAsString(value)
+    return text
+
+
+@cache
+def _json() -> Any:
+    return java_class("com.fasterxml.jackson.databind.ObjectMapper")()
+
+
+@cache
+def _references() -> Any:
+    reference = java_class("java.lang.Class").forName("org.apache.lucene.util.BytesRef")
+    return _json().readerForListOf(reference)
+
+
+def _no_lengths(leaf: Any) -> bool:
+    norms = leaf.getNormValues(CONTENTS)
+    seen = range(min(SEEN, leaf.maxDoc()))
+    return norms is None or all(not norms.advanceExact(number) or norms.longValue() == 1 for number in seen)
+
+
+def _open(folder: Path) -> Any:
+    import jnius
+
+    with using_java():
+        lucene = java_class("org.apache.lucene.util.Version").LATEST.toString()
+        try:
+            return java_class("io.anserini.index.IndexReaderUtils").getReader(str(folder))
+        except jnius.JavaException as error:
+            reason = str(error).partition("\n")[0]
+            if "IndexFormatTooOld" in reason:
+                raise IndexMismatch(
+                    f"the index at {folder} was built by a Lucene that is too old for this one ({lucene}); take a "
+                    f"newer prebuilt index, or build it again with the Anserini of this pyserini ({_short(reason)})"
+                ) from None
+            if "IndexFormatTooNew" in reason or "Could not load codec" in reason or "does not exist" in reason:
+                raise IndexMismatch(
+                    f"the index at {folder} was built by a Lucene that is newer than this one ({lucene}) or by one "
+                    f"with another codec; update pyserini, or build the index with this one ({_short(reason)})"
+                ) from None
+            raise _damaged(folder, error) from None
+
+
+def _damaged(folder: Path, error: Exception) -> IndexMismatch:
+    reason = _short(str(error).partition("\n")[0])
+    return IndexMismatch(f"the index at {folder} is damaged; copy, download or build it again ({reason})")
+
+
+def _short(reason: str) -> str:
+    return reason.rpartition("Exception: ")[2][:200]
