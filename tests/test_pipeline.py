@@ -323,7 +323,9 @@ def test_an_index_is_opened_once_however_many_parts_read_it(made: Path, collecti
 
 
 def test_words_come_from_the_index_where_the_engine_has_none(made: Path, collection: Collection) -> None:
-    site = open_site(collection, made / "index", Settings(engine="dense", encoder=BUNDLED, loop="fair-qr", rerank="mmr"))
+    site = open_site(
+        collection, made / "index", Settings(engine="dense", encoder=BUNDLED, loop="fair-qr", rerank="mmr")
+    )
     agent = build(site)
     assert isinstance(refiner_of(agent).source, BM25Retriever)
     assert agent.search(QUERY).trace.stopped

@@ -53,7 +53,7 @@ def test_json(call: Call, tmp_path: Path) -> None:
 
 def test_what_the_parts_need_besides_is_built_too(call: Call, tmp_path: Path) -> None:
     file = write_collection(tmp_path / "small")
-    plain = call("index", "-c", str(file)).stdout
+    call("index", "-c", str(file))
     dense = ("--set", "engine={kind: dense, encoder: minilm}")
     result = call("index", "-c", str(file), *dense)
     assert result.exit_code == 0, result.stderr
@@ -118,7 +118,10 @@ def test_an_index_is_brought_up_to_date_with_all_beside_it(call: Call, tmp_path:
 def test_an_ann_index_and_splade_weights_are_brought_up_to_date(call: Call, tmp_path: Path) -> None:
     file = write_collection(tmp_path / "small")
     save_masked(tmp_path / "model", documents_words())
-    ann, splade = "engine={kind: dense, encoder: minilm, ann: always}", f"engine={{kind: splade, model: {tmp_path / 'model'}}}"
+    ann, splade = (
+        "engine={kind: dense, encoder: minilm, ann: always}",
+        f"engine={{kind: splade, model: {tmp_path / 'model'}}}",
+    )
     for engine in (ann, splade):
         assert call("index", "-c", str(file), "--set", engine).exit_code == 0
     add_a_page(file)

@@ -19,7 +19,7 @@ from fairagent.files import file_name
 from fairagent.llm.models import Models
 from fairagent.memo import Memo
 from fairagent.rerank.pair_scorer import open_pair_scorer
-from fairagent.retrieve.bm25 import close_all
+from fairagent.retrieve.bm25.part import close_all
 from fairagent.retrieve.dense import EmbeddingSource
 from fairagent.retrieve.splade import SpladeRetriever
 from fairagent.retrieve.splade_encoder import SpladeEncoder
