@@ -89,10 +89,6 @@ if __name__ == "__main__":
     import sys
     import tempfile
 
-    from fairagent.retrieve import auto
-
-    # As in the tests.
-    auto.encoder_installed = lambda: False
     with tempfile.TemporaryDirectory() as made:
         os.chdir(made)
         SNAPSHOTS.mkdir(exist_ok=True)
