@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 
 from fairagent.digests import expect_whole
 from fairagent.errors import IndexMismatch
+from fairagent.intake.json_text import parse_json
 from fairagent.retrieve.bm25.search import BM25Retriever
 from fairagent.retrieve.dense_index import DenseManifest
 from fairagent.retrieve.encoded import remedy
@@ -45,7 +45,7 @@ class LightEncoder:
         expect_whole(folder, "the light vectors", remedy(folder))
         try:
             terms, table = mapped(folder / TERMS), mapped(folder / TABLE)
-            first = int(json.loads((folder / HALVES).read_text(encoding="utf-8"))["lsa"])
+            first = int(parse_json((folder / HALVES).read_text(encoding="utf-8"))["lsa"])
             if len(terms) != len(table) or terms.max(initial=-1) >= len(engine.matrix.columns):
                 raise ValueError(f"{TABLE} has rows for terms that the index lacks")
             if not 0 <= first <= manifest.dimension == table.shape[1]:
