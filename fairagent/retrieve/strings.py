@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairagent.errors import DataError
-from fairagent.intake.arrays import read_array
+from fairagent.intake.arrays import read_array, write_array
 from fairagent.types import FloatArray, Ranking
 
 MAX_ID_BYTES = 255
@@ -75,8 +75,8 @@ class Strings:
         encoded = [string.encode() for string in strings]
         starts = np.zeros(len(encoded) + 1, dtype=np.int64)
         np.cumsum([len(string) for string in encoded], out=starts[1:])
-        np.save(folder / f"{name}.bytes.npy", np.frombuffer(b"".join(encoded), dtype=np.uint8))
-        np.save(folder / f"{name}.starts.npy", starts)
+        write_array(folder / f"{name}.bytes.npy", np.frombuffer(b"".join(encoded), dtype=np.uint8))
+        write_array(folder / f"{name}.starts.npy", starts)
 
     @classmethod
     def load(cls, folder: Path, name: str) -> Strings:
@@ -91,7 +91,11 @@ class Strings:
         return (self._block[start:stop].tobytes().decode() for start, stop in pairwise(starts))
 
     def __getitem__(self, number: int) -> str:
-        return self._block[self._starts[number] : self._starts[number + 1]].tobytes().decode()
+        """The string of this number; ValueError where what is there is none."""
+        start, stop = self._starts[number : number + 2].tolist()
+        if not 0 <= start <= stop <= len(self._block):
+            raise ValueError(f"string {number} is said to be from byte {start} to {stop} of {len(self._block)}")
+        return self._block[start:stop].tobytes().decode()
 
 
 class IdTable:
@@ -111,8 +115,8 @@ class IdTable:
         same = np.flatnonzero(names[order][1:] == names[order][:-1])
         if len(same):
             raise DataError(f"{len(same)} document ids occur twice, {ids[order[same[0]]].decode()!r} first")
-        np.save(folder / "ids.npy", names)
-        np.save(folder / "ids.order.npy", order)
+        write_array(folder / "ids.npy", names)
+        write_array(folder / "ids.order.npy", order)
 
     @classmethod
     def load(cls, folder: Path) -> IdTable:

@@ -26,6 +26,7 @@ from fairagent.digests import RECORD, differences
 from fairagent.errors import DataError, IndexMismatch, UsageError
 from fairagent.files import force, write_whole
 from fairagent.folders import Workshop, workshop
+from fairagent.intake.arrays import write_array
 from fairagent.intake.json_text import parse_json
 from fairagent.intake.text import file_text
 from fairagent.processes import Crew, cores
@@ -194,8 +195,9 @@ class _Build:
             raise
         self._join(firsts)
         manifest = Manifest(self._collection.name, self._fingerprint, len(catalog), self._analyzer)
-        shutil.rmtree(new / BLOCKS)
+        # First what says that there are blocks to go on from: some of them would pass for all.
         (new / STATE).unlink()
+        shutil.rmtree(new / BLOCKS)
         write_whole(new / MANIFEST, json.dumps(asdict(manifest), indent=2) + "\n")
         self._shop.put()
         return manifest, changes
@@ -216,13 +218,13 @@ class _Build:
                 fresh, known = fresh + int((rows[0] < 0).sum()), known + int((rows[1] >= 0).sum())
                 making.add(documents, rows[0], earlier)
                 firsts.append(len(catalog))
+            if not len(catalog):
+                raise DataError(f"collection {self._collection.name!r} has no documents")
             if earlier and not kept.any():
                 raise IndexMismatch(
                     f"collection {self._collection.name!r} has none of the documents of the index at {earlier.folder} "
                     f"as they were; {REMEDY}"
                 )
-            if not len(catalog):
-                raise DataError(f"collection {self._collection.name!r} has no documents")
             making.finish()
         same = len(catalog) - fresh
         return catalog, Changes(len(catalog) - known, known - same, len(kept) - known, same), firsts
@@ -367,7 +369,7 @@ def _save(place: Path, block: Block, lines: Sequence[bytes]) -> None:
         ("counts", block.columns.counts),
         ("lengths", block.lengths),
     ):
-        np.save(beside / f"{name}.npy", values)
+        write_array(beside / f"{name}.npy", values)
     Texts.save(beside, lines)
     for path in (*beside.iterdir(), beside):
         force(path)
@@ -376,11 +378,19 @@ def _save(place: Path, block: Block, lines: Sequence[bytes]) -> None:
 
 
 def _load(place: Path) -> Block:
-    """A block, mapped."""
-    starts, numbers, counts, lengths = (
-        mapped(place / f"{name}.npy") for name in ("starts", "numbers", "counts", "lengths")
-    )
-    return Block(Strings.load(place, "terms"), Sparse(starts, numbers, counts), lengths)
+    """A block, mapped; IndexMismatch where what an earlier build left is damaged."""
+    try:
+        starts, numbers, counts, lengths = (
+            mapped(place / f"{name}.npy") for name in ("starts", "numbers", "counts", "lengths")
+        )
+        terms, columns = Strings.load(place, "terms"), Sparse.checked(place.name, starts, numbers, counts)
+        if not (len(columns) == len(terms) and len(lengths) == len(Texts(place))):
+            raise ValueError(f"{len(columns)} columns for {len(terms)} terms, {len(lengths)} lengths")
+    except (FileNotFoundError, ValueError) as error:
+        raise IndexMismatch(
+            f"what an unfinished build left at {place} is damaged; {REMEDY}, which begins anew ({error})"
+        ) from None
+    return Block(terms, columns, lengths)
 
 
 def _read_state(new: Path) -> object:

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fairagent.digests import expect_whole
+from fairagent.digests import expect_whole, recorded
 from fairagent.errors import IndexMismatch
 from fairagent.intake.json_text import parse_json
+from fairagent.intake.text import file_text
 from fairagent.retrieve.bm25.search import BM25Retriever
 from fairagent.retrieve.dense_index import DenseManifest
 from fairagent.retrieve.encoded import remedy
@@ -22,6 +23,8 @@ from fairagent.retrieve.strings import mapped
 LIGHT = "light"
 """The name of the encoder."""
 TERMS, TABLE, HALVES = "light.terms.npy", "light.table.npy", "light.json"
+LARGEST = 1 << 16
+"""Bytes of the last."""
 
 
 class LightEncoder:
@@ -42,10 +45,14 @@ class LightEncoder:
     def open(cls, engine: BM25Retriever, folder: Path) -> LightEncoder:
         """That of the vectors in `folder`; BackendUnavailable where there are none, IndexMismatch for damaged ones."""
         manifest = DenseManifest.read(folder)
-        expect_whole(folder, "the light vectors", remedy(folder))
+        # Called as those who open the vectors call them: what there is to say of a folder is said once.
+        expect_whole(folder, "the embeddings", remedy(folder))
+        expect_of_index(folder, engine.folder)
         try:
             terms, table = mapped(folder / TERMS), mapped(folder / TABLE)
-            first = int(parse_json((folder / HALVES).read_text(encoding="utf-8"))["lsa"])
+            first = int(_about(folder)["lsa"])
+            if (terms[1:] <= terms[:-1]).any() or terms.min(initial=0) < 0:
+                raise ValueError(f"{TERMS}: terms are not in their order")
             if len(terms) != len(table) or terms.max(initial=-1) >= len(engine.matrix.columns):
                 raise ValueError(f"{TABLE} has rows for terms that the index lacks")
             if not 0 <= first <= manifest.dimension == table.shape[1]:
@@ -73,6 +80,38 @@ class LightEncoder:
         weights = idf * np.array([numbers[number] for number in wanted[known].tolist()], np.float32)
         projected = (weights @ self._table[rows].astype(np.float32)).reshape(1, -1)
         return np.asarray(halved(projected, self._first)[0])
+
+
+def terms_of(index: Path) -> str:
+    """A hash of the terms of an index, by whose numbers light vectors know them; "" for one without a record."""
+    return recorded(index, "terms.bytes.npy")
+
+
+def of_index(folder: Path, index: Path) -> bool:
+    """Whether the light vectors in `folder` are of the index as it is, and not e.g. of one by another analyzer.
+
+    Where either says nothing of it, they are.
+    """
+    try:
+        made = _about(folder).get("terms", "")
+    except (OSError, ValueError, AttributeError):
+        return True
+    now = terms_of(index)
+    return not made or not now or made == now
+
+
+def expect_of_index(folder: Path, index: Path) -> None:
+    """Raise IndexMismatch where the light vectors in `folder` are not of the index as it is."""
+    if not of_index(folder, index):
+        raise IndexMismatch(
+            f"the light vectors at {folder} were made of another index of these documents than that at {index}; "
+            "`fairagent index` makes them again"
+        )
+
+
+def _about(folder: Path) -> Any:
+    """What the vectors in `folder` say of how they were made."""
+    return parse_json(file_text(folder / HALVES, LARGEST))
 
 
 def places(terms: NDArray[np.integer[Any]], wanted: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
