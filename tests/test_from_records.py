@@ -32,7 +32,7 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-@pytest.mark.encoder
+@pytest.mark.vectors
 @pytest.mark.parametrize(("engine", "named"), [("auto", "fused (bm25 + light)"), ("bm25", "bm25")])
 def test_scores_are_those_of_an_index_on_disk(tmp_path: Path, temporary: Path, engine: str, named: str) -> None:
     (tmp_path / "docs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS), encoding="utf-8")

@@ -80,8 +80,11 @@ class Strings:
 
     @classmethod
     def load(cls, folder: Path, name: str) -> Strings:
-        """Map what `save` wrote."""
-        return cls(mapped(folder / f"{name}.bytes.npy"), mapped(folder / f"{name}.starts.npy"))
+        """Map what `save` wrote; raises OSError or ValueError where sizes do not fit."""
+        block, starts = mapped(folder / f"{name}.bytes.npy"), mapped(folder / f"{name}.starts.npy")
+        if not len(starts) or starts[0] or starts[-1] != len(block):
+            raise ValueError(f"{name}.bytes.npy has {len(block):,} bytes, which {name}.starts.npy says otherwise")
+        return cls(block, starts)
 
     def __len__(self) -> int:
         return len(self._starts) - 1

@@ -15,7 +15,7 @@ from fairagent import write_demo
 from fairagent.cli import app
 
 # The default engine as it is, not the BM25 that the fixtures of all tests make of it.
-pytestmark = pytest.mark.encoder
+pytestmark = pytest.mark.vectors
 
 HERE = Path(__file__).resolve().parent
 EVALUATIONS = HERE.parents[1] / "evaluations"

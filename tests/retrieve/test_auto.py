@@ -24,7 +24,7 @@ from fairagent.site import Site
 from .test_dense import Words
 
 # The fixtures of all tests make the default BM25; these have it as it is.
-pytestmark = [pytest.mark.usefixtures("no_variables"), pytest.mark.encoder]
+pytestmark = [pytest.mark.usefixtures("no_variables"), pytest.mark.vectors]
 
 FUSED = FusedConfig(engines=(BM25Config(), DenseConfig(encoder=LIGHT)), weights=(1, LIGHT_WEIGHT))
 ALL = {"indexing words", "light vectors of words", "neighbors in words"}

@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from fairagent.digests import RECORD, differences
+from fairagent.digests import RECORD, differences, record_files
 from fairagent.errors import DataError, IndexMismatch, UsageError
 from fairagent.files import force, write_whole
 from fairagent.folders import Workshop, workshop
@@ -265,13 +265,14 @@ class _Making:
         self._waiting: deque[tuple[Path, Future[Block], Callable[[Block], Block], list[bytes]]] = deque()
 
     def add(self, documents: Sequence[Document], rows: NDArray[np.intp], earlier: _Earlier | None) -> None:
-        """Have the next block made, unless it is there; `rows` (n,) are numbers in the earlier index, -1 for none."""
+        """Have the next block made, unless it is there, whole; `rows` (n,): in the earlier index, -1 for none."""
         place = self._folder / f"{self._number:06d}"
         self._number += 1
         self._done += len(documents)
-        if place.is_dir():
+        if differences(place, whole=True) == []:
             self._progress(self._done)
             return
+        shutil.rmtree(place, ignore_errors=True)
         fresh = np.flatnonzero(rows < 0)
         contents = [full_text(documents[number]) for number in fresh.tolist()]
 
@@ -371,6 +372,7 @@ def _save(place: Path, block: Block, lines: Sequence[bytes]) -> None:
     ):
         write_array(beside / f"{name}.npy", values)
     Texts.save(beside, lines)
+    record_files(beside)
     for path in (*beside.iterdir(), beside):
         force(path)
     beside.rename(place)
@@ -378,19 +380,11 @@ def _save(place: Path, block: Block, lines: Sequence[bytes]) -> None:
 
 
 def _load(place: Path) -> Block:
-    """A block, mapped; IndexMismatch where what an earlier build left is damaged."""
-    try:
-        starts, numbers, counts, lengths = (
-            mapped(place / f"{name}.npy") for name in ("starts", "numbers", "counts", "lengths")
-        )
-        terms, columns = Strings.load(place, "terms"), Sparse.checked(place.name, starts, numbers, counts)
-        if not (len(columns) == len(terms) and len(lengths) == len(Texts(place))):
-            raise ValueError(f"{len(columns)} columns for {len(terms)} terms, {len(lengths)} lengths")
-    except (FileNotFoundError, ValueError) as error:
-        raise IndexMismatch(
-            f"what an unfinished build left at {place} is damaged; {REMEDY}, which begins anew ({error})"
-        ) from None
-    return Block(terms, columns, lengths)
+    """A block, mapped."""
+    starts, numbers, counts, lengths = (
+        mapped(place / f"{name}.npy") for name in ("starts", "numbers", "counts", "lengths")
+    )
+    return Block(Strings.load(place, "terms"), Sparse(starts, numbers, counts), lengths)
 
 
 def _read_state(new: Path) -> object:

@@ -38,13 +38,6 @@ class Sparse:
     def load(cls, folder: Path, name: str) -> Sparse:
         """Map what `write_sparse` wrote; raises OSError or ValueError where sizes do not fit."""
         starts, numbers, counts = (mapped(folder / f"{name}.{part}.npy") for part in ("starts", "numbers", "counts"))
-        return cls.checked(name, starts, numbers, counts)
-
-    @classmethod
-    def checked(
-        cls, name: str, starts: NDArray[np.int64], numbers: NDArray[np.int32], counts: NDArray[np.uint16]
-    ) -> Sparse:
-        """Lists of these arrays; raises ValueError, with the `name`, where sizes do not fit."""
         if not len(starts) or starts[0] or not len(numbers) == len(counts) == int(starts[-1]):
             raise ValueError(f"{name}: {len(starts)} starts, {len(numbers)} numbers, {len(counts)} counts do not fit")
         return cls(starts, numbers, counts)

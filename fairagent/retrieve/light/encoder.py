@@ -104,14 +104,17 @@ def expect_of_index(folder: Path, index: Path) -> None:
     """Raise IndexMismatch where the light vectors in `folder` are not of the index as it is."""
     if not of_index(folder, index):
         raise IndexMismatch(
-            f"the light vectors at {folder} were made of another index of these documents than that at {index}; "
+            f"the light vectors at {folder} were made of another index than that at {index}; "
             "`fairagent index` makes them again"
         )
 
 
 def _about(folder: Path) -> Any:
-    """What the vectors in `folder` say of how they were made."""
-    return parse_json(file_text(folder / HALVES, LARGEST))
+    """What the vectors in `folder` say of how they were made; OSError or ValueError where they do not."""
+    try:
+        return parse_json(file_text(folder / HALVES, LARGEST))
+    except ValueError as error:
+        raise ValueError(f"{HALVES}: {error}") from None
 
 
 def places(terms: NDArray[np.integer[Any]], wanted: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
@@ -128,6 +131,8 @@ def idf_of(engine: BM25Retriever, terms: NDArray[np.intp]) -> NDArray[np.float32
 
 def halved(projected: NDArray[np.float32], first: int) -> Embeddings:
     """Vectors (n, d) whose first `first` numbers, and the others, have length √½, or 0 where they are all 0."""
-    for half in (projected[:, :first], projected[:, first:]):
-        half /= np.maximum(np.linalg.norm(half, axis=1, keepdims=True), 1e-9) * np.sqrt(2).astype(np.float32)
+    # Of a damaged table come numbers that are not finite, which whoever compares vectors refuses.
+    with np.errstate(invalid="ignore", over="ignore"):
+        for half in (projected[:, :first], projected[:, first:]):
+            half /= np.maximum(np.linalg.norm(half, axis=1, keepdims=True), 1e-9) * np.sqrt(2).astype(np.float32)
     return projected
