@@ -1,12 +1,14 @@
-"""Indexing beside Anserini's own indexer (IndexCollection), on the same made-up documents, in the same run.
+"""Indexing beside Anserini's own indexer (IndexCollection), and updating beside indexing, in one run.
 
-    python benchmarks/indexing.py [--documents 200000] [--workers 1 2] [--rounds 2]
+    python benchmarks/indexing.py [COLLECTION.yaml] [--documents 20000] [--workers 1 2] [--rounds 2]
 
-Documents have 150 words each, drawn by Zipf's law from a million; both store id and text, neither positions. Each
-build is a process of its own, Java's start included, and the best of its rounds counts; rounds take turns, so that
-whatever else runs meets all alike. CPU seconds are those of the whole process. Ours also makes the table of ids, and
-"with terms" the forward index; Anserini's counterpart to that, document vectors, is in the last row.
-A ratio above 1 says that ours is faster.
+The documents are those of a collection, or made up: 100 words each by Zipf's law. Every build is a process of its own
+with its start (Python's or Java's) and the reading of the documents; rounds take turns, so that whatever else runs
+meets all alike, and the best counts. Anserini stores the texts, and with `terms` document vectors, of which feedback
+takes the terms of documents; ours always has both. "default" is what `fairagent index` makes by default: BM25, light
+vectors, the corpus graph, and an ANN index where there are many. Of a made-up collection one percent of the documents
+is changed, and the index brought up to date. CPU seconds are those of all processes; memory is that of the largest one.
+Ratios above 1 say that ours is faster than Anserini's indexer (with terms), or updating than indexing.
 """
 
 from __future__ import annotations
@@ -14,136 +16,143 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import resource
-import subprocess
-import sys
+import shutil
 import tempfile
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 
 import numpy as np
-from fairagent.retrieve.lucene import build_index
+from made_up import write_made_up
+from timing import FAIRAGENT, Cost, cost, megabytes
 
+from fairagent import load_collection
+from fairagent.errors import BackendUnavailable
+from fairagent.retrieve.base import full_text
 from fairagent.retrieve.java import find_jar, find_java
-from fairagent.types import Document
 
-LENGTH, VOCABULARY = 150, 1_000_000
-SYLLABLES = [a + b for a in "bdfgklmnprstvz" for b in ("a", "e", "i", "o", "u", "an", "er", "ol")]
 FILES = 16
+THEIRS = "Anserini with terms"
+ENGINES = {"BM25": "bm25", "default": "auto"}
+Command = Callable[[Path], list[str]]
+"""The command that makes an index at a place."""
 
 
-class Lines:
-    """The documents of the JSON-lines files in a folder."""
-
-    name = "made up"
-
-    def __init__(self, folder: Path) -> None:
-        self.paths = sorted(folder.glob("*.jsonl"))
-
-    def documents(self) -> Iterator[Document]:
-        """Every document once."""
-        for path in self.paths:
-            with path.open(encoding="utf-8") as file:
-                for line in file:
-                    read = json.loads(line)
-                    yield Document(read["id"], read["contents"])
-
-    def fingerprint(self) -> str:
-        """Nobody changes them."""
-        return "made up"
-
-
-def word(rank: int) -> str:
-    """A word for each rank, the frequent ones short."""
-    number, parts = rank + 1, []
-    while number:
-        number, place = divmod(number, len(SYLLABLES))
-        parts.append(SYLLABLES[place])
-    return "".join(parts)
-
-
-def make(folder: Path, documents: int) -> None:
-    """Write the documents into 16 files, so that Anserini's threads have some each."""
+def written(collection: Path, folder: Path) -> None:
+    """The documents as Anserini reads them, in several files, so that its threads have some each."""
     folder.mkdir()
-    rng = np.random.default_rng(1)
-    words = [word(rank) for rank in range(VOCABULARY)]
-    cumulative = np.cumsum(1 / (np.arange(1, VOCABULARY + 1) + 2.7))
-    for part in range(FILES):
-        with (folder / f"{part:02d}.jsonl").open("w", encoding="utf-8") as file:
-            for number in range(documents * part // FILES, documents * (part + 1) // FILES):
-                drawn = cumulative.searchsorted(rng.random(LENGTH) * cumulative[-1])
-                text = " ".join([words[rank] for rank in drawn.tolist()])
-                file.write(json.dumps({"id": f"d{number}", "contents": text}) + "\n")
+    files = [(folder / f"{part:02d}.jsonl").open("w", encoding="utf-8") for part in range(FILES)]
+    for number, document in enumerate(load_collection(collection).documents()):
+        line = {"id": document.id, "contents": full_text(document)}
+        files[number % FILES].write(json.dumps(line) + "\n")
+    for file in files:
+        file.close()
 
 
-def anserini(folder: Path, index: Path, workers: int, vectors: bool) -> list[str]:
+def anserini(source: Path, index: Path, workers: int, terms: bool) -> list[str]:
     """The command of Anserini's documentation."""
     command = [str(find_java() / "bin" / "java"), "-Xmx2g", "-cp", str(find_jar()), "io.anserini.index.IndexCollection"]
     command += ["-collection", "JsonCollection", "-generator", "DefaultLuceneDocumentGenerator", "-storeRaw", "-quiet"]
-    command += ["-input", str(folder), "-index", str(index), "-threads", str(workers)]
-    return [*command, *(["-storeDocvectors"] if vectors else [])]
+    command += ["-input", str(source), "-index", str(index), "-threads", str(workers)]
+    return [*command, *(["-storeDocvectors"] if terms else [])]
 
 
-def ours(folder: Path, index: Path, workers: int, terms: bool) -> list[str]:
-    """This file, asked for one build."""
-    command = [sys.executable, __file__, "--build", str(folder), str(index), "--workers", str(workers)]
-    return [*command, *(["--terms"] if terms else [])]
+def ours(collection: Path, index: Path, workers: int, engine: str) -> list[str]:
+    """`fairagent index`."""
+    command = [*FAIRAGENT, "index", "-c", str(collection), "--index", str(index), "--workers", str(workers)]
+    return [*command, "--set", f"engine={engine}"]
 
 
-def measured(command: list[str], index: Path) -> tuple[float, float, float]:
-    """Wall and CPU seconds of a command, and the megabytes of the index."""
-    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    seconds, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
-    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    size = sum(path.stat().st_size for path in index.rglob("*") if path.is_file())
-    subprocess.run(["rm", "-r", str(index)], check=True)
-    return seconds, cpu, size / 1e6
+def change(folder: Path) -> None:
+    """Change one document of each hundred in a made-up collection."""
+    lines = (folder / "docs.jsonl").read_text(encoding="utf-8").splitlines(keepends=True)
+    for number in np.random.default_rng(5).choice(len(lines), max(1, len(lines) // 100), replace=False).tolist():
+        record = json.loads(lines[number])
+        lines[number] = json.dumps(record | {"text": record["text"] + " w7 w77"}) + "\n"
+    (folder / "docs.jsonl").write_text("".join(lines), encoding="utf-8")
 
 
-def compare(documents: int, workers: list[int], rounds: int) -> None:
-    """Print the table."""
-    with tempfile.TemporaryDirectory() as temporary:
-        folder, index = Path(temporary) / "documents", Path(temporary) / "index"
-        make(folder, documents)
-        cells = {
-            (name, count): command(folder, index, count, more)
-            for count in workers
-            for name, command, more in (
-                ("Anserini", anserini, False),
-                ("ours", ours, False),
-                ("ours with terms", ours, True),
-                ("Anserini with document vectors", anserini, True),
-            )
-        }
-        found: dict[tuple[str, int], tuple[float, float, float]] = {}
-        for _ in range(rounds):
-            for cell, command in cells.items():
-                taken = measured(command, index)
-                found[cell] = min(taken, found.get(cell, taken))
-                print(*cell, *(f"{number:.1f}" for number in taken), file=sys.stderr)
-    print(f"{documents:,} documents of {LENGTH} words, {os.cpu_count()} cores, best of {rounds}")
-    print(f"{'workers':>7} {'':32}{'s':>7}{'CPU s':>8}{'documents/s':>13}{'MB':>7}{'ratio':>7}{'CPU ratio':>11}")
-    for (name, count), (seconds, cpu, size) in found.items():
-        base = found["Anserini", count]
-        print(f"{count:7} {name:32}{seconds:7.1f}{cpu:8.1f}{documents / seconds:13,.0f}{size:7,.0f}", end="")
-        print(f"{base[0] / seconds:7.2f}{base[1] / cpu:11.2f}")
+def removed(index: Path) -> None:
+    """Remove an index and what is beside it."""
+    for place in index.parent.glob(f"{index.name}*"):
+        shutil.rmtree(place)
+
+
+def rounds(
+    commands: Mapping[str, Command], index: Path, count: int, earlier: Path | None = None
+) -> dict[str, tuple[Cost, float]]:
+    """The best of some rounds of every command, and the MB that it makes; updates begin with what is in `earlier`."""
+    best: dict[str, tuple[Cost, float]] = {}
+    for _ in range(count):
+        for name, command in commands.items():
+            if earlier is not None and name.startswith("update"):
+                shutil.copytree(earlier, index.parent, dirs_exist_ok=True)
+            taken = cost(command(index)), megabytes(index)
+            best[name] = min(taken, best.get(name, taken))
+            removed(index)
+    return best
+
+
+def show(name: str, found: tuple[Cost, float], other: tuple[Cost, float] | None) -> None:
+    """A row; ratios to `other`, where there is one."""
+    taken, size = found
+    ratios = f"{other[0].wall / taken.wall:8.2f}{other[0].cpu / taken.cpu:11.2f}" if other else ""
+    print(f"{name:34}{taken.wall:8.1f}{taken.cpu:8.1f}{size:8.0f}{taken.memory:9.0f}{ratios}", flush=True)
 
 
 def main() -> None:
+    """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--documents", type=int, default=200_000)
+    parser.add_argument("collection", nargs="?", type=Path)
+    parser.add_argument("--documents", type=int, default=20_000, help="of the made-up collection")
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--rounds", type=int, default=2)
-    parser.add_argument("--build", type=Path, nargs=2, help=argparse.SUPPRESS)
-    parser.add_argument("--terms", action="store_true", help=argparse.SUPPRESS)
-    chosen = parser.parse_args()
-    if chosen.build:
-        folder, index = chosen.build
-        build_index(Lines(folder), index, workers=chosen.workers[0], terms=chosen.terms)
-    else:
-        compare(chosen.documents, chosen.workers, chosen.rounds)
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        os.environ["XDG_CACHE_HOME"] = str(folder / "cache")
+        index = folder / "made" / "index"
+        index.parent.mkdir()
+        collection = asked.collection or write_made_up(folder / "collection", asked.documents)
+        with_java = java_is_here()
+        if with_java:
+            written(collection, folder / "source")
+        print(
+            f"{load_collection(collection).source.count():,} documents, {os.cpu_count()} cores, best of {asked.rounds}"
+        )
+        print(f"{'':34}{'s':>8}{'CPU s':>8}{'MB':>8}{'memory':>9}{'ratio':>8}{'CPU ratio':>11}")
+        for workers in asked.workers:
+            commands: dict[str, Command] = {
+                name: partial(ours, collection, workers=workers, engine=engine) for name, engine in ENGINES.items()
+            }
+            if with_java:
+                made = partial(anserini, folder / "source", workers=workers)
+                commands |= {"Anserini": partial(made, terms=False), THEIRS: partial(made, terms=True)}
+            best = rounds(commands, index, asked.rounds)
+            for name, found in best.items():
+                show(f"{workers} at once: {name}", found, best.get(THEIRS))
+        if asked.collection:
+            return
+        workers = asked.workers[-1]
+        for engine in ENGINES.values():
+            cost(ours(collection, folder / engine / index.name, workers, engine))
+        change(collection.parent)
+        for name, engine in ENGINES.items():
+            ways = (f"build, {name}", f"update of 1 %, {name}")
+            again = dict.fromkeys(ways, partial(ours, collection, workers=workers, engine=engine))
+            best = rounds(again, index, asked.rounds, folder / engine)
+            for way, found in best.items():
+                show(f"{workers} at once: {way}", found, best[ways[0]])
+
+
+def java_is_here() -> bool:
+    """Whether Anserini's jar is; without it there is nothing to compare with."""
+    try:
+        find_jar()
+    except BackendUnavailable as error:
+        print(f"without Anserini: {error}")
+        return False
+    return True
 
 
 if __name__ == "__main__":

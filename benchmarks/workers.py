@@ -1,85 +1,104 @@
-"""An experiment with one worker and with two, in one run: `fairagent evaluate --workers` as processes, and on Dask.
+"""An experiment with one worker and with two, with one BLAS thread and with as many as there are cores, in one run.
 
-    python benchmarks/workers.py                                            # the made-up demo collection
+    python benchmarks/workers.py                                            # 20,000 made-up documents, 150 topics
     python benchmarks/workers.py evaluations/collections/wikilead.yaml      # any other with topics
 
-BM25, the default on BM25 and FAIR-QR with feedback, each on up to 60 topics, without a model. Every way is a command of
-its own in a new process: all of it, start, checks and tables included. Starting takes as long with two workers as with
-one, so the same is done with every system ten times under other names: what the workers bring to a longer run. The
-results of all ways are compared byte for byte. A ratio above 1 says that the way is faster than one worker.
+BM25, the default and FAIR-QR with feedback, each on up to 150 topics, without a model: by `fairagent evaluate
+--workers` as processes, and on Dask where that is installed. Every way is a command of its own in a new process: all of
+it, start, checks and tables included. Starting takes as long with two workers as with one, so with `--times 10` every
+system is there ten times under other names: what workers bring to a longer run. "BLAS free" is one worker without the
+limit of one thread that a run sets. The results of all ways are compared byte for byte. Ratios above 1 say that one
+worker takes longer, or more CPU seconds, than the way.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import statistics
-import subprocess
 import sys
 import tempfile
+from importlib.util import find_spec
 from pathlib import Path
-from time import perf_counter
 
-from fairagent.collection.demo import write_demo
+from made_up import write_made_up
+from timing import Cost, cost
 
+PROGRAM = "from fairagent.cli import main\nif __name__ == '__main__':\n    main()\n"
+FREE = "from contextlib import nullcontext\nfrom fairagent import threads\n"
+FREE += "threads.one_blas_thread = threads.one_blas_thread_in_a_run = nullcontext\n"
 WAYS = {
-    "1 worker": ("--workers", "1"),
-    "2 workers": ("--workers", "2"),
-    "Dask, 2": ("--dask", "local", "--workers", "2"),
+    "1 worker": ("program.py", "--workers", "1"),
+    "BLAS free": ("free.py", "--workers", "1"),
+    "2 workers": ("program.py", "--workers", "2"),
+    **({"Dask, 2": ("program.py", "--dask", "local", "--workers", "2")} if find_spec("distributed") else {}),
 }
 SAME = ("results.csv", "topics.csv", "runs")
-PROGRAM = "from fairagent.cli import main\nif __name__ == '__main__':\n    main()\n"
 HEAD = """\
 name: workers
 collection: {collection}
-settings: {{index: {index}, engine: bm25}}
-topics: 60
+settings: {{index: {index}}}
+topics: {topics}
 systems:
 """
 SYSTEMS = """\
-  BM25{number}: {{profile: engine}}
+  BM25{number}: {{profile: engine, engine: bm25}}
   agent{number}: {{}}
-  FAIR-QR{number}: {{profile: fair-qr, refine: {{kind: feedback, weight: 1}}}}
+  FAIR-QR{number}: {{profile: fair-qr, engine: bm25, refine: {{kind: feedback, weight: 1}}}}
 """
 
 
 def main() -> None:
     """Print the figures; exit code 1 where the ways do not give the same results."""
-    parser = argparse.ArgumentParser()
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("collection", nargs="?", type=Path)
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--people", type=int, default=3000, help="of the made-up collection")
+    parser.add_argument("--documents", type=int, default=20_000, help="of the made-up collection")
+    parser.add_argument("--topics", type=int, default=150)
+    parser.add_argument("--times", type=int, nargs="+", default=[1], help="how often each system is there")
+    parser.add_argument("--rounds", type=int, default=3)
     asked = parser.parse_args()
     same = True
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        collection = asked.collection or write_demo(folder / "demo", people=asked.people)
+        os.environ["XDG_CACHE_HOME"] = str(folder / "cache")
+        collection = asked.collection or write_made_up(folder / "collection", asked.documents)
         (folder / "program.py").write_text(PROGRAM, encoding="utf-8")
-        print(f"seconds, median of {asked.repeats}{'':10s}" + "".join(f"{way:>12s}{'ratio':>8s}" for way in WAYS))
-        for times in (1, 10):
+        (folder / "free.py").write_text(FREE + PROGRAM, encoding="utf-8")
+        for times in asked.times:
             systems = "".join(SYSTEMS.format(number=f" {number}" * (number > 0)) for number in range(times))
-            head = HEAD.format(collection=collection.absolute(), index=folder / "index")
+            head = HEAD.format(collection=collection.absolute(), index=folder / "index", topics=asked.topics)
             (folder / "experiment.yaml").write_text(head + systems, encoding="utf-8")
-            evaluate(folder, ("--workers", "1", "--limit-topics", "1"))
-            seconds: dict[str, list[float]] = {way: [] for way in WAYS}
+            evaluate(folder, "program.py", "--workers", "1", "--limit-topics", "1")
+            taken: dict[str, list[Cost]] = {way: [] for way in WAYS}
             results = set()
-            for _ in range(asked.repeats):
+            for _ in range(asked.rounds):
                 for way, options in WAYS.items():
-                    seconds[way].append(evaluate(folder, options))
+                    taken[way].append(evaluate(folder, *options))
                     results.add(tuple(file.read_bytes() for part in SAME for file in files(folder / "run" / part)))
             same = same and len(results) == 1
-            medians = [statistics.median(taken) for taken in seconds.values()]
-            columns = "".join(f"{median:12.2f}{medians[0] / median:8.2f}" for median in medians)
-            print(f"60 topics x {3 * times:2d} systems{'':10s}{columns}", flush=True)
+            print(f"{asked.topics} topics x {3 * times} systems, median of {asked.rounds}")
+            print(f"  {'':12}{'s':>8}{'ratio':>8}{'CPU s':>8}{'ratio':>8}{'MB':>8}")
+            base = medians(taken["1 worker"])
+            for way, costs in taken.items():
+                own = medians(costs)
+                ratios = base.wall / own.wall, base.cpu / own.cpu
+                print(
+                    f"  {way:12}{own.wall:8.2f}{ratios[0]:8.2f}{own.cpu:8.2f}{ratios[1]:8.2f}{own.memory:8.0f}",
+                    flush=True,
+                )
     print("results: " + ("the same" if same else "NOT the same"))
     sys.exit(not same)
 
 
-def evaluate(folder: Path, options: tuple[str, ...]) -> float:
-    """Seconds of the command."""
-    command = (sys.executable, "program.py", "evaluate", "experiment.yaml", "--run", "run", "--new", *options)
-    start = perf_counter()
-    subprocess.run(command, cwd=folder, check=True, capture_output=True)
-    return perf_counter() - start
+def medians(costs: list[Cost]) -> Cost:
+    """Each figure's median."""
+    return Cost(*map(statistics.median, zip(*costs, strict=True)))
+
+
+def evaluate(folder: Path, program: str, *options: str) -> Cost:
+    """What the command costs."""
+    command = (sys.executable, program, "evaluate", "experiment.yaml", "--run", "run", "--new", *options)
+    return cost(command, cwd=folder)
 
 
 def files(path: Path) -> list[Path]:

@@ -170,7 +170,7 @@ class DenseRetriever:
         return products
 
     def _rows(self, numbers: NDArray[np.intp]) -> Embeddings:
-        return self._vectors[numbers].astype(np.float32)
+        return floats(self._vectors[numbers]) if self._whole is None else self._whole[numbers]
 
 
 def _load(folder: Path, manifest: DenseManifest) -> tuple[IdTable, NDArray[np.float16], Embeddings]:

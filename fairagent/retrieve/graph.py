@@ -9,6 +9,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -121,15 +122,28 @@ def _cells(stored: NDArray[np.float16]) -> Iterator[tuple[NDArray[np.intp], NDAr
         yield from ((everything[start : start + CELL], everything) for start in range(0, documents, CELL))
         return
     centers = _centers(stored, documents // CELL)
-    blocks = (floats(stored[start : start + BLOCK]) @ centers.T for start in range(0, documents, BLOCK))
-    cell = np.concatenate([products.argmax(axis=1) for products in blocks])
+    cell = _nearest(stored, centers, 1)[:, 0]
     members = np.split(np.argsort(cell, kind="stable"), np.cumsum(np.bincount(cell, minlength=len(centers)))[:-1])
-    near = np.argsort(-(centers @ centers.T), axis=1, kind="stable")
+    near = _nearest(centers, centers, NEAR)
     for place in np.flatnonzero([len(own) for own in members]).tolist():
-        around = [members[other][:LARGEST] for other in near[place, :NEAR] if other != place]
+        around = [members[other][:LARGEST] for other in near[place] if other != place]
         for start in range(0, len(members[place]), LARGEST):
             part = members[place][start : start + LARGEST]
             yield part, np.sort(np.concatenate([part, *around]))
+
+
+def _nearest(vectors: NDArray[np.floating[Any]], centers: Embeddings, count: int) -> NDArray[np.intp]:
+    """The `count` centers with the largest products with each of the vectors (n, d), the nearest first, (n, count)."""
+    count = min(count, len(centers))
+    found = np.empty((len(vectors), count), np.intp)
+    for start in range(0, len(vectors), BLOCK):
+        block = vectors[start : start + BLOCK]
+        products = (floats(block) if block.dtype == np.float16 else block) @ centers.T
+        if count == 1:
+            found[start : start + BLOCK, 0] = products.argmax(axis=1)
+        else:
+            found[start : start + BLOCK] = np.argsort(-products, axis=1, kind="stable")[:, :count]
+    return found
 
 
 def _centers(stored: NDArray[np.float16], count: int) -> Embeddings:
@@ -138,7 +152,7 @@ def _centers(stored: NDArray[np.float16], count: int) -> Embeddings:
     sample = floats(stored[np.sort(rng.choice(len(stored), min(len(stored), SAMPLE), replace=False))])
     centers = sample[np.sort(rng.choice(len(sample), count, replace=False))]
     for _ in range(ROUNDS):
-        cell = (sample @ centers.T).argmax(axis=1)
+        cell = _nearest(sample, centers, 1)[:, 0]
         sizes = np.bincount(cell, minlength=count)
         filled, starts = sizes > 0, np.cumsum(sizes) - sizes
         centers[filled] = np.add.reduceat(sample[np.argsort(cell, kind="stable")], starts[filled], axis=0)

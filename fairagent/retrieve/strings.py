@@ -15,6 +15,8 @@ from fairagent.intake.arrays import read_array, write_array
 from fairagent.types import FloatArray, Ranking
 
 MAX_ID_BYTES = 255
+RECENT = 10_000
+"""Ids whose numbers are remembered: a search looks up those of its candidates several times."""
 
 
 def mapped(path: Path) -> NDArray[Any]:
@@ -106,6 +108,7 @@ class IdTable:
         self._names = names
         self._order = order
         self._sorted = names[order]
+        self._recent: dict[str, int] = {}
 
     @staticmethod
     def save(folder: Path, ids: Sequence[bytes] | NDArray[np.bytes_]) -> None:
@@ -156,11 +159,18 @@ class IdTable:
 
     def known(self, ids: Sequence[str]) -> NDArray[np.intp]:
         """The numbers of the documents with these ids; raises DataError naming ids that are not there."""
-        numbers = self.numbers(ids)
+        recent = self._recent
+        try:
+            return np.array([recent[id] for id in ids], dtype=np.intp)
+        except KeyError:
+            numbers = self.numbers(ids)
         missing = [ids[i] for i in np.flatnonzero(numbers < 0).tolist()]
         if missing:
             shown = ", ".join(f"{id[:60]!r}" for id in missing[:5])
             raise DataError(f"{len(missing)} document id(s) are not in the index: {shown}")
+        # Another dictionary, not this one emptied: another thread may be reading it.
+        self._recent = recent = recent if len(recent) < RECENT else {}
+        recent.update(zip(ids, numbers.tolist(), strict=True))
         return numbers
 
 

@@ -35,7 +35,7 @@ from fairagent.types import Query
 from .test_disk import FULL
 from .tiny import write
 
-pytestmark = [pytest.mark.encoder, pytest.mark.usefixtures("no_variables")]
+pytestmark = [pytest.mark.vectors, pytest.mark.usefixtures("no_variables")]
 
 FUSED = "engine={kind: fused, engines: [bm25, dense]}"
 """What `auto` comes to, by name: fixtures of a module are not marked."""

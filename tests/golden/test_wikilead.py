@@ -55,7 +55,7 @@ def test_bm25_is_that_of_the_collections_table(wikilead, shared):
     assert sum(abs(ours[topic] - table[topic]) > 0.05 for topic in table) <= 3
 
 
-@pytest.mark.encoder
+@pytest.mark.vectors
 @pytest.mark.parametrize(("dimension", "product"), [("gender", 0.4), ("region", 0.41)])
 def test_the_defaults_reach_what_is_promised(wikilead, dimension, product):
     site, _ = wikilead

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from evaluate import words
 
-from fairagent import open_agent
+from fairagent import build_index, open_agent, update_index
 from fairagent.pipeline import build, open_site, parts_of, prepare, settled
 from fairagent.retrieve import vectors
 from fairagent.retrieve.auto import LIGHT_WEIGHT, AutoConfig
@@ -24,7 +24,7 @@ from fairagent.site import Site
 from .test_dense import Words
 
 # The fixtures of all tests make the default BM25; these have it as it is.
-pytestmark = [pytest.mark.usefixtures("no_variables"), pytest.mark.encoder]
+pytestmark = [pytest.mark.usefixtures("no_variables"), pytest.mark.vectors]
 
 FUSED = FusedConfig(engines=(BM25Config(), DenseConfig(encoder=LIGHT)), weights=(1, LIGHT_WEIGHT))
 ALL = {"indexing words", "light vectors of words", "neighbors in words"}
@@ -70,6 +70,23 @@ def test_an_index_of_bm25_goes_on_serving_and_is_completed(site: Site) -> None:
     assert isinstance(agent.retriever, BM25Retriever)  # type: ignore[union-attr]
     assert agent.search("judge singer").trace.engine == "bm25"  # type: ignore[union-attr]
     assert made(site) == ALL - {"indexing words"}
+
+
+def test_python_builds_and_updates_all_of_it(site: Site, tmp_path: Path) -> None:
+    file = tmp_path / "collection.yaml"
+    told: dict[str, None] = {}
+    assert build_index(file, site.index, progress=lambda what, done: told.setdefault(what)).documents == 40
+    assert set(told) == ALL
+    agent = open_agent(file, site.index, n=6)
+    assert agent.search("judge singer").trace.engine == "fused (bm25 + light)"  # type: ignore[union-attr]
+    docs = tmp_path / "docs.jsonl"
+    docs.write_text(docs.read_text().replace("the judge met", "the judge, a diver, met"))
+    assert str(update_index(file, site.index)).startswith("0 documents added, 4 changed, 0 removed; 36 kept")
+    found = open_agent(file, site.index, n=6).search("diver")  # type: ignore[union-attr]
+    assert {"d00", "d01", "d02", "d03"} <= {hit.id for hit in found.hits}
+    build_index(file, tmp_path / "anew")
+    anew = open_agent(file, tmp_path / "anew", n=6).search("diver")  # type: ignore[union-attr]
+    assert anew.ranking.scores.tolist() == found.ranking.scores.tolist()
 
 
 def test_another_encoder_is_one_word(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
