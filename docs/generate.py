@@ -19,7 +19,7 @@ from typing import Any, get_args, get_type_hints
 from typer import Typer
 from typer.models import OptionInfo
 
-from fairagent.cli import app
+from fairagent.cli.app import COMMANDS, command
 from fairagent.cli.template import kinds
 from fairagent.collection.config import CollectionFile
 from fairagent.fairft.settings import FairFTFile
@@ -131,22 +131,24 @@ def commands_page() -> Iterator[str]:
     yield "# Command line\n\nExit codes: 0 done, 2 usage, 3 missing prerequisite, 4 bad data, 5 model or provider,"
     yield "6 budget, 7 done but for some topics, 8 done and a threshold missed; 128 and the number of the signal that"
     yield "ended it: 130 Ctrl-C, 143 SIGTERM, 129 SIGHUP. With nohup it ignores SIGHUP.\n"
-    for name, command in commands("fairagent", app):
-        yield f"## `{name}`\n\n{inspect.getdoc(command)}\n"
-        types = get_type_hints(command, include_extras=True)
-        rows = [option(types[one.name], one) for one in inspect.signature(command).parameters.values()]
+    for name, function in commands():
+        yield f"## `{name}`\n\n{inspect.getdoc(function)}\n"
+        types = get_type_hints(function, include_extras=True)
+        rows = [option(types[one.name], one) for one in inspect.signature(function).parameters.values()]
         if rows:
             yield from table(("argument or option", "default", "meaning"), rows)
 
 
-def commands(name: str, group: Typer) -> Iterator[tuple[str, Callable[..., Any]]]:
+def commands() -> Iterator[tuple[str, Callable[..., Any]]]:
     """The commands, those of groups of commands after the others."""
-    for one in group.registered_commands:
-        if one.callback:
-            yield f"{name} {one.name or one.callback.__name__.replace('_', '-')}", one.callback
-    for inner in group.registered_groups:
-        if inner.typer_instance:
-            yield from commands(f"{name} {inner.name}", inner.typer_instance)
+    for name in COMMANDS:
+        found = command(name)
+        if not isinstance(found, Typer):
+            yield f"fairagent {name}", found
+            continue
+        for one in found.registered_commands:
+            if one.callback:
+                yield f"fairagent {name} {one.name or one.callback.__name__.replace('_', '-')}", one.callback
 
 
 def option(annotated: Any, parameter: inspect.Parameter) -> tuple[str, str, str]:

@@ -23,8 +23,7 @@ if TYPE_CHECKING:
         SettingsError,
         UsageError,
     )
-    from fairagent.pipeline import open_agent, open_in_memory
-    from fairagent.retrieve.bm25.build import build_index, update_index
+    from fairagent.pipeline import build_index, open_agent, open_in_memory, update_index
     from fairagent.retrieve.bm25.search import BM25Retriever
     from fairagent.sampled import Sampled
     from fairagent.settings import Settings, load_settings
@@ -36,8 +35,7 @@ _HOMES = {
     "collection": "Collection GroupTable Target load_collection make_target",
     "collection.demo": "write_demo",
     "errors": "BackendUnavailable BudgetExceeded DataError FairAgentError ModelError SettingsError UsageError",
-    "pipeline": "open_agent open_in_memory",
-    "retrieve.bm25.build": "build_index update_index",
+    "pipeline": "build_index open_agent open_in_memory update_index",
     "retrieve.bm25.search": "BM25Retriever",
     "sampled": "Sampled",
     "settings": "Settings load_settings",

@@ -2,7 +2,7 @@
 
 import gc
 
-YOUNG = 50_000
+YOUNG = 200_000
 """Objects that are made before Python looks for garbage among them: imports make hundreds of thousands, all to stay."""
 
 

@@ -6,6 +6,7 @@ What is to be at `<folder>` is made in `<folder>.partial`, which nobody else may
     lock         there while a process works in it
     new/         what is being made
     old/         what was at the place, from the moment when it is moved away until the new one is safely there
+    gone/        what is being removed
 
 A process may die at any moment. Before both renamings the old folder is at its place; after the first one both are in
 the workshop, complete, and whoever comes next, to read or to build, does the second one; then the new one is there.
@@ -63,7 +64,7 @@ class Workshop:
 
     def begin(self) -> None:
         """Start with an empty `new`."""
-        shutil.rmtree(self.new)
+        self._remove(self.new)
         self.new.mkdir()
 
     def force(self) -> None:
@@ -84,13 +85,21 @@ class Workshop:
         if not self.folder.exists() and self.old.is_dir() and self.new.is_dir():
             self._bring()
         if self.old.exists():
-            shutil.rmtree(self.old)
+            self._remove(self.old)
 
     def clear(self) -> None:
         """Remove the workshop; the marker goes after all that it stands for."""
         for part in (self.old, self.new):
-            shutil.rmtree(part, ignore_errors=True)
+            if part.exists():
+                self._remove(part)
         shutil.rmtree(self.path, ignore_errors=True)
+
+    def _remove(self, part: Path) -> None:
+        """Remove a part so that it goes at once: half of it, if this ends early, would pass for the whole."""
+        gone = self.path / "gone"
+        shutil.rmtree(gone, ignore_errors=True)
+        part.rename(gone)
+        shutil.rmtree(gone, ignore_errors=True)
 
     def _bring(self) -> None:
         self.new.rename(self.folder)
@@ -114,9 +123,12 @@ def workshop(folder: Path, markers: tuple[str, ...] = (RECORD,)) -> Iterator[Wor
     with locked(shop.path), _explained(shop.path):
         shop.finish()
         shop.new.mkdir(exist_ok=True)
-        yield shop
-        if not shop.new.exists():
-            shop.clear()
+        try:
+            yield shop
+        finally:
+            # Nothing to go on from.
+            if not shop.new.exists() or not any(shop.new.iterdir()):
+                shop.clear()
 
 
 def expect_replaceable(folder: Path, markers: tuple[str, ...] = (RECORD,)) -> None:

@@ -24,6 +24,8 @@ from fairagent.site import Site
 
 if TYPE_CHECKING:
     from fairagent.answer import Answerer, Contexts
+    from fairagent.retrieve.bm25.build import Changes
+    from fairagent.retrieve.bm25.manifest import Manifest
 
 Pipeline = FairAgent | Sampled
 
@@ -57,9 +59,56 @@ def open_in_memory(
     finalize(collection.source, rmtree, folder, ignore_errors=True)
     # Nothing can be fair where there are no groups.
     profile = {} if collection.groups.dimensions else {"profile": "engine"}
-    site = settled(open_site(collection, folder / collection.name, settings, **{**profile, **overrides}))
+    site = open_site(collection, folder / collection.name, settings, **{**profile, **overrides})
     prepare(site, lambda what, done: None)
     return build(site)
+
+
+def build_index(
+    collection: Collection | Path | str = "",
+    index: Path | str = "",
+    settings: Settings | Path | str | None = None,
+    *,
+    progress: Progress = lambda what, done: None,
+    **overrides: Any,
+) -> Manifest:
+    """Index a collection into a folder, with all that `open_agent` of these settings needs besides: vectors, a graph.
+
+    Arguments are those of `open_agent`; `progress` is told what is being made, and how many documents of it are done.
+    What was at the folder is replaced at the end. Raises what `open_agent` does; DataError with every fault of the
+    document files, UsageError where something else is in the way, BackendUnavailable where the disk is full or another
+    process builds there.
+    """
+    # Here and not above, as in `update_index`: who searches alone needs none of it.
+    from fairagent.retrieve.bm25.build import build_index as build_bm25
+
+    site = open_site(collection, index, settings, **overrides)
+    what = f"indexing {site.collection.name}"
+    manifest = build_bm25(site.collection, site.index, site.settings.analyzer, partial(progress, what))
+    prepare(replace(site, renew=True), progress)
+    return manifest
+
+
+def update_index(
+    collection: Collection | Path | str = "",
+    index: Path | str = "",
+    settings: Settings | Path | str | None = None,
+    *,
+    progress: Progress = lambda what, done: None,
+    **overrides: Any,
+) -> Changes:
+    """Bring what `build_index` has made up to date with the collection's documents, and tell what has changed.
+
+    Raises what `build_index` does; IndexMismatch where the index is of another collection, analyzer or version, where
+    it is damaged, or where the collection has none of its documents.
+    """
+    from fairagent.retrieve.bm25.build import update_index as update_bm25
+
+    site = open_site(collection, index, settings, **overrides)
+    what = f"looking for changes in {site.collection.name}"
+    changes = update_bm25(site.collection, site.index, site.settings.analyzer, partial(progress, what))
+    prepare(replace(site, renew=True), progress)
+    return changes
 
 
 def open_site(

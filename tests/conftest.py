@@ -94,7 +94,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def without_the_encoder() -> Iterator[None]:
+def without_vectors() -> Iterator[None]:
     """The default engine is BM25 alone, as where there are no vectors: these are not made for every test."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(auto.AutoConfig, "settled", lambda self, site, preparing=False: BM25Config())
@@ -102,9 +102,9 @@ def without_the_encoder() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def with_the_encoder(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests marked `encoder` have it."""
-    if "encoder" in request.keywords:
+def with_vectors(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests marked `vectors` have it as it is."""
+    if "vectors" in request.keywords:
         monkeypatch.setattr(auto.AutoConfig, "settled", SETTLED)
 
 

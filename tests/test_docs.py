@@ -145,7 +145,7 @@ def reply(request: Mapping[str, Any]) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.encoder
+@pytest.mark.vectors
 @pytest.mark.parametrize("page", PYTHON)
 def test_python_runs(page: str, folder: Path, no_variables: None, monkeypatch: pytest.MonkeyPatch) -> None:
     names: dict[str, Any] = {"__name__": "__main__"}

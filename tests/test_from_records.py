@@ -32,18 +32,20 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_scores_are_those_of_an_index_on_disk(tmp_path: Path, temporary: Path) -> None:
+@pytest.mark.vectors
+@pytest.mark.parametrize(("engine", "named"), [("auto", "fused (bm25 + light)"), ("bm25", "bm25")])
+def test_scores_are_those_of_an_index_on_disk(tmp_path: Path, temporary: Path, engine: str, named: str) -> None:
     (tmp_path / "docs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS), encoding="utf-8")
     file = tmp_path / "collection.yaml"
     groups = "{path: docs.jsonl, dimensions: {gender: {}}}"
     file.write_text(f"name: same\ndocuments: {{path: docs.jsonl}}\ngroups: {groups}\n", encoding="utf-8")
     collection = load_collection(file)
     build_index(collection, tmp_path / "index")
-    kept = open_agent(collection, tmp_path / "index", engine="bm25", n=5).search("judges and law")
-    found = FairAgent.from_records(ROWS, groups="gender", n=5).search("judges and law")
+    kept = open_agent(collection, tmp_path / "index", engine=engine, n=5).search("judges and law")
+    found = FairAgent.from_records(ROWS, groups="gender", engine=engine, n=5).search("judges and law")
     assert found.ranking.ids == kept.ranking.ids
     assert found.ranking.scores.tolist() == kept.ranking.scores.tolist()
-    assert found.trace.engine == "bm25"
+    assert found.trace.engine == kept.trace.engine == named
     assert found.trace.gap == kept.trace.gap
     plain = FairAgent.from_records(ROWS).search("judges and law").ranking
     own = BM25Retriever(tmp_path / "index", collection).search(Query("judges and law"), 20)

@@ -28,6 +28,7 @@ from fairagent.filter.authors import parse_verdict
 from fairagent.generate.citations import CitationReader, without_citations
 from fairagent.generate.sentences import sentences
 from fairagent.measures.parse import parse_measure
+from fairagent.retrieve.bm25.words import split_words
 
 LENGTH = 4_000
 AT_ONCE = 0.012
@@ -79,6 +80,8 @@ MADE: dict[str, Use] = {
     ),
     "evaluate/kinds/stereotypes/items.py: pattern": tolerated(lambda text: filled_word("The BLANK is BLANK.", text)),
     "debias/lexicon.py: f'(?<!\\\\w)(?<!\\\\w-)(?:{parts})(?!\\\\w|-\\\\w)'": load_lexicon().swap,
+    "retrieve/bm25/words.py: '[' + _members('HEBREW', LAST_OF_BMP) + ']'": split_words,
+    "retrieve/bm25/words.py: '|'.join(alternatives)": split_words,
 }
 """Place -> a use of the pattern that is made there."""
 DOORS: dict[str, Use] = {

@@ -5,38 +5,26 @@ import io
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from importlib.metadata import PackageNotFoundError, version
+from functools import cache
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
+from typer.main import get_command_from_info, get_group_from_info
+from typer.models import CommandInfo, TyperInfo
 
 from fairagent.clean import printable
-from fairagent.cli import (
-    answer,
-    avoid,
-    cache,
-    config,
-    demo,
-    doctor,
-    estimate,
-    evaluate,
-    evaluate_run,
-    fairft,
-    index,
-    init,
-    labels,
-    mcp,
-    model,
-    prompts,
-    report,
-    search,
-    serve,
-)
 from fairagent.cli.terminal import echo, error_console
 from fairagent.errors import FairAgentError
+
+COMMANDS = (
+    *("demo", "init", "index", "search", "answer", "serve", "mcp", "evaluate", "evaluate-run", "labels", "estimate"),
+    *("report", "doctor", "config", "avoid", "prompts", "cache", "fairft", "model"),
+)
+"""Each is the function, or the group of commands, of its name in the module of its name."""
 
 BY_SIGNAL = 128
 """The exit code of a program that a signal has ended, less the signal's number."""
@@ -54,7 +42,7 @@ class Ended(KeyboardInterrupt):
 
 
 class Commands(TyperGroup):
-    """The group of commands.
+    """The group of commands, each of which is imported when it is used or listed.
 
     An error of fairagent becomes its message and exit code; any other is a fault of ours and keeps its traceback.
     """
@@ -63,6 +51,14 @@ class Commands(TyperGroup):
         """Read the arguments; what is wrong with them is quoted printably."""
         with _quoted():
             return super().make_context(*arguments, **more)
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands = dict.fromkeys(COMMANDS)  # type: ignore[assignment]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command of this name; None where there is none."""
+        return _command(cmd_name) if cmd_name in COMMANDS else None
 
     def get_params(self, ctx: Any) -> Any:
         """The options; those that set up completion, which is done once, are not in the help."""
@@ -112,25 +108,23 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("demo")(demo.demo)
-app.command("init")(init.init)
-app.command("index")(index.index)
-app.command("search")(search.search)
-app.command("answer")(answer.answer)
-app.command("serve")(serve.serve)
-app.command("mcp")(mcp.mcp)
-app.command("evaluate")(evaluate.evaluate)
-app.command("evaluate-run")(evaluate_run.evaluate_run)
-app.command("labels")(labels.labels)
-app.command("estimate")(estimate.estimate)
-app.command("report")(report.report)
-app.command("doctor")(doctor.doctor)
-app.command("config")(config.config)
-app.add_typer(avoid.avoid, name="avoid")
-app.add_typer(prompts.prompts, name="prompts")
-app.add_typer(cache.cache, name="cache")
-app.add_typer(fairft.fairft, name="fairft")
-app.add_typer(model.model, name="model")
+
+
+def command(name: str) -> Callable[..., Any] | typer.Typer:
+    """The function of the command `name`, or the group of commands."""
+    name = name.replace("-", "_")
+    found: Callable[..., Any] | typer.Typer = getattr(import_module(f"fairagent.cli.{name}"), name)
+    return found
+
+
+@cache
+def _command(name: str) -> Any:
+    """What typer makes of it."""
+    found = command(name)
+    plain: dict[str, Any] = {"pretty_exceptions_short": False, "rich_markup_mode": None}
+    if isinstance(found, typer.Typer):
+        return get_group_from_info(TyperInfo(found, name=name), suggest_commands=True, **plain)
+    return get_command_from_info(CommandInfo(name=name, callback=found), **plain)
 
 
 def _version(asked: bool) -> None:
@@ -150,6 +144,8 @@ def _program(
 
 def installed_version() -> str:
     """The version of fairagent, as it was installed."""
+    from importlib.metadata import PackageNotFoundError, version
+
     try:
         return version("fairagent")
     except PackageNotFoundError:

@@ -7,7 +7,7 @@ import typer
 
 from fairagent.cli.options import AsJson
 from fairagent.cli.terminal import console, echo
-from fairagent.settings import Settings, load_settings
+from fairagent.settings import Settings
 
 
 def demo(
@@ -15,9 +15,6 @@ def demo(
         "fairagent-demo"
     ),
     people: Annotated[int, typer.Option("--people", metavar="N", help="How many people to generate.")] = 3000,
-    vectors: Annotated[
-        bool, typer.Option("--vectors", help="Search by vectors as well (embedding takes minutes).")
-    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Compare BM25 with the agent on a made-up collection.
@@ -34,7 +31,7 @@ def demo(
     from fairagent.report.record import to_json
     from fairagent.report.story import story
 
-    settings = Settings() if vectors else load_settings(overrides={"engine": "bm25"}, environ={})
+    settings = Settings()
     n = settings.n
     file = write_demo(folder, people=people)
     site = open_site(file, folder / "index", settings)

@@ -96,13 +96,16 @@ def ensure_indexes(site: Site, force: bool = False, workers: int = 0, memory: in
     Raises what they find wrong: IndexMismatch where e.g. embeddings were made from something else, BackendUnavailable
     where a model is missing.
     """
-    site = replace(settled(site, preparing=True), renew=True)
-    parts = parts_of(site.settings)
-    for part in parts:
+    asked = site
+    site = replace(settled(asked, preparing=True), renew=True)
+    for part in parts_of(site.settings):
         # What is not installed is said before anything is built; what an index is of, once it is there.
         with suppress(IndexMismatch):
             part.check(site)
     indexed = ensure_index(site, force, workers, memory)
+    # Anew: where Lucene's index was, which has no light vectors, another one may be now.
+    site = replace(settled(asked, preparing=True), renew=True)
+    parts = parts_of(site.settings)
     for part in parts:
         part.check(site)
     besides: dict[str, None] = {}

@@ -20,7 +20,7 @@ from fairagent.collection.faults import Faults
 from fairagent.collection.records import checked_id
 from fairagent.collection.table_buffer import Labels, TableBuffer, fixed_width, keys
 from fairagent.errors import DataError, UsageError
-from fairagent.intake.arrays import read_array
+from fairagent.intake.arrays import read_array, write_array
 from fairagent.intake.json_text import parse_json
 from fairagent.intake.text import file_text
 from fairagent.types import FloatArray
@@ -233,8 +233,7 @@ def unknown_dimension(dimension: str, dimensions: Collection[str]) -> UsageError
 def _write(path: Path, array: AnyArray) -> None:
     """Save beside `path` and move into place: the array may be mapped from the very file it replaces."""
     beside = path.with_name(f"{path.name}.part")
-    with beside.open("wb") as file:
-        np.save(file, array)
+    write_array(beside, array)
     beside.replace(path)
 
 

@@ -34,6 +34,17 @@ def read_array(path: Path, mapped: bool = False) -> NDArray[Any]:
     return np.fromfile(path, dtype, offset=begin).reshape(shape, order=order)
 
 
+def write_array(path: Path, values: NDArray[Any]) -> None:
+    """Write the file as `np.save` would.
+
+    Of a full disk it says what the system says, and Ctrl-C comes out as such, where `np.save` raises other errors.
+    """
+    values = np.ascontiguousarray(values)
+    with path.open("wb") as file:
+        npy.write_array_header_1_0(file, npy.header_data_from_array_1_0(values))
+        file.write(values.data)
+
+
 def _header(path: Path) -> tuple[tuple[int, ...], np.dtype[Any], Literal["C", "F"], int]:
     """Shape, type, order, and the place of the first value."""
     with path.open("rb") as file:

@@ -42,7 +42,7 @@ class GraphReranker:
 
 
 def smoothed(scores: FloatArray, vectors: Embeddings, weight: float, k: int) -> FloatArray:
-    """The scores (n,), mixed with those of the `k` nearest others; n >= 2.
+    """The scores (n,), mixed with the mean of the `k` nearest others, and of those as near as the last; n >= 2.
 
     >>> alike = np.array([[1, 0], [1, 0], [0, 1]], dtype=np.float32)
     >>> smoothed(np.array([1.0, 0.0, 0.5]), alike, weight=0.5, k=1).tolist()
@@ -51,8 +51,9 @@ def smoothed(scores: FloatArray, vectors: Embeddings, weight: float, k: int) -> 
     k = min(k, len(scores) - 1)
     products = vectors @ vectors.T
     np.fill_diagonal(products, -np.inf)
-    near = np.argpartition(-products, k - 1, axis=1)[:, :k]
-    return np.asarray((1 - weight) * scores + weight * scores[near].mean(axis=1))
+    # Sorting 32-bit floats is faster than looking for the places of the largest.
+    near = products >= np.sort(products, axis=1)[:, -k:][:, :1]
+    return np.asarray((1 - weight) * scores + weight * (near @ scores) / near.sum(axis=1))
 
 
 class GraphConfig(Part):

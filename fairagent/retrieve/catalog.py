@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from fairagent.collection.table_buffer import fixed_width
 from fairagent.errors import DataError
+from fairagent.intake.arrays import write_array
 from fairagent.retrieve.strings import IdTable, encode_id
 from fairagent.types import Document
 
@@ -44,7 +45,7 @@ class Catalog:
         """Write them into `folder`; raises DataError where an id is repeated."""
         widths = np.frombuffer(self._lengths, np.uint8)
         IdTable.save(folder, fixed_width(np.frombuffer(self._names, np.uint8), widths, int(widths.max())))
-        np.save(folder / DIGESTS, self.digests())
+        write_array(folder / DIGESTS, self.digests())
 
 
 def digest(document: Document) -> bytes:

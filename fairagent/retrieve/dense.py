@@ -71,9 +71,7 @@ class DenseRetriever:
         expect_whole(folder, "the embeddings", remedy(folder))
         self.folder = folder
         self._ann = ann
-        self._ids, self._vectors, probe = opened(
-            DenseManifest, folder, lambda: (IdTable.load(folder), mapped(folder / VECTORS), read_array(folder / PROBE))
-        )
+        self._ids, self._vectors, probe = opened(DenseManifest, folder, lambda: _load(folder, self.manifest))
         self.manifest.check_model(folder, encoder.name, probe, encoder.documents([PROBE_TEXT])[0])
         self._encoder = encoder
         # The query of a search is often scored against a pool afterwards.
@@ -172,4 +170,12 @@ class DenseRetriever:
         return products
 
     def _rows(self, numbers: NDArray[np.intp]) -> Embeddings:
-        return self._vectors[numbers].astype(np.float32)
+        return floats(self._vectors[numbers]) if self._whole is None else self._whole[numbers]
+
+
+def _load(folder: Path, manifest: DenseManifest) -> tuple[IdTable, NDArray[np.float16], Embeddings]:
+    """Ids, embeddings (n, d) and the vector of the test text; ValueError where sizes do not fit."""
+    ids, vectors, probe = IdTable.load(folder), mapped(folder / VECTORS), read_array(folder / PROBE)
+    if not len(ids) == manifest.documents or vectors.shape != (manifest.documents, manifest.dimension):
+        raise ValueError(f"{VECTORS} has the shape {vectors.shape} for {len(ids)} ids; {manifest.documents} were made")
+    return ids, vectors, probe

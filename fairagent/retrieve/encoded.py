@@ -18,7 +18,7 @@ from fairagent.digests import RECORD, differences
 from fairagent.errors import BackendUnavailable, DataError, IndexMismatch
 from fairagent.files import write_whole
 from fairagent.folders import is_there, workshop
-from fairagent.intake.arrays import read_array
+from fairagent.intake.arrays import read_array, write_array
 from fairagent.intake.json_text import parse_json
 from fairagent.intake.text import file_text
 from fairagent.retrieve.base import full_text
@@ -220,13 +220,13 @@ class EncodedBuild(Generic[M, V]):
             if not self._begun(shop.new, manifest):
                 shop.begin()
                 catalog.save(shop.new)
-                np.save(shop.new / PROBE, self.probe)
+                write_array(shop.new / PROBE, self.probe)
                 self.store.create(shop.new, len(ids), len(self.probe))
                 earlier = self._earlier(folder, ids, catalog)
                 if (earlier >= 0).any():
                     self.store.take_over(shop.new, folder, earlier)
                 fresh = np.flatnonzero(earlier < 0)
-                np.save(shop.new / FRESH, fresh)
+                write_array(shop.new / FRESH, fresh)
                 mark_done(shop.new, len(ids) - len(fresh))
                 shop.force()
                 # Last, since it says that all the others are there.
@@ -309,7 +309,9 @@ def expect_renewable(kind: type[EncodedManifest], folder: Path) -> None:
 
 def same_vector(probe: Embeddings, vector: Embeddings) -> bool:
     """Whether two vectors of the test text are one model's, up to the rounding of another machine."""
-    return vector.shape == probe.shape and bool(np.allclose(vector, probe, rtol=0, atol=1e-3 * np.abs(probe).max()))
+    if vector.shape != probe.shape or not np.isfinite(probe).all():
+        return False
+    return bool(np.allclose(vector, probe, rtol=0, atol=1e-3 * np.abs(probe).max()))
 
 
 def opened(kind: type[EncodedManifest], folder: Path, load: Callable[[], T]) -> T:

@@ -68,7 +68,7 @@ def forecast_of(model: str, documents: int, block: Sequence[str], seconds: float
     """The forecast for so many documents, where this `block` of them took so many seconds.
 
     >>> forecast_of("m", 6_400, ["two words"] * 64, 0.5, 4_915_200)
-    Forecast(model='m', documents=6400, seconds=50.0, bytes=4915200, tokens=19200, dollars=None, paid=False)
+    Forecast(model='m', documents=6400, seconds=50.0, bytes=4915200, tokens=14400, dollars=None, paid=False)
     """
     share = documents / len(block)
     return Forecast(model, documents, share * seconds, bytes, round(share * estimate_tokens(*block)))

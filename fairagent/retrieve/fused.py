@@ -109,10 +109,8 @@ class FusedRetriever:
             raise next(iter(errors.values()))
         if errors:
             self._failed[query] = {name: str(error) for name, error in errors.items()}
-        place: dict[str, int] = {}
-        for ranking in lists.values():
-            for id in ranking.ids:
-                place.setdefault(id, len(place))
+        ids = dict.fromkeys(id for ranking in lists.values() for id in ranking.ids)
+        place = dict(zip(ids, range(len(ids)), strict=True))
         scores = np.zeros((len(place), len(self.engines)))
         for number, ranking in lists.items():
             rows = [place[id] for id in ranking.ids]

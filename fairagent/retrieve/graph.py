@@ -18,6 +18,7 @@ from fairagent.digests import RECORD, expect_whole
 from fairagent.errors import IndexMismatch
 from fairagent.files import write_whole
 from fairagent.folders import is_there, workshop
+from fairagent.intake.arrays import write_array
 from fairagent.intake.json_text import parse_json
 from fairagent.intake.text import file_text
 from fairagent.retrieve.bm25.manifest import LARGEST_MANIFEST
@@ -85,7 +86,7 @@ def build_graph(
     with workshop(folder, (MANIFEST, RECORD)) as shop, one_blas_thread():
         shop.begin()
         try:
-            np.save(shop.new / TABLE, _neighbors(dense.stored, k, progress))
+            write_array(shop.new / TABLE, _neighbors(dense.stored, k, progress))
             write_whole(shop.new / MANIFEST, json.dumps(asdict(manifest), indent=2) + "\n")
             shop.put()
         except BaseException:

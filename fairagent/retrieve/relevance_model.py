@@ -63,8 +63,8 @@ def top_words(
 ) -> list[tuple[str, int]]:
     """The `n` words with the highest positive `scores` (v,), best first, each with its place in the vocabulary.
 
-    Ties are in vocabulary order. Words in more than `max_share` of all documents say nothing and are left out, as are
-    those in `skip`.
+    Of ties the word in more documents comes first, then the earlier of the vocabulary. Words in more than `max_share`
+    of all documents say nothing and are left out, as are those in `skip`.
     """
     eligible = np.flatnonzero((scores > 0) & (postings.document_share <= max_share))
     most = n + len(skip)
@@ -72,7 +72,7 @@ def top_words(
         # Sorting the few that can be among the best is much cheaper than sorting all; ties at the cut stay in.
         least = np.partition(scores[eligible], -most)[-most]
         eligible = eligible[scores[eligible] >= least]
-    order = eligible[np.argsort(-scores[eligible], kind="stable")][:most]
+    order = eligible[np.lexsort((-postings.document_share[eligible], -scores[eligible]))][:most]
     words = source.words(postings.vocabulary[order])
     found = [(word, place) for word, place in zip(words, order.tolist(), strict=True) if word and word not in skip]
     return found[:n]

@@ -14,6 +14,7 @@ from scipy.sparse import csc_array, csr_array, load_npz, save_npz, vstack
 
 from fairagent.errors import IndexMismatch
 from fairagent.files import force
+from fairagent.intake.arrays import write_array
 from fairagent.retrieve.bm25.manifest import Indexable
 from fairagent.retrieve.encoded import PROBE_TEXT, EncodedBuild, EncodedManifest, Work, no_progress
 from fairagent.retrieve.encoder import Embeddings
@@ -129,7 +130,7 @@ class _ChunkFiles:
             inverted.sort_indices()
             arrays = {"starts": inverted.indptr.astype(np.int64), "documents": inverted.indices}
             for name, array in {**arrays, "weights": inverted.data}.items():
-                np.save(folder / f"{name}.npy", array)
+                write_array(folder / f"{name}.npy", array)
                 force(folder / f"{name}.npy")
             # At once: some of the parts would pass for all of them.
             parts.rename(done)

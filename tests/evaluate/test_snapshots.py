@@ -14,6 +14,9 @@ from typer.testing import CliRunner
 from fairagent import write_demo
 from fairagent.cli import app
 
+# The default engine as it is, not the BM25 that the fixtures of all tests make of it.
+pytestmark = pytest.mark.vectors
+
 HERE = Path(__file__).resolve().parent
 EVALUATIONS = HERE.parents[1] / "evaluations"
 SNAPSHOTS = HERE / "snapshots"
@@ -34,13 +37,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def table(name: str, folder: Path) -> str:
-    """results.csv of an experiment on its first topics; the made-up collection is made where it runs."""
-    file = EVALUATIONS / f"{name}.yaml"
+    """results.csv of an experiment on its first topics, with light vectors; the made-up collection is made there."""
+    text = (EVALUATIONS / f"{name}.yaml").read_text(encoding="utf-8")
     if name.endswith("demo"):
-        collection = write_demo(folder / "demo")
-        text = file.read_text(encoding="utf-8").replace("../../fairagent-demo/collection.yaml", str(collection))
-        file = folder / "demo.yaml"
-        file.write_text(text, encoding="utf-8")
+        text = text.replace("../../fairagent-demo/collection.yaml", str(write_demo(folder / "demo")))
+    # Those of the default's vectors, which take seconds.
+    text = text.replace("encoder: minilm", "encoder: light").replace("../collections", f"{EVALUATIONS}/collections")
+    file = folder / f"{name.replace('/', '_')}.yaml"
+    file.write_text(text, encoding="utf-8")
     run = folder / "runs" / name
     told = ["evaluate", str(file), "--limit-topics", str(TOPICS[name]), "--run", str(run), "--workers", "2"]
     done = CliRunner().invoke(app, told)
@@ -89,10 +93,6 @@ if __name__ == "__main__":
     import sys
     import tempfile
 
-    from fairagent.retrieve import auto
-
-    # As in the tests.
-    auto.encoder_installed = lambda: False
     with tempfile.TemporaryDirectory() as made:
         os.chdir(made)
         SNAPSHOTS.mkdir(exist_ok=True)

@@ -50,7 +50,7 @@ systems:
   DLF: {profile: engine, rerank: dlf}
   Plackett-Luce: {profile: engine, rerank: plackett-luce}
   fused: {profile: engine, engine: fused}
-  graph: {profile: engine, engine: fused, rerank: {kind: graph, k: 3}}
+  graph: {profile: engine, engine: fused, rerank: {kind: graph, k: 10}}
   exposure: {profile: engine, rerank: exposure}
   adaptive: {profile: engine, engine: fused, rerank: adaptive}
   FAIR-QR: {loop: fair-qr, rerank: {kind: exposure, fairness: 0.5, unlabeled: 1}}

@@ -2,7 +2,7 @@
 
 The model is that of a file system with an ordered journal: names (created, renamed, removed) reach the disk in their
 order, all of them up to the last folder that was forced, and of later ones any number; of a file's content no more than
-what it held when it was last forced. What Java writes counts as forced: Lucene forces its own files.
+what it held when it was last forced.
 """
 
 from __future__ import annotations
@@ -95,8 +95,6 @@ class Recording:
             if path.is_file() and about.st_ino not in self._held:
                 # While it is open its number is not given to another file.
                 self._held[about.st_ino] = os.open(path, os.O_RDONLY)
-            if "/lucene/" in name:
-                self._forced[about.st_ino] = path.read_bytes()
         self._looking = looking
         return found
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from anserini_indexes import texts
 
 from fairagent import (
     BackendUnavailable,
@@ -25,6 +26,8 @@ from fairagent import (
     Query,
     SettingsError,
     UsageError,
+    build_index,
+    load_collection,
     open_agent,
 )
 from fairagent.errors import IndexMismatch
@@ -117,14 +120,18 @@ def test_no_index(tiny: tuple[Path, Path], tmp_path: Path) -> None:
         open_agent(tiny[0], tmp_path / "none")
 
 
-@pytest.mark.parametrize("part", ["lucene", "ids.npy", "fairagent.json"])
+@pytest.mark.parametrize(
+    "part",
+    [
+        *("rows.numbers.npy", "columns.starts.npy", "lengths.npy", "terms.bytes.npy", "words.starts.npy"),
+        *("texts.bytes.npy", "ids.npy", "ids.order.npy", "fairagent.json"),
+    ],
+)
 def test_a_damaged_index(tiny: tuple[Path, Path], tmp_path: Path, part: str) -> None:
     folder = tmp_path / "index"
     shutil.copytree(tiny[1], folder)
     if part == "fairagent.json":
         (folder / part).write_text("{", encoding="utf-8")
-    elif (folder / part).is_dir():
-        shutil.rmtree(folder / part)
     else:
         (folder / part).unlink()
     with pytest.raises(IndexMismatch, match=r"build (it|the index) again"):
@@ -143,7 +150,11 @@ def test_an_index_of_other_documents(tiny: tuple[Path, Path], tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("home", ["empty", "old"])
-def test_no_java_or_one_that_is_too_old(tiny: tuple[Path, Path], tmp_path: Path, home: str) -> None:
+def test_no_java_or_one_that_is_too_old(tmp_path: Path, home: str) -> None:
+    """For an index of Lucene's; one of fairagent's own needs none."""
+    file = write(tmp_path / "files")
+    build_index(load_collection(file), tmp_path / "own")
+    texts(tmp_path / "index", [{"id": id, "contents": text} for id, text in DOCUMENTS.items()], "-storeRaw")
     java = tmp_path / home
     java.mkdir()
     if home == "old":
@@ -156,17 +167,19 @@ def test_no_java_or_one_that_is_too_old(tiny: tuple[Path, Path], tmp_path: Path,
         "import sys\n"
         "from fairagent import BackendUnavailable, open_agent\n"
         "try:\n"
-        "    open_agent(*sys.argv[1:])\n"
+        "    print(len(open_agent(*sys.argv[1:3]).search('law').hits))\n"
+        "    open_agent(sys.argv[1], engine={'kind': 'lucene', 'index': sys.argv[3]})\n"
         "except BackendUnavailable as error:\n"
         "    print(error)\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code, *map(str, tiny)],
-        env=os.environ | {"JAVA_HOME": str(java)},
+        [sys.executable, "-c", code, *map(str, (file, tmp_path / "own", tmp_path / "index"))],
+        env=os.environ | {"JAVA_HOME": str(java), "PYTHONPATH": os.pathsep.join(sys.path)},
         capture_output=True,
         text=True,
         check=True,
     )
+    assert done.stdout.startswith("5\n")
     assert f"JAVA_HOME={java}" in done.stdout
     assert expected in done.stdout
     assert "Unset JAVA_HOME" in done.stdout or "unset it" in done.stdout

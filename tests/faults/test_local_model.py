@@ -124,8 +124,10 @@ def test_83_nor_is_it_converted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     def refuses(folder: Path, **_: object) -> None:
         raise ValueError("GGUF model with architecture lxama is not supported yet.")
 
-    library = SimpleNamespace(AutoTokenizer=SimpleNamespace(from_pretrained=refuses))
-    monkeypatch.setattr("fairagent.likelihood.gguf.installed", lambda *_: library)
+    monkeypatch.setattr("transformers.AutoTokenizer.from_pretrained", refuses)
+    # Those that the reading of weights needs beside it, and the reading of the tokenizer does not.
+    for package in ("gguf", "accelerate"):
+        monkeypatch.setitem(sys.modules, package, SimpleNamespace())
     file = gguf_file(tmp_path, {**FULL, "general.architecture": "lxama"})
     said = one_line(call("model", "convert", str(file), str(tmp_path / "new")), 4)
     assert "(architecture 'lxama'): GGUF model with architecture lxama is not supported yet." in said

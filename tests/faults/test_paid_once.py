@@ -50,7 +50,7 @@ def file(tmp_path: Path) -> Path:
 def test_115_an_index_of_documents_that_were_changed_under_their_old_time(tmp_path: Path) -> None:
     collection = write(tmp_path / "files")
     build_index(load_collection(collection), tmp_path / "index")
-    BM25Retriever(tmp_path / "index", load_collection(collection)).close()
+    BM25Retriever(tmp_path / "index", load_collection(collection))
     documents = tmp_path / "files" / "docs.jsonl"
     before = documents.stat()
     documents.write_bytes(documents.read_bytes().replace(b"law she", b"law her"))

@@ -27,6 +27,7 @@ from fairagent.errors import DataError, IndexMismatch
 from fairagent.folders import workshop
 from fairagent.retrieve import dense_index
 from fairagent.retrieve.bm25.build import Changes
+from fairagent.retrieve.bm25.manifest import FORMAT, LUCENE_FORMAT
 from fairagent.retrieve.bm25.search import BM25Retriever
 from fairagent.retrieve.dense import DenseRetriever
 from fairagent.retrieve.dense_index import build_dense_index
@@ -51,18 +52,15 @@ def files(folder: Path) -> dict[Path, bytes]:
 def answers(folder: Path) -> list[object]:
     """What an index finds and counts."""
     retriever = BM25Retriever(folder)
-    try:
-        found = retriever.search(Query("lawyer court river"), 60)
-        counted = [retriever.document_frequency(word) for word in ("lawyer", "court", "river", "boat")]
-        return [found.ids, found.scores.tolist(), counted, retriever.postings(found.ids[:5]).count.tolist()]
-    finally:
-        retriever.close()
+    found = retriever.search(Query("lawyer court river"), 60)
+    counted = [retriever.document_frequency(word) for word in ("lawyer", "court", "river", "boat")]
+    return [found.ids, found.scores.tolist(), counted, retriever.postings(found.ids[:5]).count.tolist()]
 
 
 @pytest.fixture
 def old(tmp_path: Path) -> Path:
     """An index of the documents as they were."""
-    build_index(OLD, tmp_path / "index", commit_every=15)
+    build_index(OLD, tmp_path / "index", memory=1)
     return tmp_path / "index"
 
 
@@ -288,11 +286,11 @@ def test_180_an_index_of_something_else_is_not_brought_up_to_date(
     assert not old.with_name("index.partial").exists()
 
 
-@pytest.mark.parametrize("key", ["pyserini", "format"])
-def test_180_nor_is_one_of_another_version(old: Path, key: str) -> None:
+@pytest.mark.parametrize("version", [0, FORMAT + 1])
+def test_180_nor_is_one_of_another_version(old: Path, version: int) -> None:
     manifest = json.loads((old / "fairagent.json").read_text(encoding="utf-8"))
-    (old / "fairagent.json").write_text(json.dumps(manifest | {key: 0}), encoding="utf-8")
-    with pytest.raises(IndexMismatch, match=rf"{key}: index 0, now .*; build it again with"):
+    (old / "fairagent.json").write_text(json.dumps(manifest | {"format": version}), encoding="utf-8")
+    with pytest.raises(IndexMismatch, match=rf"format: index {version}, now {FORMAT}.*; build it again with"):
         update_index(NEW, old)
 
 
@@ -318,14 +316,30 @@ def test_181_damage_is_found_before_it_becomes_part_of_the_new_index(old: Path) 
 # Case 182
 
 
-def test_182_an_index_of_a_version_without_digests_says_so(old: Path) -> None:
+def test_182_an_index_that_lucene_built_is_not_brought_up_to_date_but_built_anew(old: Path, new: list[object]) -> None:
+    """Of an earlier version, which the extra `lucene` still searches."""
+    manifest = json.loads((old / "fairagent.json").read_text(encoding="utf-8"))
+    by_lucene = manifest | {"format": LUCENE_FORMAT, "pyserini": "1.6.0"}
+    (old / "fairagent.json").write_text(json.dumps(by_lucene), encoding="utf-8")
+    before = files(old)
+    # Nothing has changed, so nothing is to be done.
+    assert update_index(OLD, old) == Changes(0, 0, 0, len(OLD.made))
+    with pytest.raises(
+        IndexMismatch, match=r"does not belong to .*; build it again with `fairagent index --force`"
+    ) as raised:
+        update_index(NEW, old)
+    assert "up to date" not in str(raised.value)
+    assert files(old) == before
+    build_index(NEW, old)
+    assert answers(old) == new
+
+
+def test_182_one_without_its_digests_says_so(old: Path) -> None:
     (old / "digests.npy").unlink()
     (old / RECORD).unlink()
     # It is searched as ever.
-    assert BM25Retriever(old, OLD).search(Query("lawyer"), 5)
-    with pytest.raises(
-        IndexMismatch, match=r"kept no digests of documents.*build it again with `fairagent index --force`"
-    ):
+    assert len(BM25Retriever(old, OLD).search(Query("lawyer"), 5)) == 5
+    with pytest.raises(IndexMismatch, match=r"digests\.npy.*build it again with|build it again with.*digests\.npy"):
         update_index(NEW, old)
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shlex
-from collections.abc import Callable, Mapping
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -25,6 +28,7 @@ from fairagent.collection import GroupTable
 from fairagent.errors import DataError, Fault
 from fairagent.loading import is_installed
 from fairagent.settings import load_settings
+from fairagent.types import Document, Query
 from fuzz.mutate import ODD_TOKENS, Whole, damaged
 
 Target = Callable[[Random, Path], object]
@@ -32,8 +36,6 @@ Files = Mapping[str, bytes]
 
 TARGETS: dict[str, Target] = {}
 WEIGHTS: dict[str, int] = {}
-JAVA: frozenset[str] = frozenset({"search"})
-"""Those that start Java, which reserves more memory than it takes."""
 TRUTH = Path(__file__).parents[1]
 EVALUATIONS = TRUTH.parent / "evaluations"
 ROOT = Path()
@@ -377,14 +379,16 @@ def learned_reranker(random: Random, folder: Path) -> None:
 @target(2)
 def manifests(random: Random, folder: Path) -> None:
     from fairagent.retrieve import ann
-    from fairagent.retrieve.bm25.manifest import MANIFEST, Manifest
+    from fairagent.retrieve.bm25.manifest import FORMAT, LUCENE_FORMAT, MANIFEST, Manifest
     from fairagent.retrieve.dense_index import DenseManifest
 
-    lucene = {"collection": "c", "fingerprint": "f", "documents": 3, "analyzer": "english", "pyserini": "1.6.0"}
+    about = {"collection": "c", "fingerprint": "f", "documents": 3, "analyzer": "english"}
+    own = {**about, "format": FORMAT, "pyserini": ""}
+    lucene = {**about, "format": LUCENE_FORMAT, "pyserini": "1.6.0"}
     dense = {"collection": "c", "fingerprint": "f", "documents": 3, "model": "m", "dimension": 4, "format": 2}
     cells = {**dense, "vectors": "0", "cells": 4, "probes": 2, "queries": 3, "recall": 0.99, "groups": {"a: x": 1.0}}
     del cells["collection"]
-    files = {MANIFEST: {**lucene, "format": 1}, DenseManifest.FILE: dense, ann.MANIFEST: cells}
+    files = {MANIFEST: random.choice((own, lucene)), DenseManifest.FILE: dense, ann.MANIFEST: cells}
     write(random, folder, {name: json.dumps(value).encode() for name, value in files.items()}, most=2)
     found = random.choice((Manifest, DenseManifest, ann.AnnManifest)).read(folder)
     if isinstance(found, Manifest):
@@ -405,6 +409,97 @@ def arrays(random: Random, folder: Path) -> None:
         read_array(folder / "a.npy", mapped=random.random() < 0.5).sum if array.dtype.kind != "S" else None
     except Malformed as error:
         raise DataError(str(error)) from None
+
+
+# --- indexes ----------------------------------------------------------------------------------------------------
+
+
+def index_seed() -> Path:
+    """An index of the tiny collection, the light vectors beside it, and an unfinished build of several blocks."""
+    from fairagent.retrieve.bm25.build import build_index
+    from fairagent.retrieve.bm25.search import BM25Retriever
+    from fairagent.retrieve.light.build import build_light
+
+    place = ROOT / "indexes"
+    if not place.is_dir():
+        made = load_collection(tiny.write(ROOT / "indexed"))
+        build_index(made, place / "index")
+        build_light(BM25Retriever(place / "index"), place / "light")
+
+        def interrupt(done: int) -> None:
+            if done >= len(tiny.DOCUMENTS):
+                raise KeyboardInterrupt
+
+        with contextlib.suppress(KeyboardInterrupt):
+            build_index(Longer(made), place / "begun", progress=interrupt, memory=1)
+    return place
+
+
+@dataclass(frozen=True)
+class Longer:
+    """The tiny collection's documents with longer texts, so that a block has few of them."""
+
+    made: Any
+    name: str = "longer"
+
+    def documents(self) -> Iterator[Document]:
+        return (replace(one, text=f"{one.text} " * 40) for one in self.made.documents())
+
+    def fingerprint(self) -> str:
+        return "longer"
+
+
+def damage_array(random: Random, path: Path) -> None:
+    """Put odd values into an array, whose file stays as long as it was."""
+    array = np.load(path)
+    if not array.size or isinstance(random, Whole):
+        return
+    values = (0, 1, -1, -7, 5, 127, 255, 2**31 - 1, 2**40, float("nan"), float("inf"))
+    for _ in range(random.choice((1, 1, 3))):
+        with np.errstate(all="ignore"):
+            odd = np.array([random.choice(values)], np.float64).astype(array.dtype, casting="unsafe")
+        place = random.randrange(len(array))
+        array[place : place + random.choice((1, 1, 2, 10**6))] = odd[0]
+    np.save(path, array)
+
+
+@target(6)
+def indexes(random: Random, folder: Path) -> None:
+    """Damaged files of an index without the record that would tell: what is read of them is checked when it is used."""
+    from fairagent.digests import RECORD
+    from fairagent.retrieve.bm25.build import build_index, update_index
+    from fairagent.retrieve.bm25.search import BM25Retriever
+    from fairagent.retrieve.dense import DenseRetriever
+    from fairagent.retrieve.light.build import build_light
+    from fairagent.retrieve.light.encoder import LightEncoder
+
+    shutil.copytree(index_seed(), folder, dirs_exist_ok=True)
+    for name in ("index", "light"):
+        (folder / name / RECORD).unlink()
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and path.parent.name != "begun.partial")
+    for path in random.sample(files, random.choice((1, 1, 2))):
+        if path.suffix == ".npy" and random.random() < 0.6:
+            damage_array(random, path)
+        else:
+            path.write_bytes(damaged(random, path.read_bytes(), form_of(path.name)))
+    made = load_collection(tiny.write(folder / "indexed"))
+    if random.random() < 0.3:
+        build_index(Longer(made), folder / "begun", memory=1)
+        return
+    engine, ids = BM25Retriever(folder / "index", made), list(tiny.DOCUMENTS)
+    for text in ("law", "court judge she", "river advocate"):
+        engine.search(Query(text), 4)
+        engine.score(Query(text), ids)
+    postings = engine.postings(ids)
+    engine.words(postings.vocabulary)
+    engine.documents(ids)
+    dense = DenseRetriever(folder / "light", LightEncoder.open(engine, folder / "light"), made)
+    dense.search(Query("law river"), 4)
+    if random.random() < 0.3:
+        build_light(engine, folder / "again")
+    with (folder / "indexed" / "docs.jsonl").open("a") as documents:
+        documents.write('{"id": "new", "text": "law of the sea"}\n')
+    update_index(load_collection(folder / "indexed" / "collection.yaml"), folder / "index")
 
 
 # --- benchmarks, lexicons, templates, models ----------------------------------------------------------------------
@@ -598,8 +693,6 @@ def commands(random: Random, folder: Path) -> None:
 
 @target(2)
 def search(random: Random, folder: Path) -> None:
-    import shutil
-
     index = ROOT / "tiny-index"
     if not index.is_dir():
         from fairagent.retrieve.bm25.build import build_index

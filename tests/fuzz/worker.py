@@ -88,10 +88,8 @@ def main(arguments: list[str]) -> None:
     signal.signal(signal.SIGALRM, _ring)
     place = Path(tempfile.mkdtemp(prefix="fuzz-"))
     os.environ["HOME"] = os.environ["XDG_CACHE_HOME"] = str(place)
-    from fairagent.retrieve import auto
     from fuzz import targets
 
-    auto.encoder_installed = lambda: False  # it takes seconds to load, and is none of the strangers' files
     try:
         os.chdir(place)
         if ":" not in arguments[0]:
@@ -100,12 +98,11 @@ def main(arguments: list[str]) -> None:
             print("survived")
             return
         failed: list[dict[str, Any]] = []
-        # Java starts before memory is limited: it reserves more than it takes.
-        for argument in sorted(arguments, key=lambda one: one.partition(":")[0] not in targets.JAVA):
+        for argument in arguments:
             name, first, count = argument.split(":")
             targets.prepare(name, place)
             warm_up(name, place / "case")
-            if name not in targets.JAVA and resource.getrlimit(resource.RLIMIT_AS)[0] == resource.RLIM_INFINITY:
+            if resource.getrlimit(resource.RLIMIT_AS)[0] == resource.RLIM_INFINITY:
                 _limit()
             for number in range(int(first), int(first) + int(count)):
                 try:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from conftest import GOLDEN
 
 from . import of_measures, of_parts, of_rerankers, of_trec_fair

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -174,7 +174,8 @@ def test_a_classifier_is_no_cross_encoder(models: Path, tmp_path: Path) -> None:
 
 
 def test_missing_packages(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    for package in ("sentence_transformers", "transformers"):
+        monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(BackendUnavailable, match=r"pip install 'fairagent\[dense\]'"):
         CrossEncoderScorer("any")
     with pytest.raises(BackendUnavailable, match=r"package transformers.*pip install 'fairagent\[dense\]'"):

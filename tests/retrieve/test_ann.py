@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
+import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -264,7 +264,7 @@ def test_few_documents(tmp_path: Path, count: int) -> None:
 
 
 def test_without_faiss(exact: DenseRetriever, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "faiss", None)
     with pytest.raises(BackendUnavailable, match=r"an ANN index needs the package faiss-cpu.*fairagent\[dense\]"):
         build_ann(exact, tmp_path / "ann")
 

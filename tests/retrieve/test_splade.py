@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -200,6 +199,6 @@ def test_models_that_are_missing(model: Path, tmp_path: Path, monkeypatch: pytes
     # The library would put random weights on top of it.
     with pytest.raises(BackendUnavailable, match="no head that fills in masks"):
         SpladeEncoder(str(save_bert(tmp_path / "headless")))
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "sentence_transformers", None)
     with pytest.raises(BackendUnavailable, match=r"pip install 'fairagent\[dense\]'"):
         SpladeEncoder(str(model))

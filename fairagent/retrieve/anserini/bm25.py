@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fairagent.errors import UsageError
+from fairagent.errors import IndexMismatch, UsageError
 from fairagent.retrieve.anserini.documents import IndexTerms, stored_document
 from fairagent.retrieve.anserini.index import BM25, CONTENTS, AnseriniEngine, AnseriniIndex
 from fairagent.retrieve.base import check_length
 from fairagent.retrieve.bm25.analysis import open_analyzer
+from fairagent.retrieve.bm25.manifest import REMEDY
 from fairagent.retrieve.clock import engine_time
 from fairagent.retrieve.java import java_class
 from fairagent.retrieve.queries import term_weights
@@ -92,10 +93,13 @@ class AnseriniRetriever(AnseriniEngine):
 def open_own(folder: Path, analyzer: str = "english", k1: float = 0.9, b: float = 0.4) -> AnseriniRetriever:
     """The Lucene index that an earlier version of fairagent built in `folder`; raises what `AnseriniRetriever` does.
 
-    Raises OSError or ValueError where its table of ids is damaged.
+    Raises IndexMismatch where its table of ids is damaged.
     """
     engine = AnseriniRetriever(folder / "lucene", analyzer, k1, b)
-    engine.ids = IdTable.load(folder)
+    try:
+        engine.ids = IdTable.load(folder)
+    except (OSError, ValueError) as error:
+        raise IndexMismatch(f"the index at {folder} is damaged; {REMEDY} ({error})") from None
     return engine
 
 

@@ -34,7 +34,8 @@ STOP_WORDS = frozenset((
 
 # What Java holds for white space, which Python does in part: no no-break space, no next line.
 BLANK = r"\t-\r\x1c- \u1680\u2000-\u2006\u2008-\u200a\u2028\u2029\u205f\u3000"
-BETWEEN_BLANKS = re.compile(f"[^{BLANK}]{{1,{LONGEST}}}")
+BETWEEN_BLANKS = re.compile(f"[^{BLANK}]+")
+PIECES = re.compile(f"[^{BLANK}]{{1,{LONGEST}}}")
 POSSESSIVE = ("'s", "'S", "\u2019s", "\u2019S", "\uff07s", "\uff07S")
 ONE_CHARACTER = {0x130: "i", 0x3A3: "\u03c3"}
 """Each character has its own lower case: \u0130 an i without a second dot, \u03a3 a \u03c3 at the end of a word too."""
@@ -150,12 +151,12 @@ _porter: Callable[[str], str] = Stemmer.Stemmer("porter", 0).stemWord
 
 
 def _split_at_blanks(text: str) -> list[str]:
-    words: list[str] = BETWEEN_BLANKS.findall(text)
+    words: list[str] = PIECES.findall(text)
     if text.isascii() or utf16_units(text) == len(text):
         return words
     # Lucene cuts a word where it has 255 UTF-16 units or, after a pair of surrogates, 256.
     pieces = []
-    for word in re.findall(f"[^{BLANK}]+", text):
+    for word in BETWEEN_BLANKS.findall(text):
         start = units = 0
         for at, character in enumerate(word, 1):
             units += 1 + (character > LAST_OF_BMP)

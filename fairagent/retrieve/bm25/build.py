@@ -23,10 +23,11 @@ from time import monotonic
 import numpy as np
 from numpy.typing import NDArray
 
-from fairagent.digests import RECORD, differences
+from fairagent.digests import RECORD, differences, record_files
 from fairagent.errors import DataError, IndexMismatch, UsageError
 from fairagent.files import force, write_whole
 from fairagent.folders import Workshop, workshop
+from fairagent.intake.arrays import write_array
 from fairagent.intake.json_text import parse_json
 from fairagent.intake.text import file_text
 from fairagent.processes import Crew, cores
@@ -199,8 +200,9 @@ class _Build:
             raise
         self._join(firsts)
         manifest = Manifest(self._collection.name, self._fingerprint, len(catalog), self._analyzer)
-        shutil.rmtree(new / BLOCKS)
+        # First what says that there are blocks to go on from: some of them would pass for all.
         (new / STATE).unlink()
+        shutil.rmtree(new / BLOCKS)
         write_whole(new / MANIFEST, json.dumps(asdict(manifest), indent=2) + "\n")
         self._shop.put()
         return manifest, changes
@@ -222,13 +224,13 @@ class _Build:
                 fresh, known = fresh + int((rows[0] < 0).sum()), known + int((rows[1] >= 0).sum())
                 making.add(documents, rows[0], earlier)
                 firsts.append(len(catalog))
+            if not len(catalog):
+                raise DataError(f"collection {self._collection.name!r} has no documents")
             if earlier and not kept.any():
                 raise IndexMismatch(
                     f"collection {self._collection.name!r} has none of the documents of the index at {earlier.folder} "
                     f"as they were; {REMEDY}"
                 )
-            if not len(catalog):
-                raise DataError(f"collection {self._collection.name!r} has no documents")
             making.finish()
         same = len(catalog) - fresh
         return catalog, Changes(len(catalog) - known, known - same, len(kept) - known, same), firsts
@@ -278,16 +280,17 @@ class _Making:
         self._waiting: deque[tuple[Path, Future[Block], Callable[[Block], Block], list[bytes]]] = deque()
 
     def add(self, documents: Sequence[Document], rows: NDArray[np.intp], earlier: _Earlier | None) -> None:
-        """Have the next block made, unless it is there; `rows` (n,) are numbers in the earlier index, -1 for none."""
+        """Have the next block made, unless it is there, whole; `rows` (n,): in the earlier index, -1 for none."""
         place = self._folder / f"{self._number:06d}"
         self._number += 1
         self._done += len(documents)
-        if place.is_dir():
+        if differences(place, whole=True) == []:
             self._progress(self._done)
             return
         if self._first is not None:
             self._tell(self._first)
             self._first = None
+        shutil.rmtree(place, ignore_errors=True)
         fresh = np.flatnonzero(rows < 0)
         contents = [full_text(documents[number]) for number in fresh.tolist()]
 
@@ -389,8 +392,9 @@ def _save(place: Path, block: Block, lines: Sequence[bytes]) -> None:
         ("counts", block.columns.counts),
         ("lengths", block.lengths),
     ):
-        np.save(beside / f"{name}.npy", values)
+        write_array(beside / f"{name}.npy", values)
     Texts.save(beside, lines)
+    record_files(beside)
     for path in (*beside.iterdir(), beside):
         force(path)
     beside.rename(place)

@@ -38,8 +38,8 @@ class Sparse:
     def load(cls, folder: Path, name: str) -> Sparse:
         """Map what `write_sparse` wrote; raises OSError or ValueError where sizes do not fit."""
         starts, numbers, counts = (mapped(folder / f"{name}.{part}.npy") for part in ("starts", "numbers", "counts"))
-        if starts[0] or not len(numbers) == len(counts) == int(starts[-1]):
-            raise ValueError(f"{name}: {len(numbers)} numbers, {len(counts)} counts, {starts[-1]} expected")
+        if not len(starts) or starts[0] or not len(numbers) == len(counts) == int(starts[-1]):
+            raise ValueError(f"{name}: {len(starts)} starts, {len(numbers)} numbers, {len(counts)} counts do not fit")
         return cls(starts, numbers, counts)
 
     def __len__(self) -> int:
@@ -88,6 +88,8 @@ class TermMatrix:
                 f"{len(self.columns)} columns for {len(self._terms)} terms, {len(self.rows)} rows for "
                 f"{len(self.lengths)} documents"
             )
+        if self.lengths.min(initial=0) < 0:
+            raise ValueError("lengths.npy: a document cannot have fewer than 0 terms")
 
     @property
     def frequencies(self) -> NDArray[np.int64]:
@@ -96,7 +98,7 @@ class TermMatrix:
 
     def term(self, number: int) -> str:
         """The term of this number."""
-        return self._terms[number]
+        return self._term_at(number)
 
     def number(self, term: str) -> int:
         """The number of a term, -1 where no document holds it."""
@@ -107,13 +109,15 @@ class TermMatrix:
 
     def words(self, vocabulary: NDArray[np.intp]) -> list[str]:
         """A word for each term number: one that the analyzer turns into the term, "" where none is known."""
-        return [self._read(self._words, number, "words.bytes.npy") for number in vocabulary.tolist()]
+        return [self._read(self._words, number, "words") for number in vocabulary.tolist()]
 
     def column(self, number: int) -> tuple[NDArray[np.int32], NDArray[np.uint16]]:
         """The documents that hold a term, and how often; IndexMismatch where that cannot be."""
         start, stop = self.columns.starts[number : number + 2].tolist()
+        if not 0 <= start < stop <= min(start + len(self.rows), len(self.columns.numbers)):
+            raise self.damaged("columns.starts.npy")
         documents, counts = self.columns.numbers[start:stop], self.columns.counts[start:stop]
-        if not 0 < stop - start <= len(self.rows) or not 0 <= documents.min() <= documents.max() < len(self.rows):
+        if not (0 <= documents.min() <= documents.max() < len(self.rows) and counts.min()):
             raise self.damaged("columns")
         return documents, counts
 
@@ -126,6 +130,8 @@ class TermMatrix:
         terms = self.rows.numbers[at]
         if len(terms) and not 0 <= terms.min() <= terms.max() < len(self.columns):
             raise self.damaged("rows.numbers.npy")
+        if not self.rows.counts[at].all():
+            raise self.damaged("rows.counts.npy")
         vocabulary, term = self._renumbered(terms)
         share = self.frequencies_of(vocabulary) / max(1, len(self.rows))
         row = np.repeat(np.arange(len(numbers)), sizes)
@@ -157,12 +163,12 @@ class TermMatrix:
         return held, marks[terms]
 
     def _term_at(self, number: int) -> str:
-        return self._read(self._terms, number, "terms.bytes.npy")
+        return self._read(self._terms, number, "terms")
 
     def _read(self, strings: Strings, number: int, name: str) -> str:
         try:
             return strings[number]
-        except UnicodeDecodeError:
+        except ValueError:
             raise self.damaged(name) from None
 
 

@@ -8,8 +8,9 @@ from pydantic import Field
 from fairagent.collection.documents import Elsewhere
 from fairagent.digests import expect_whole
 from fairagent.doing import doing
-from fairagent.errors import SettingsError
+from fairagent.errors import BackendUnavailable, SettingsError
 from fairagent.folders import is_there
+from fairagent.loading import EXTRAS, expect_installed
 from fairagent.retrieve.base import Retriever
 from fairagent.retrieve.bm25.manifest import MANIFEST, REMEDY, Manifest
 from fairagent.retrieve.bm25.search import BM25Retriever
@@ -64,11 +65,21 @@ def open_matrix(site: Site, k1: float = 0.9, b: float = 0.4) -> Any:
                 from fairagent.retrieve.anserini.bm25 import open_own
 
                 manifest.check(site.collection, site.settings.analyzer, site.index)
+                _expect_lucene(site.index)
                 return open_own(site.index, manifest.analyzer, k1, b)
             return BM25Retriever(site.index, site.collection, site.settings.analyzer, k1, b)
 
     _expect_index(site)
     return site.memo.get(("bm25", site.index, site.settings.analyzer, k1, b), opened)
+
+
+def _expect_lucene(folder: Path) -> None:
+    """Raise BackendUnavailable where what searches an index of Lucene's is not installed."""
+    try:
+        for package in EXTRAS["lucene"]:
+            expect_installed(package, f"the index at {folder}, which an earlier version built with Lucene,", "lucene")
+    except BackendUnavailable as error:
+        raise BackendUnavailable(f"{error}; or {REMEDY}, which needs no Lucene") from None
 
 
 def check_index(site: Site) -> None:
@@ -132,14 +143,15 @@ def _expect_index(site: Site) -> None:
 def _not_told(site: Site) -> str:
     """What to do where the documents are in an engine's index, and the engine, or its terms, are not there."""
     engine = site.settings.engine
+    kind = engine.kind
     if not engine.tells_words:
         return (
-            f"collection {site.collection.name!r} names no documents, and engine {engine} searches an index that is "
+            f"collection {site.collection.name!r} names no documents, and engine {kind} searches an index that is "
             "built from these: name an engine with an index of its own (lucene, opensearch); a profile has its own "
             "engine, so that beside `profile` the engine is to be named too"
         )
     return (
-        f"a part needs the terms of the documents, and engine {engine} does not tell them: its index stores neither "
+        f"a part needs the terms of the documents, and engine {kind} does not tell them: its index stores neither "
         "document vectors nor texts. Build it with -storeDocvectors or -storeRaw, name a BM25 index of the same "
         "documents (`texts:` of lucene-impact and lucene-hnsw), or search without (`profile: engine`)"
     )

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from fairagent.errors import IndexMismatch
+from fairagent.intake.arrays import write_array
 from fairagent.intake.json_text import parse_json
 from fairagent.retrieve.bm25.manifest import REMEDY
 from fairagent.retrieve.strings import ArrayWriter, mapped
@@ -50,8 +51,8 @@ class Texts:
         """Write the stored documents of a block into its folder."""
         starts = np.zeros(len(lines) + 1, np.int64)
         np.cumsum([len(line) for line in lines], out=starts[1:])
-        np.save(folder / BYTES, np.frombuffer(b"".join(lines), np.uint8))
-        np.save(folder / STARTS, starts)
+        write_array(folder / BYTES, np.frombuffer(b"".join(lines), np.uint8))
+        write_array(folder / STARTS, starts)
 
     @staticmethod
     def join(blocks: Sequence[Path], folder: Path) -> None:

@@ -22,11 +22,12 @@ from scipy.sparse import csr_array
 from fairagent.digests import RECORD
 from fairagent.files import write_whole
 from fairagent.folders import workshop
+from fairagent.intake.arrays import write_array
 from fairagent.retrieve.bm25.search import BM25Retriever
 from fairagent.retrieve.dense_index import MANIFEST, VECTORS, DenseManifest
 from fairagent.retrieve.encoded import PROBE, PROBE_TEXT, mark_done
 from fairagent.retrieve.encoder import Embeddings
-from fairagent.retrieve.light.encoder import HALVES, LIGHT, TABLE, TERMS, LightEncoder, halved, idf_of, places
+from fairagent.retrieve.light.encoder import HALVES, LIGHT, TABLE, TERMS, LightEncoder, halved, idf_of, places, terms_of
 from fairagent.retrieve.light.words import word_table
 from fairagent.retrieve.strings import ArrayWriter
 from fairagent.threads import one_blas_thread
@@ -55,15 +56,15 @@ def build_light(engine: BM25Retriever, folder: Path, progress: Callable[[int], N
         shop.begin()
         try:
             terms, table, first = _table(engine)
-            np.save(shop.new / TERMS, terms)
-            np.save(shop.new / TABLE, table)
-            write_whole(shop.new / HALVES, json.dumps({"lsa": first}) + "\n")
+            write_array(shop.new / TERMS, terms)
+            write_array(shop.new / TABLE, table)
+            write_whole(shop.new / HALVES, json.dumps({"lsa": first, "terms": terms_of(engine.folder)}) + "\n")
             for name in ("ids.npy", "ids.order.npy"):
                 shutil.copyfile(engine.folder / name, shop.new / name)
             dimension = table.shape[1]
             made = DenseManifest(manifest.collection, manifest.fingerprint, len(engine), LIGHT, dimension)
             write_whole(shop.new / MANIFEST, json.dumps(asdict(made), indent=2) + "\n")
-            np.save(shop.new / PROBE, LightEncoder(engine, terms, table, first).documents([PROBE_TEXT])[0])
+            write_array(shop.new / PROBE, LightEncoder(engine, terms, table, first).documents([PROBE_TEXT])[0])
             rows = table.astype(np.float32)
             with ArrayWriter(shop.new / VECTORS, np.float16, dimension) as vectors:
                 for start in range(0, len(engine), BLOCK):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,8 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fairagent.digests import expect_whole
+from fairagent.digests import expect_whole, recorded
 from fairagent.errors import IndexMismatch
+from fairagent.intake.json_text import parse_json
+from fairagent.intake.text import file_text
 from fairagent.retrieve.bm25.search import BM25Retriever
 from fairagent.retrieve.dense_index import DenseManifest
 from fairagent.retrieve.encoded import remedy
@@ -22,6 +23,8 @@ from fairagent.retrieve.strings import mapped
 LIGHT = "light"
 """The name of the encoder."""
 TERMS, TABLE, HALVES = "light.terms.npy", "light.table.npy", "light.json"
+LARGEST = 1 << 16
+"""Bytes of the last."""
 
 
 class LightEncoder:
@@ -42,10 +45,14 @@ class LightEncoder:
     def open(cls, engine: BM25Retriever, folder: Path) -> LightEncoder:
         """That of the vectors in `folder`; BackendUnavailable where there are none, IndexMismatch for damaged ones."""
         manifest = DenseManifest.read(folder)
-        expect_whole(folder, "the light vectors", remedy(folder))
+        # Called as those who open the vectors call them: what there is to say of a folder is said once.
+        expect_whole(folder, "the embeddings", remedy(folder))
+        expect_of_index(folder, engine.folder)
         try:
             terms, table = mapped(folder / TERMS), mapped(folder / TABLE)
-            first = int(json.loads((folder / HALVES).read_text(encoding="utf-8"))["lsa"])
+            first = int(_about(folder)["lsa"])
+            if (terms[1:] <= terms[:-1]).any() or terms.min(initial=0) < 0:
+                raise ValueError(f"{TERMS}: terms are not in their order")
             if len(terms) != len(table) or terms.max(initial=-1) >= len(engine.matrix.columns):
                 raise ValueError(f"{TABLE} has rows for terms that the index lacks")
             if not 0 <= first <= manifest.dimension == table.shape[1]:
@@ -75,6 +82,41 @@ class LightEncoder:
         return np.asarray(halved(projected, self._first)[0])
 
 
+def terms_of(index: Path) -> str:
+    """A hash of the terms of an index, by whose numbers light vectors know them; "" for one without a record."""
+    return recorded(index, "terms.bytes.npy")
+
+
+def of_index(folder: Path, index: Path) -> bool:
+    """Whether the light vectors in `folder` are of the index as it is, and not e.g. of one by another analyzer.
+
+    Where either says nothing of it, they are.
+    """
+    try:
+        made = _about(folder).get("terms", "")
+    except (OSError, ValueError, AttributeError):
+        return True
+    now = terms_of(index)
+    return not made or not now or made == now
+
+
+def expect_of_index(folder: Path, index: Path) -> None:
+    """Raise IndexMismatch where the light vectors in `folder` are not of the index as it is."""
+    if not of_index(folder, index):
+        raise IndexMismatch(
+            f"the light vectors at {folder} were made of another index than that at {index}; "
+            "`fairagent index` makes them again"
+        )
+
+
+def _about(folder: Path) -> Any:
+    """What the vectors in `folder` say of how they were made; OSError or ValueError where they do not."""
+    try:
+        return parse_json(file_text(folder / HALVES, LARGEST))
+    except ValueError as error:
+        raise ValueError(f"{HALVES}: {error}") from None
+
+
 def places(terms: NDArray[np.integer[Any]], wanted: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
     """The rows of those of the `wanted` terms that a table of these `terms` (rising) has, and which these are, (n,)."""
     at = np.minimum(np.searchsorted(terms, wanted), max(0, len(terms) - 1))
@@ -89,6 +131,8 @@ def idf_of(engine: BM25Retriever, terms: NDArray[np.intp]) -> NDArray[np.float32
 
 def halved(projected: NDArray[np.float32], first: int) -> Embeddings:
     """Vectors (n, d) whose first `first` numbers, and the others, have length √½, or 0 where they are all 0."""
-    for half in (projected[:, :first], projected[:, first:]):
-        half /= np.maximum(np.linalg.norm(half, axis=1, keepdims=True), 1e-9) * np.sqrt(2).astype(np.float32)
+    # Of a damaged table come numbers that are not finite, which whoever compares vectors refuses.
+    with np.errstate(invalid="ignore", over="ignore"):
+        for half in (projected[:, :first], projected[:, first:]):
+            half /= np.maximum(np.linalg.norm(half, axis=1, keepdims=True), 1e-9) * np.sqrt(2).astype(np.float32)
     return projected

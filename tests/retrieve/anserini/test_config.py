@@ -96,6 +96,7 @@ def test_the_command_line(built, collection):
     assert "is of embeddings" in " ".join(refused.stdout.split())
 
 
+@pytest.mark.vectors
 def test_an_engine_that_needs_documents_says_which_ones_do_not(collection):
     for engine in ("auto", "bm25", "dense"):
         with pytest.raises(SettingsError, match=rf"names no documents, and engine {engine} .*\(lucene, opensearch\)"):

@@ -13,8 +13,8 @@ from pathlib import Path
 from urllib.request import ProxyHandler, build_opener
 
 import pytest
-from conftest import SEARCH_SERVER
 
+from conftest import SEARCH_SERVER
 from fairagent.retrieve.opensearch.address import Address, Credentials
 from fairagent.retrieve.opensearch.bulk import Plan, load
 from fairagent.retrieve.opensearch.index import LOADED, ServerIndex

@@ -1,0 +1,124 @@
+"""The index in a process of its own: nothing is printed, and Ctrl-C comes out as such wherever it arrives."""
+
+from __future__ import annotations
+
+import random
+import signal
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from interrupting import interrupted
+
+from fairagent.retrieve.bm25.build import build_index
+from fairagent.retrieve.bm25.search import BM25Retriever
+from fairagent.retrieve.light.build import build_light
+from fairagent.types import Document, Query
+
+from ..conftest import Made
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")
+
+MADE = """
+    import sys
+    from pathlib import Path
+    from fairagent.retrieve.bm25.search import BM25Retriever
+    from fairagent.retrieve.bm25.build import build_index
+    from fairagent.types import Document, Query
+
+    class Made:
+        name = "made"
+        made = [Document("d1", "lawyers in court"), Document("d2", "a quiet harbor")]
+        def documents(self):
+            return iter(self.made)
+        def fingerprint(self):
+            return "as made"
+
+    class Endless(Made):
+        def documents(self):
+            number = 0
+            while True:
+                number += 1
+                yield Document(str(number), "lawyers in court " * 100)
+
+    build_index(Made(), Path(FOLDER))
+    retriever = BM25Retriever(Path(FOLDER), Made())
+"""
+
+
+def test_indexing_and_searching_are_quiet(tmp_path):
+    script = (
+        MADE.replace("FOLDER", repr(str(tmp_path / "index")))
+        + """
+    assert retriever.search(Query("lawyer"), 5).ids == ("d1",)
+    assert retriever.score(Query("harbor"), ["d1", "d2"])[1] > 0
+    assert retriever.document("d2").text == "a quiet harbor"
+    assert not {"jnius", "torch", "pyserini"} & set(sys.modules)
+    """
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert (done.stdout, done.stderr, done.returncode) == ("", "", 0)
+
+
+INTERRUPTED = [
+    ("search", 'while True: retriever.search(Query("lawyers in court " * 500), 2)'),
+    ("index", 'build_index(Endless(), Path(FOLDER + "2"), memory=1 << 22)'),
+    ("in processes", 'build_index(Endless(), Path(FOLDER + "2"), memory=1 << 22, workers=2)'),
+]
+
+
+@pytest.mark.parametrize(("doing", "loop"), INTERRUPTED)
+def test_control_c_runs_what_is_to_be_run_at_the_end(tmp_path, doing, loop):
+    script = f"""{MADE}
+    if __name__ == "__main__":
+        try:
+            print("ready", flush=True)
+            {loop}
+        except KeyboardInterrupt:
+            print("interrupted", flush=True)
+        finally:
+            print("finally", flush=True)
+    """.replace("FOLDER", repr(str(tmp_path / "index")))
+    assert interrupted(script, 1.0 if doing == "in processes" else 0.3) == ("interrupted\nfinally\n", "", 0)
+    # What is done of a build is there to go on from; a search leaves nothing.
+    expected = ["index"] if doing == "search" else ["index", "index2.partial"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == expected
+    assert bool(list(tmp_path.glob("index2.partial/new/blocks/0*"))) == (doing != "search")
+
+
+@pytest.fixture
+def alarms() -> Iterator[random.Random]:
+    """Alarms come as interruptions."""
+
+    def interrupt(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    yield random.Random(28)
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, before)
+
+
+def test_an_interruption_is_one_wherever_it_comes(tmp_path: Path, alarms: random.Random) -> None:
+    """Also while an array is written, of which numpy made a TypeError; and the next build is whole."""
+    collection = Made(tuple(Document(f"d{n}", f"lawyers in court word{n} " * 9) for n in range(400)))
+    index, light = tmp_path / "index", tmp_path / "light"
+    done = 0
+    for _ in range(60):
+        signal.setitimer(signal.ITIMER_REAL, alarms.uniform(0.001, 0.12))
+        try:
+            build_index(collection, index, memory=1 << 20)
+            build_light(BM25Retriever(index), light)
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            done += 1
+        except KeyboardInterrupt:
+            pass
+    assert done < 60
+    build_index(collection, index, memory=1 << 20)
+    assert BM25Retriever(index, collection).search(Query("word7"), 3).ids == ("d7",)
+    assert not (tmp_path / "index.partial").exists()
