@@ -14,10 +14,11 @@ import pytest
 from anserini_indexes import written
 from retrieve.conftest import MADE, Made
 
-from fairagent import BackendUnavailable, build_index, load_collection, open_agent
+from fairagent import BackendUnavailable, load_collection, open_agent
 from fairagent.digests import differences
 from fairagent.errors import IndexMismatch
 from fairagent.retrieve.bm25 import build as building
+from fairagent.retrieve.bm25.build import build_index
 from fairagent.retrieve.bm25.manifest import LUCENE_FORMAT, Manifest
 from fairagent.retrieve.strings import IdTable
 from fairagent.types import Document

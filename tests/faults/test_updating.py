@@ -21,12 +21,12 @@ from evaluate import words
 from retrieve.conftest import Made
 from retrieve.test_dense import Words
 
-from fairagent import BackendUnavailable, Query, build_index, load_collection, update_index
+from fairagent import BackendUnavailable, Query, load_collection
 from fairagent.digests import RECORD
 from fairagent.errors import DataError, IndexMismatch
 from fairagent.folders import workshop
 from fairagent.retrieve import dense_index
-from fairagent.retrieve.bm25.build import Changes
+from fairagent.retrieve.bm25.build import Changes, build_index, update_index
 from fairagent.retrieve.bm25.manifest import FORMAT, LUCENE_FORMAT
 from fairagent.retrieve.bm25.search import BM25Retriever
 from fairagent.retrieve.dense import DenseRetriever
