@@ -46,7 +46,7 @@ class View:
 
 def views(studio: Studio, report: Path, notebook: Path) -> list[View]:
     """All pictures."""
-    search = f"{studio.url}/?q=jazz+musicians"
+    search = f"{studio.url}/?q=lawyers"
     page = report.as_uri()
     return [
         View("studio_search", search, DONE),
@@ -99,12 +99,12 @@ def main() -> None:
         Path("first.yaml").write_text(experiment(), encoding="utf-8")
         command = [sys.executable, "-m", "fairagent", "evaluate", "first.yaml"]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-        result = open_agent(collection, demo / "index", engine="bm25", n=8).search("jazz musicians")
+        result = open_agent(collection, demo / "index", n=8).search("lawyers")
         notebook = Path("notebook.html").resolve()
         notebook.write_text(f"<meta charset=utf-8><body style='font: 16px sans-serif'>{html_of(result)}", "utf-8")
         report = Path("runs/first/report.html").resolve()
         with (
-            running(desk_of(demo, cache="cache", target="trec-estimated")) as studio,
+            running(desk_of(demo, cache="cache", engine="auto", target="trec-estimated")) as studio,
             chromium(Path("profile").resolve()) as browser,
         ):
             browser.open(studio.address)  # the cookie with the token

@@ -11,10 +11,11 @@ from fairagent.digests import expect_whole
 from fairagent.errors import IndexMismatch
 from fairagent.folders import is_there
 from fairagent.pipeline import parts_of, settled
+from fairagent.processes import cores
 from fairagent.retrieve.ann import AnnManifest
 from fairagent.retrieve.bm25.build import MEMORY, Changes, build_index, update_index
 from fairagent.retrieve.bm25.manifest import MANIFEST, REMEDY, Manifest
-from fairagent.retrieve.forecast import Forecast
+from fairagent.retrieve.forecast import FirstBlock, Forecast, forecast_of_index
 from fairagent.retrieve.vectors import ann_reports
 from fairagent.site import Site
 
@@ -53,10 +54,18 @@ def ensure_index(site: Site, force: bool = False, workers: int = 0, memory: int 
         expect_whole(folder, "the index", REMEDY)
         return Indexed(folder, manifest, None, _size(folder))
     started = perf_counter()
+    what = f"indexing {collection.name}"
+    forecasts: dict[str, Forecast] = {}
     with progress_bar() as bar:
-        progress = told(bar, collection)
-        what = f"indexing {collection.name}"
+        progress, announce = told(bar, collection), announced(bar)
         progress(what, 0)
+
+        def forecast(first: FirstBlock) -> None:
+            # How many passages there will be is not known before.
+            if documents := 0 if collection.chunks else collection.source.count():
+                forecasts[what] = forecast_of_index(documents, first, workers or cores(), memory)
+                announce(what, forecasts[what])
+
         manifest = build_index(
             collection,
             folder,
@@ -65,8 +74,9 @@ def ensure_index(site: Site, force: bool = False, workers: int = 0, memory: int 
             resume=not force,
             workers=workers,
             memory=memory,
+            first=forecast,
         )
-    return Indexed(folder, manifest, perf_counter() - started, _size(folder))
+    return Indexed(folder, manifest, perf_counter() - started, _size(folder), forecasts=forecasts)
 
 
 def _updated(site: Site, workers: int, memory: int) -> Indexed:
@@ -99,7 +109,7 @@ def ensure_indexes(site: Site, force: bool = False, workers: int = 0, memory: in
     for part in parts:
         part.check(site)
     besides: dict[str, None] = {}
-    forecasts: dict[str, Forecast] = {}
+    forecasts = dict(indexed.forecasts)
     with progress_bar() as bar:
         show, announce = told(bar, site.collection), announced(bar)
 

@@ -1,4 +1,4 @@
-"""What encoding a collection will take, by its first block; and how many documents a block has."""
+"""What indexing or encoding a collection will take, by its first block; and how many documents a block has."""
 
 from __future__ import annotations
 
@@ -15,12 +15,31 @@ SHORT, LONG = 5.0, 10.0
 """Seconds between which a block should take: so much is lost at most where the work is broken off."""
 
 
+JOINING, READING = 1.3, 0.3
+"""Of indexing: the time of blocks with that of joining them; the share of it that one process has to do."""
+GROWTH = 0.6
+"""The power of the text with which its vocabulary grows (Heaps' law)."""
+OF_TERM, OF_DOCUMENT, OF_BYTES = 400, 60, 1.2
+"""Bytes of memory for a term and a document; bytes of an index for each of its blocks."""
+
+
+@dataclass(frozen=True, slots=True)
+class FirstBlock:
+    """The first block of a BM25 index: its documents and terms, the seconds it took one process, bytes on the disk."""
+
+    documents: int
+    terms: int
+    seconds: float
+    bytes: int
+
+
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What it takes to encode so many `documents` with `model`, as the first of them have shown.
+    """What it takes to index so many `documents`, or to encode them with `model`, as the first of them have shown.
 
-    `seconds` are those of all of them, `bytes` the room on the disk (0: not known), `tokens` about how many they have,
-    one for every four bytes. Where a server is `paid` for them, `dollars` is the price, None where it is not known.
+    `seconds` are those of all of them, `bytes` the room on the disk and `memory` that in memory (0: unknown), `tokens`
+    about how many they have, one for every four bytes. Where a server is `paid` for them, `dollars` is the price, None
+    where it is not known.
 
     >>> print(Forecast("endpoint:small", 37_554, 250.0, 38_455_296, 5_633_100, 0.1127, paid=True))
     37,554 documents with endpoint:small, about 4 min, 38.5 MB on the disk; about 5,633,100 tokens, $0.11
@@ -33,13 +52,15 @@ class Forecast:
     tokens: int
     dollars: float | None = None
     paid: bool = False
+    memory: int = 0
 
     def __str__(self) -> str:
         costs = ""
         if self.paid:
             price = "price unknown" if self.dollars is None else f"${self.dollars:,.2f}"
             costs = f"; about {self.tokens:,} tokens, {price}"
-        room = f", {self.bytes / 1e6:,.1f} MB on the disk" if self.bytes else ""
+        room = f", {_size(self.bytes)} on the disk" if self.bytes else ""
+        room += f", {_size(self.memory)} of memory" if self.memory else ""
         return f"{self.documents:,} documents with {self.model}, about {in_words(self.seconds)}{room}{costs}"
 
 
@@ -53,6 +74,19 @@ def forecast_of(model: str, documents: int, block: Sequence[str], seconds: float
     return Forecast(model, documents, share * seconds, bytes, round(share * estimate_tokens(*block)))
 
 
+def forecast_of_index(documents: int, first: FirstBlock, workers: int, memory: int) -> Forecast:
+    """The forecast for a BM25 index of so many documents, which `workers` processes make with about so much `memory`.
+
+    What comes at the end, and what the vocabulary takes, is reckoned by what was measured on made-up articles
+    (evaluations/trec_fair/README.md).
+    """
+    share = documents / first.documents
+    seconds = share * first.seconds * max(1 / workers, READING) * JOINING
+    terms = first.terms * share**GROWTH
+    held = memory + documents * OF_DOCUMENT + terms * OF_TERM
+    return Forecast("BM25", documents, seconds, round(share * first.bytes * OF_BYTES), 0, memory=round(held))
+
+
 def next_size(size: int, seconds: float, most: int) -> int:
     """Documents of the block after one of this `size` that took so many seconds: twice as many, as many, or half.
 
@@ -62,6 +96,11 @@ def next_size(size: int, seconds: float, most: int) -> int:
     if seconds < SHORT:
         return min(2 * size, most)
     return max(min(size, FEWEST), size // 2) if seconds > LONG else size
+
+
+def _size(bytes: int) -> str:
+    """Bytes in words, in thousands of thousands or more."""
+    return f"{bytes / 1e6:,.1f} MB" if bytes < 10e9 else f"{bytes / 1e9:,.1f} GB"
 
 
 def in_words(seconds: float) -> str:

@@ -42,6 +42,8 @@ ROUNDS, SAMPLE, SEED = 3, 1 << 15, 0
 """Of k-means: passes over so many documents, and the seed of their choice."""
 BLOCK = 1 << 12
 """Documents that are compared with the centers of cells at once."""
+PRODUCTS = 1 << 22
+"""Products that are in memory at once."""
 MANIFEST = "fairagent-graph.json"
 TABLE = "neighbours.npy"
 
@@ -99,18 +101,21 @@ def _neighbors(stored: NDArray[np.float16], k: int, progress: Callable[[int], No
     """The `k` nearest of each document that its cell's candidates hold, (n, k), the nearest first."""
     table = np.zeros((len(stored), k), np.int32)
     done = 0
-    for members, candidates in _cells(stored):
-        products = floats(stored[members]) @ floats(stored[candidates]).T
-        # The members are among the candidates, in their order: no document is its own neighbor.
-        products[np.arange(len(members)), np.flatnonzero(np.isin(candidates, members))] = -np.inf
+    for cell, candidates in _cells(stored):
+        vectors = floats(stored[candidates])
         # Where a cell is small and lonely, the last one stands for the rest.
         most = min(k, len(candidates) - 1)
-        nearest = np.argpartition(-products, most - 1, axis=1)[:, :most]
-        order = np.argsort(-np.take_along_axis(products, nearest, axis=1), axis=1, kind="stable")
-        rows = candidates[np.take_along_axis(nearest, order, axis=1)]
-        table[members] = np.pad(rows, ((0, 0), (0, k - most)), mode="edge")
-        done += len(members)
-        progress(done)
+        step = max(1, PRODUCTS // len(candidates))
+        for members in (cell[start : start + step] for start in range(0, len(cell), step)):
+            products = floats(stored[members]) @ vectors.T
+            # The members are among the candidates, in their order: no document is its own neighbor.
+            products[np.arange(len(members)), np.flatnonzero(np.isin(candidates, members))] = -np.inf
+            nearest = np.argpartition(-products, most - 1, axis=1)[:, :most]
+            order = np.argsort(-np.take_along_axis(products, nearest, axis=1), axis=1, kind="stable")
+            rows = candidates[np.take_along_axis(nearest, order, axis=1)]
+            table[members] = np.pad(rows, ((0, 0), (0, k - most)), mode="edge")
+            done += len(members)
+            progress(done)
     return table
 
 

@@ -114,6 +114,14 @@ def test_an_index_is_looked_at_in_part(approximate: DenseRetriever, folder: Path
     assert all(10 <= count < COUNT / 10 for count in looked)
 
 
+def test_where_most_cells_are_looked_at_their_codes_still_say_what_is_close(folder: Path) -> None:
+    manifest = AnnManifest.read(folder / "ann")
+    every = AnnIndex(folder / "ann", replace(manifest, probes=manifest.cells))
+    (vector,) = clustered(1, 9)
+    assert len(every.candidates(vector, 100)) == 150
+    assert not len(every.candidates(vector, manifest.documents // 10))
+
+
 @pytest.mark.parametrize("n", [10, 100, 500, 1000])
 def test_most_of_what_exact_search_finds_is_found(exact: DenseRetriever, approximate: DenseRetriever, n: int) -> None:
     assert recall(exact, approximate, n) >= 0.95

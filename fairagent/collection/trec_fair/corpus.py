@@ -21,6 +21,8 @@ TEXTS = {"plain": lambda text: text, "text": wikitext_to_text, "html": html_to_t
 """The field with the article, and what makes plain text of it."""
 ARTICLES = 6_475_537
 """Lines of the corpus of 2022."""
+BYTES = 7_680_000_000
+"""About the size of its file of plain texts."""
 WHOLE = 1 << 26
 """Files up to this size (bytes) are hashed from the first byte to the last."""
 SAMPLES, SAMPLE = 64, 1 << 20
@@ -80,10 +82,10 @@ class Corpus:
         self._repeated = repeated
 
     def count(self) -> int:
-        """About how many documents there are: those of the track's corpus in a large file, lines in a small one."""
+        """About how many documents there are: by its size in a large file, lines in a small one."""
         path = self.paths[0]
-        small = path.is_file() and path.stat().st_size <= WHOLE
-        return sum(1 for _ in lines(path, Faults())) if small else ARTICLES
+        size = path.stat().st_size if path.is_file() else BYTES
+        return sum(1 for _ in lines(path, Faults())) if size <= WHOLE else min(ARTICLES, round(ARTICLES * size / BYTES))
 
     def fingerprint(self) -> str:
         """SHA-256 (hex) of the file's size and its bytes.

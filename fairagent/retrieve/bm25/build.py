@@ -18,6 +18,7 @@ from contextlib import closing
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
+from time import monotonic
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +37,7 @@ from fairagent.retrieve.bm25.manifest import FORMAT, MANIFEST, REMEDY, Indexable
 from fairagent.retrieve.bm25.matrix import Block, Blocks, Sparse, TermMatrix
 from fairagent.retrieve.bm25.texts import Texts, stored
 from fairagent.retrieve.catalog import DIGESTS, Catalog, digest
+from fairagent.retrieve.forecast import FirstBlock
 from fairagent.retrieve.strings import IdTable, Strings, mapped
 from fairagent.retrieve.words import ENOUGH, CommonWords
 from fairagent.types import Document
@@ -73,22 +75,24 @@ def build_index(
     resume: bool = True,
     workers: int = 1,
     memory: int = MEMORY,
+    first: Callable[[FirstBlock], None] = lambda block: None,
 ) -> Manifest:
     """Index every document of `collection` into `folder`, which appears only when the index is complete.
 
     `progress` is called with the number of documents done. `workers` processes analyze blocks of documents (0: one a
     core; 1: this process does; a script that asks for more needs the guard `if __name__ == "__main__":`); `memory` is
-    how many bytes a build takes, about. The index depends on neither. One that was at `folder` is replaced at the very
-    end. Raises DataError with every fault of the document files (nothing is left behind then), UsageError where
-    something else is at `folder` or in the way at `<folder>.partial`, BackendUnavailable where another process or
-    thread is building it, and where the disk is full or may not be written to.
+    how many bytes a build takes, about. The index depends on neither. `first` is told what the first block was, before
+    the second is made. An index that was at `folder` is replaced at the very end. Raises DataError with every fault of
+    the document files (nothing is left behind then), UsageError where something else is at `folder` or in the way at
+    `<folder>.partial`, BackendUnavailable where another process or thread is building it, and where the disk is full or
+    may not be written to.
 
     After each block what is done is safe in `<folder>.partial`. A build that ends early, by Ctrl-C, kill -9 or a full
     disk, leaves that behind, and the next one of the same documents goes on from there (unless `resume` is False) to
     the same index; documents before it are read again, but not analyzed.
     """
     with workshop(folder, (MANIFEST, RECORD)) as shop:
-        return _Build(collection, shop, analyzer, progress, workers, memory).run(None, resume)[0]
+        return _Build(collection, shop, analyzer, progress, workers, memory, first).run(None, resume)[0]
 
 
 def update_index(
@@ -158,12 +162,13 @@ class _Build:
         progress: Callable[[int], None],
         workers: int,
         memory: int,
+        first: Callable[[FirstBlock], None] = lambda block: None,
     ) -> None:
         if workers < 0:
             raise UsageError(f"an index is built by {workers} workers; expected 1 or more, or 0 for one a core")
         open_analyzer(analyzer)
         self._collection, self._shop, self._analyzer, self._progress = collection, shop, analyzer, progress
-        self._workers = workers or cores()
+        self._workers, self._first = workers or cores(), first
         # Before the documents are read: what changes in the meantime must not pass for what was indexed.
         self._fingerprint = collection.fingerprint()
         self._characters = max(1 << 10, memory // PER_CHARACTER)
@@ -206,7 +211,8 @@ class _Build:
         """Read all documents and have those blocks made that are not there."""
         catalog, firsts, fresh, known = Catalog(), [0], 0, 0
         kept = np.zeros(len(earlier.ids) if earlier else 0, np.bool_)
-        with closing(_Making(self._shop.new / BLOCKS, self._analyzer, self._workers, self._progress)) as making:
+        making = _Making(self._shop.new / BLOCKS, self._analyzer, self._workers, self._progress, self._first)
+        with closing(making):
             for documents in self._cut():
                 first = len(catalog)
                 for document in documents:
@@ -258,8 +264,17 @@ class _Build:
 class _Making:
     """Blocks that are being made, each in a folder of its own that appears when it is complete, in their order."""
 
-    def __init__(self, folder: Path, analyzer: str, workers: int, progress: Callable[[int], None]) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        analyzer: str,
+        workers: int,
+        progress: Callable[[int], None],
+        first: Callable[[FirstBlock], None],
+    ) -> None:
         self._folder, self._analyzer, self._workers, self._progress = folder, analyzer, workers, progress
+        self._began, self._tell = monotonic(), first
+        self._first: FirstBlock | None = None
         self._crew: Crew | None = None
         self._number = self._done = 0
         self._waiting: deque[tuple[Path, Future[Block], Callable[[Block], Block], list[bytes]]] = deque()
@@ -272,6 +287,9 @@ class _Making:
         if differences(place, whole=True) == []:
             self._progress(self._done)
             return
+        if self._first is not None:
+            self._tell(self._first)
+            self._first = None
         shutil.rmtree(place, ignore_errors=True)
         fresh = np.flatnonzero(rows < 0)
         contents = [full_text(documents[number]) for number in fresh.tolist()]
@@ -284,7 +302,11 @@ class _Making:
             # A collection of one block is not worth a process.
             self._crew = Crew(self._workers, here=False)
         if self._crew is None:
-            _save(place, joined(analyzed(self._analyzer, contents)), lines)
+            block = joined(analyzed(self._analyzer, contents))
+            _save(place, block, lines)
+            if self._number == 1:
+                size = sum(path.stat().st_size for path in place.iterdir())
+                self._first = FirstBlock(len(documents), len(block.terms), monotonic() - self._began, size)
             self._progress(self._done)
             return
         self._waiting.append((place, self._crew.submit(analyzed, self._analyzer, contents), joined, lines))
