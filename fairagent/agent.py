@@ -69,11 +69,11 @@ class FairAgent(Brief):
         population: Mapping[str, Mapping[str, float]] | None = None,
         **settings: Any,
     ) -> FairAgent:
-        """An agent over rows, or a file of them, for small data: a Lucene index in a folder that is removed afterwards.
+        """An agent over rows, or a file of them, for small data: an index in a folder that is removed afterwards.
 
         See `Collection.from_records` for what `records` and its columns may be; `settings` are those of `open_agent`.
-        The engine is BM25, unless they name another (`engine="fused"` embeds the texts first, which takes longer).
-        Without `groups` it searches by the engine alone.
+        The engine is the default one, BM25 and light vectors, unless they name another. Without `groups` it searches by
+        the engine alone.
         """
         collection = Collection.from_records(records, text, id, groups, title, separator, population)
         return fairagent.open_in_memory(collection, **settings)

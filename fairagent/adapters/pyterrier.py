@@ -6,8 +6,9 @@
     fair.search("jazz musicians")
     pt.Experiment([bm25, fair % 10], topics, qrels, [AWRF(groups=table) @ 10, "ndcg_cut_10"])
 
-PyTerrier need not start Java for this. In one process Java runs once: where this package has started it, Terrier's own
-retrievers refuse to start ("VM is already running"); run them in another process and pass their results on.
+PyTerrier need not start Java for this. In one process Java runs once: where this package has started it (for an index
+of Anserini's, or an analyzer of Lucene's), Terrier's own retrievers refuse to start ("VM is already running"); run them
+in another process and pass their results on.
 """
 
 from typing import Any

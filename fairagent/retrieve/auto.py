@@ -14,7 +14,7 @@ from fairagent.settings.parts import Part, Progress
 from fairagent.site import Site
 
 LIGHT_WEIGHT = 0.5
-"""The weight of the light vectors beside BM25: chosen over all public topics of all collections (docs/retrieval.md)."""
+"""The weight of the light vectors beside BM25: chosen over public topics (evaluations/light/README.md)."""
 
 
 class AutoConfig(Part):

@@ -28,7 +28,7 @@ BLOCK = 1 << 9
 """Documents whose scores are computed at once; so many embeddings stay in a processor's cache."""
 IN_MEMORY = 1 << 27
 """Bytes of embeddings (as 32-bit floats) up to which they are held in memory from the first search on; of more, which
-cost more to convert than to multiply, blocks are converted by torch each time."""
+cost more to convert than to multiply, blocks are converted each time."""
 
 
 @runtime_checkable

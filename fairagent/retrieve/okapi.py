@@ -1,6 +1,6 @@
 """Okapi BM25 over a handful of texts, as the package rank_bm25 scores them (seed_systems.md, section 1.9).
 
-For the profiles of Fair RAG, which are a corpus each. An index of its own is Lucene's business.
+For the profiles of Fair RAG, which are a corpus each. Indexes are `fairagent.retrieve.bm25`'s.
 """
 
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Vector search as a part: the embeddings beside the Lucene index, and their ANN index, made where they are missing."""
+"""Vector search as a part: the vectors beside the BM25 index, and their ANN index, made where they are missing."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -228,7 +228,7 @@ def ann_reports(site: Site) -> Iterator[tuple[Path, AnnManifest]]:
 
 
 def folder(site: Site, model: str) -> Path:
-    """Where the embeddings of `model` are: beside the Lucene index."""
+    """Where the embeddings of `model` are: beside the BM25 index."""
     return beside_index(site, file_name(full_name(model)))
 
 

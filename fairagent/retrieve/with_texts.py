@@ -1,4 +1,4 @@
-"""Engines that keep no texts, with those of the Lucene index beside them."""
+"""Engines that keep no texts, with those of the BM25 index beside them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class RetrieverWithTexts:
         return self.engine.score(query, ids)
 
     def document(self, id: str) -> Document:
-        """The document as the Lucene index stores it."""
+        """The document as the BM25 index stores it."""
         return self.texts.document(id)  # type: ignore[union-attr]
 
     def documents(self, ids: Sequence[str]) -> list[Document]:

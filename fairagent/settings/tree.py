@@ -118,7 +118,8 @@ class Settings(Section):
     index: str = ""
     """The index's folder; empty is indexes/<name of the collection> in the current folder."""
     analyzer: str = "english"
-    """How texts become index terms: english, english-krovetz, english-nostem, whitespace, or a language code."""
+    """How texts become index terms: english, english-nostem, whitespace, snowball-german (or another language); with
+    the extra `lucene` english-krovetz, or the code of a language that Lucene analyzes (de, zh ...)."""
     dimensions: tuple[str, ...] = ()
     """The dimensions to be fair in; empty is every dimension of the collection."""
     target: Target = default("target")

@@ -28,7 +28,7 @@ def listening(port: int) -> socket.socket:
     opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         opened.bind((HOST, port))
-        # Now, and not when Java is warm: who starts a second server hears of it at once.
+        # Now, and not when the index is open: who starts a second server hears of it at once.
         opened.listen(128)
     except OSError as error:
         opened.close()

@@ -55,7 +55,7 @@ class Fields(Section):
 
 
 LOADED = Fields(id="id", title="title", text="text", search=("contents",), vector="vector")
-"""The fields of an index that fairagent made; `contents` is title and text in one, as in its own Lucene indexes."""
+"""The fields of an index that fairagent made; `contents` is title and text in one, as `bm25` searches them."""
 
 
 @dataclass(frozen=True, slots=True)
