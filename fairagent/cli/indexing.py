@@ -15,7 +15,9 @@ from fairagent.processes import cores
 from fairagent.retrieve.ann import AnnManifest
 from fairagent.retrieve.bm25.build import MEMORY, Changes, build_index, update_index
 from fairagent.retrieve.bm25.manifest import MANIFEST, REMEDY, Manifest
-from fairagent.retrieve.forecast import FirstBlock, Forecast, forecast_of_index
+from fairagent.retrieve.forecast import FirstBlock, Forecast, forecast_of_index, forecast_of_light
+from fairagent.retrieve.graph import encoders
+from fairagent.retrieve.light.encoder import LIGHT
 from fairagent.retrieve.vectors import ann_reports
 from fairagent.site import Site
 
@@ -65,6 +67,10 @@ def ensure_index(site: Site, force: bool = False, workers: int = 0, memory: int 
             if documents := 0 if collection.chunks else collection.source.count():
                 forecasts[what] = forecast_of_index(documents, first, workers or cores(), memory)
                 announce(what, forecasts[what])
+                if LIGHT in encoders(site):
+                    vectors = f"then vectors of {collection.name}"
+                    forecasts[vectors] = forecast_of_light(documents)
+                    announce(vectors, forecasts[vectors])
 
         manifest = build_index(
             collection,

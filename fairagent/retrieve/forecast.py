@@ -19,8 +19,14 @@ JOINING, READING = 1.3, 0.3
 """Of indexing: the time of blocks with that of joining them; the share of it that one process has to do."""
 GROWTH = 0.6
 """The power of the text with which its vocabulary grows (Heaps' law)."""
-OF_TERM, OF_DOCUMENT, OF_BYTES = 400, 60, 1.2
+OF_TERM, OF_DOCUMENT, OF_BYTES = 250, 60, 1.2
 """Bytes of memory for a term and a document; bytes of an index for each of its blocks."""
+
+
+LIGHT_SAMPLE, LIGHT_SECONDS, LIGHT_MEMORY = 50_000, 25.0, 1_600_000_000
+"""Of light vectors: documents of which they are learned, and what that takes; of fewer, in proportion."""
+LIGHT_EACH, LIGHT_BYTES, LIGHT_HELD = 0.0008, 820, 400
+"""With their ANN index and graph: seconds, bytes on the disk, bytes of memory of a document."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +73,8 @@ class Forecast:
 def forecast_of(model: str, documents: int, block: Sequence[str], seconds: float, bytes: int) -> Forecast:
     """The forecast for so many documents, where this `block` of them took so many seconds.
 
-    >>> forecast_of("m", 6_400, ["two words"] * 64, 0.5, 4_915_200)
-    Forecast(model='m', documents=6400, seconds=50.0, bytes=4915200, tokens=14400, dollars=None, paid=False)
+    >>> print(forecast_of("m", 6_400, ["two words"] * 64, 0.5, 4_915_200))
+    6,400 documents with m, about 50 s, 4.9 MB on the disk
     """
     share = documents / len(block)
     return Forecast(model, documents, share * seconds, bytes, round(share * estimate_tokens(*block)))
@@ -85,6 +91,18 @@ def forecast_of_index(documents: int, first: FirstBlock, workers: int, memory: i
     terms = first.terms * share**GROWTH
     held = memory + documents * OF_DOCUMENT + terms * OF_TERM
     return Forecast("BM25", documents, seconds, round(share * first.bytes * OF_BYTES), 0, memory=round(held))
+
+
+def forecast_of_light(documents: int) -> Forecast:
+    """The forecast for light vectors of so many documents, with what is made of them (an ANN index, the graph).
+
+    >>> print(forecast_of_light(6_475_537))
+    6,475,537 documents with light vectors, about 87 min, 5,309.9 MB on the disk, 2,590.2 MB of memory
+    """
+    part = min(1.0, documents / LIGHT_SAMPLE)
+    seconds = part * LIGHT_SECONDS + LIGHT_EACH * documents
+    held = max(round(part * LIGHT_MEMORY), LIGHT_HELD * documents)
+    return Forecast("light vectors", documents, seconds, LIGHT_BYTES * documents, 0, memory=held)
 
 
 def next_size(size: int, seconds: float, most: int) -> int:

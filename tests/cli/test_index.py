@@ -55,14 +55,17 @@ def test_what_a_large_collection_takes_is_said_before_it_is_indexed(call: Call, 
     lines = [{"id": f"d{number}", "text": f"judge {number} " * 2000} for number in range(60)]
     (tmp_path / "docs.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     (tmp_path / "large.yaml").write_text("name: large\ndocuments: {path: docs.jsonl}\n", encoding="utf-8")
-    command = ("index", "-c", str(tmp_path / "large.yaml"), "--memory", "16", "--workers", "1", "--json")
+    command = ("index", "-c", str(tmp_path / "large.yaml"), "--memory", "16", "--set", "engine=fused", "--json")
     result = call(*command)
     assert result.exit_code == 0, result.stderr
-    assert result.stderr.startswith("indexing large: 60 documents with BM25, about ")
+    first, second = result.stderr.splitlines()
+    assert first.startswith("indexing large: 60 documents with BM25, about ")
+    assert second.startswith("then vectors of large: 60 documents with light vectors, about ")
     forecast = json.loads(result.stdout)["forecasts"]["indexing large"]
     assert forecast["documents"] == 60
     assert forecast["memory"] > 16 << 20
     assert forecast["bytes"] == pytest.approx(json.loads(result.stdout)["bytes"], rel=0.5)
+    assert "then vectors of large" in json.loads(result.stdout)["forecasts"]
 
 
 def test_what_the_parts_need_besides_is_built_too(call: Call, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import closing
 from dataclasses import asdict, dataclass
-from functools import cache
+from functools import lru_cache
 from pathlib import Path
 from time import monotonic
 
@@ -47,8 +47,8 @@ MEMORY = 1 << 28
 PER_CHARACTER = 64
 """Bytes of memory for each character of a block: its text, its words as numbers, and all of that for several blocks."""
 STATE, BLOCKS = "build.json", "blocks"
-BATCH = 1_000
-"""Documents that are looked up at once in an earlier index."""
+OPEN = 5_000
+"""Blocks that are mapped at once, of seven files each: Linux lets a process map some 65,000."""
 NONE = -1
 """The number of a word that is no term."""
 
@@ -252,7 +252,8 @@ class _Build:
         """Make the files of the index of its blocks."""
         new = self._shop.new
         places = [new / BLOCKS / f"{number:06d}" for number in range(len(firsts) - 1)]
-        blocks = Blocks(cache(lambda number: _load(places[number])), firsts, self._characters)
+        read = lru_cache(maxsize=OPEN)(lambda number: _load(places[number]))
+        blocks = Blocks(read, firsts, self._characters, new / BLOCKS)
         blocks.write(new)
         Texts.join(places, new)
         words, texts = CommonWords(), Texts(new)

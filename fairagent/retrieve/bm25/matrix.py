@@ -10,6 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -235,8 +236,8 @@ class Blocks:
     `read` gives a block by its number; `firsts` (b + 1,) are the numbers of their first documents, and of all.
     """
 
-    def __init__(self, read: Callable[[int], Block], firsts: Sequence[int], together: int) -> None:
-        """`together` is how many entries are sorted at once."""
+    def __init__(self, read: Callable[[int], Block], firsts: Sequence[int], together: int, folder: Path) -> None:
+        """`together` is how many entries are sorted at once; `folder` has room for a file that is needed until then."""
         self._read, self._firsts, self._together = read, firsts, together
         names: set[str] = set()
         for number in range(len(firsts) - 1):
@@ -244,9 +245,13 @@ class Blocks:
         self.vocabulary = sorted(names)
         places = {term: place for place, term in enumerate(self.vocabulary)}
         # Both are in order, so each block's terms rise in the whole vocabulary.
-        self._places = [
-            np.fromiter((places[term] for term in read(number).terms), np.int32) for number in range(len(firsts) - 1)
-        ]
+        ends = [0]
+        with ArrayWriter(folder / "places.npy", np.int32) as writer:
+            for number in range(len(firsts) - 1):
+                writer.add(own := np.fromiter((places[term] for term in read(number).terms), np.int32))
+                ends.append(ends[-1] + len(own))
+        every: NDArray[np.int32] = mapped(folder / "places.npy")
+        self._places = [every[start:stop] for start, stop in pairwise(ends)]
 
     def write(self, folder: Path) -> None:
         """Write columns, rows, lengths and terms."""

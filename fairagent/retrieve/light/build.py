@@ -36,6 +36,8 @@ LSA = 192
 """Numbers of the first half at most; with few documents there are fewer."""
 RARE, FREQUENT = 3, 0.2
 """Terms in fewer documents, or in a larger share of them, say nothing of what a document is about."""
+MOST = 1 << 17
+"""Terms that count at most: of more, those in the most documents."""
 SAMPLE = 50_000
 """Documents that the decomposition is made of; of more, as many, evenly spread."""
 OVERSAMPLED, ROUNDS = 10, 2
@@ -65,11 +67,12 @@ def build_light(engine: BM25Retriever, folder: Path, progress: Callable[[int], N
             made = DenseManifest(manifest.collection, manifest.fingerprint, len(engine), LIGHT, dimension)
             write_whole(shop.new / MANIFEST, json.dumps(asdict(made), indent=2) + "\n")
             write_array(shop.new / PROBE, LightEncoder(engine, terms, table, first).documents([PROBE_TEXT])[0])
-            rows = table.astype(np.float32)
+            rows, idf = table.astype(np.float32), idf_of(engine, terms.astype(np.intp))
+            halves = np.ascontiguousarray(rows[:, :first]), np.ascontiguousarray(rows[:, first:])
             with ArrayWriter(shop.new / VECTORS, np.float16, dimension) as vectors:
                 for start in range(0, len(engine), BLOCK):
                     documents = np.arange(start, min(start + BLOCK, len(engine)))
-                    vectors.add(_projected(engine, documents, terms, rows, first))
+                    vectors.add(_projected(engine, documents, terms, idf, halves))
                     progress(int(documents[-1]) + 1)
             mark_done(shop.new, len(engine))
             shop.put()
@@ -81,7 +84,10 @@ def build_light(engine: BM25Retriever, folder: Path, progress: Callable[[int], N
 def _table(engine: BM25Retriever) -> tuple[NDArray[np.int32], NDArray[np.float16], int]:
     """The terms that count, rising, their rows (t, d), and where the second half begins."""
     frequencies, size = engine.matrix.frequencies, len(engine)
-    terms = np.flatnonzero(frequencies >= min(RARE, max(1, size // 10)))
+    least = min(RARE, max(1, size // 10))
+    if np.count_nonzero(frequencies >= least) > MOST:
+        least = int(np.partition(frequencies, -MOST - 1)[-MOST - 1]) + 1
+    terms = np.flatnonzero(frequencies >= least)
     sample = np.arange(0, size, max(1, -(-size // SAMPLE)))
     topical = frequencies[terms] <= max(FREQUENT * size, RARE)
     weights = _weights(engine, sample, terms[topical])
@@ -122,7 +128,11 @@ def right_singular_vectors(matrix: csr_array, count: int) -> NDArray[np.float64]
 
 
 def _projected(
-    engine: BM25Retriever, documents: NDArray[np.intp], terms: NDArray[np.int32], table: NDArray[np.float32], first: int
+    engine: BM25Retriever,
+    documents: NDArray[np.intp],
+    terms: NDArray[np.int32],
+    idf: NDArray[np.float32],
+    halves: tuple[Embeddings, Embeddings],
 ) -> Embeddings:
     """The vectors of these documents, (n, d): BM25 weights in the first half, counts times idf in the second."""
     at, sizes = engine.matrix.rows.entries(documents)
@@ -130,8 +140,7 @@ def _projected(
     column, known = places(terms, engine.matrix.rows.numbers[at].astype(np.intp))
     row, at = row[known], at[known]
     counts = engine.matrix.rows.counts[at]
-    idf = idf_of(engine, terms.astype(np.intp))[column]
     shape = (len(documents), len(terms))
-    topical = csr_array((idf * engine.saturation(documents[row], counts), (row, column)), shape=shape)
-    frequent = csr_array((idf * counts.astype(np.float32), (row, column)), shape=shape)
-    return halved(np.hstack([topical @ table[:, :first], frequent @ table[:, first:]]), first)
+    topical = csr_array((idf[column] * engine.saturation(documents[row], counts), (row, column)), shape=shape)
+    frequent = csr_array((idf[column] * counts.astype(np.float32), (row, column)), shape=shape)
+    return halved(np.hstack([topical @ halves[0], frequent @ halves[1]]), halves[0].shape[1])
