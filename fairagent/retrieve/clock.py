@@ -1,7 +1,7 @@
 """How long the current thread has waited for its search engine, and for what of it: the rest is the loop's own time.
 
-An account is what the time went to: `lucene` (Java's own search), `bridge` (what is made of a query for Java, and of
-hits for Python), `terms` (the forward index), `vectors`, `fusion` (of several lists), `server` (an engine elsewhere).
+An account is what the time went to: `matrix` (BM25), `texts`, `terms` (those of documents), `vectors`, `fusion` (of
+several lists), `server` (an engine elsewhere), `bridge` (an index of Anserini's, in Java), `engine` (any other).
 """
 
 import threading
