@@ -19,8 +19,9 @@ import numpy as np
 from dense import Mixtures
 from numpy.typing import NDArray
 
-from fairagent import build_index, load_collection
+from fairagent import load_collection
 from fairagent.retrieve import graph
+from fairagent.retrieve.bm25.build import build_index
 from fairagent.retrieve.bm25.search import BM25Retriever
 from fairagent.retrieve.dense_index import VECTORS
 from fairagent.retrieve.light.build import build_light

@@ -32,11 +32,12 @@ from typing import Any
 
 import numpy as np
 
-from fairagent import build_index, load_collection, write_demo
+from fairagent import load_collection, write_demo
 from fairagent.collection import Collection
 from fairagent.pipeline import build, open_site, parts_of, settled
 from fairagent.retrieve.anserini.bm25 import AnseriniRetriever
 from fairagent.retrieve.base import Retriever, full_text
+from fairagent.retrieve.bm25.build import build_index
 from fairagent.retrieve.bm25.search import BM25Retriever
 from fairagent.retrieve.java import java_class, start_java, using_java
 from fairagent.retrieve.relevance_model import RM3

@@ -16,13 +16,14 @@ import time
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from fairagent import build_index, load_collection, write_demo
+from fairagent import load_collection, write_demo
 from fairagent.evaluate.engine.check import check_experiment
 from fairagent.evaluate.engine.experiment import run_experiment
 from fairagent.evaluate.engine.results import results_table, topics_table
 from fairagent.evaluate.engine.run import Run
 from fairagent.evaluate.engine.workers import threads
 from fairagent.llm.models import Models
+from fairagent.retrieve.bm25.build import build_index
 from fairagent.testing import LoopbackServer
 from fairagent.testing.server import Request
 

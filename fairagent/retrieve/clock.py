@@ -1,7 +1,7 @@
 """How long the current thread has waited for its search engine, and for what of it: the rest is the loop's own time.
 
-An account is what the time went to: `matrix` (BM25), `terms` and `texts` of documents, `vectors`, `fusion` (of several
-lists), `bridge` (Java, in an index of Anserini's), `server` (an engine elsewhere), `engine` (what else an engine does).
+An account is what the time went to: `matrix` (BM25), `texts`, `terms` (those of documents), `vectors`, `fusion` (of
+several lists), `server` (an engine elsewhere), `bridge` (an index of Anserini's, in Java), `engine` (any other).
 """
 
 import threading

@@ -15,8 +15,8 @@ SHORT, LONG = 5.0, 10.0
 """Seconds between which a block should take: so much is lost at most where the work is broken off."""
 
 
-JOINING, READING = 1.3, 0.3
-"""Of indexing: the time of blocks with that of joining them; the share of it that one process has to do."""
+READING, JOINING = 0.3, 0.6
+"""For each second that one process takes for blocks: what cannot be shared out, and joining them."""
 GROWTH = 0.6
 """The power of the text with which its vocabulary grows (Heaps' law)."""
 OF_TERM, OF_DOCUMENT, OF_BYTES = 250, 60, 1.2
@@ -43,9 +43,9 @@ class FirstBlock:
 class Forecast:
     """What it takes to index so many `documents`, or to encode them with `model`, as the first of them have shown.
 
-    `seconds` are those of all of them, `bytes` the room on the disk and `memory` that in memory (0: unknown), `tokens`
-    about how many they have, one for every four bytes. Where a server is `paid` for them, `dollars` is the price, None
-    where it is not known.
+    `seconds` are those of all of them, `bytes` the room on the disk, `peak` that until all is done, `memory` that in
+    memory (0: unknown), `tokens` about how many they have, one for every four bytes. Where a server is `paid` for them,
+    `dollars` is the price, None where it is not known.
 
     >>> print(Forecast("endpoint:small", 37_554, 250.0, 38_455_296, 5_633_100, 0.1127, paid=True))
     37,554 documents with endpoint:small, about 4 min, 38.5 MB on the disk; about 5,633,100 tokens, $0.11
@@ -59,6 +59,7 @@ class Forecast:
     dollars: float | None = None
     paid: bool = False
     memory: int = 0
+    peak: int = 0
 
     def __str__(self) -> str:
         costs = ""
@@ -66,6 +67,7 @@ class Forecast:
             price = "price unknown" if self.dollars is None else f"${self.dollars:,.2f}"
             costs = f"; about {self.tokens:,} tokens, {price}"
         room = f", {_size(self.bytes)} on the disk" if self.bytes else ""
+        room += f" ({_size(self.peak)} until it is done)" if self.peak else ""
         room += f", {_size(self.memory)} of memory" if self.memory else ""
         return f"{self.documents:,} documents with {self.model}, about {in_words(self.seconds)}{room}{costs}"
 
@@ -87,10 +89,12 @@ def forecast_of_index(documents: int, first: FirstBlock, workers: int, memory: i
     (evaluations/trec_fair/README.md).
     """
     share = documents / first.documents
-    seconds = share * first.seconds * max(1 / workers, READING) * JOINING
+    seconds = share * first.seconds * (max(1 / workers, READING) + JOINING)
     terms = first.terms * share**GROWTH
     held = memory + documents * OF_DOCUMENT + terms * OF_TERM
-    return Forecast("BM25", documents, seconds, round(share * first.bytes * OF_BYTES), 0, memory=round(held))
+    blocks = share * first.bytes
+    size, peak = round(blocks * OF_BYTES), round(blocks * (1 + OF_BYTES))
+    return Forecast("BM25", documents, seconds, size, 0, memory=round(held), peak=peak)
 
 
 def forecast_of_light(documents: int) -> Forecast:
