@@ -24,6 +24,7 @@ chunks: {tokens: 64, overlap: 16}
 @pytest.fixture(scope="module")
 def settings_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Twelve pages of 60 sentences, one of which, far down, is about lawyers."""
+    pytest.importorskip("llama_index.core")
     folder = tmp_path_factory.mktemp("long")
     pages = []
     for n in range(12):

@@ -46,7 +46,7 @@ def smoothed(scores: FloatArray, vectors: Embeddings, weight: float, k: int) -> 
 
     >>> alike = np.array([[1, 0], [1, 0], [0, 1]], dtype=np.float32)
     >>> smoothed(np.array([1.0, 0.0, 0.5]), alike, weight=0.5, k=1).tolist()
-    [0.5, 0.5, 0.75]
+    [0.5, 0.5, 0.5]
     """
     k = min(k, len(scores) - 1)
     products = vectors @ vectors.T

@@ -69,6 +69,7 @@ def test_what_a_large_collection_takes_is_said_before_it_is_indexed(call: Call, 
 
 
 def test_what_the_parts_need_besides_is_built_too(call: Call, tmp_path: Path) -> None:
+    pytest.importorskip("sentence_transformers")
     file = write_collection(tmp_path / "small")
     call("index", "-c", str(file))
     dense = ("--set", "engine={kind: dense, encoder: minilm}")
@@ -202,6 +203,7 @@ def test_other_groups_are_no_work_for_the_index(call: Call, tmp_path: Path) -> N
 
 
 def test_embeddings_of_another_collection_are_no_index(call: Call, tmp_path: Path) -> None:
+    pytest.importorskip("sentence_transformers")
     file = write_collection(tmp_path / "small")
     assert call("index", "-c", str(file), "--set", "engine={kind: dense, encoder: minilm}").exit_code == 0
     file.write_text(file.read_text(encoding="utf-8").replace("name: small", "name: other"), encoding="utf-8")
@@ -216,6 +218,7 @@ def test_embeddings_of_another_collection_are_no_index(call: Call, tmp_path: Pat
 
 
 def test_the_report_of_an_ann_index_is_printed_and_shown_by_doctor(call: Call, tmp_path: Path) -> None:
+    pytest.importorskip("faiss")
     file = write_collection(tmp_path / "small")
     ann = ("-c", str(file), "--set", "engine={kind: dense, encoder: minilm, ann: always}")
     result = call("index", *ann, "--device", "cpu")

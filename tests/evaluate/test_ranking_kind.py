@@ -58,6 +58,7 @@ def test_below_a_ranking_stands_what_else_the_engine_finds() -> None:
 
 
 def test_runs_are_deep_and_exposure_is_measured_at_n(tmp_path: Path) -> None:
+    pytest.importorskip("ir_measures")
     more = "measures: [nDCG@5, AWRF(unknown=ignore)@5, AP, R@30]\nrun_depth: 30\n"
     file = words.write(tmp_path, words.EXPERIMENT + more)
     assert check_experiment(file, environ={}).plan.n == 5
@@ -93,6 +94,7 @@ def test_runs_are_deep_and_exposure_is_measured_at_n(tmp_path: Path) -> None:
     ],
 )
 def test_how_long_rankings_are(tmp_path: Path, measures: str, n: int) -> None:
+    pytest.importorskip("ir_measures")
     file = words.write(tmp_path, f"{words.EXPERIMENT}measures: {measures}\n")
     assert check_experiment(file, environ={}).plan.n == n
 
@@ -189,10 +191,12 @@ def test_a_target_that_the_file_names(tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_judged_by_is_said(tmp_path: Path, more: str, message: str) -> None:
+    pytest.importorskip("ir_measures")
     assert message in found(words.write(tmp_path, words.EXPERIMENT + more))
 
 
 def test_relevance_needs_judgments(tmp_path: Path) -> None:
+    pytest.importorskip("ir_measures")
     said = found(unjudged(tmp_path, "measures: [nDCG@20, AP, AWRF@20]\n"))
     assert "measures: nDCG(discount=log2-max2)@20 needs judgments, and the collection has none" in said
     assert "measures: AP needs judgments" in said

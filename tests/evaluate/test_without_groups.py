@@ -35,6 +35,7 @@ def write(folder: Path, experiment: str = EXPERIMENT) -> Path:
 
 @pytest.mark.usefixtures("no_variables")
 def test_it_needs_no_groups_where_no_measure_looks_at_them(tmp_path: Path) -> None:
+    pytest.importorskip("ir_measures")
     run = words.run(write(tmp_path), tmp_path / "run")
     (first,) = (one for one in run.outcomes if (one.system, one.topic) == ("plain", "T00"))
     assert [hit.id for hit in first.hits][:4] == ["d00", "d01", "d02", "d03"]

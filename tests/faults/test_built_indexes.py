@@ -58,6 +58,7 @@ def copied(folder: Path, to: Path) -> Path:
 
 
 def test_125_a_folder_that_is_no_index(opened: Opened, tmp_path: Path) -> None:
+    pytest.importorskip("pyserini")
     with pytest.raises(BackendUnavailable, match=r"no Lucene index at .*none: name .*download_prebuilt_index"):
         opened(tmp_path / "none")
     (tmp_path / "ours").mkdir()

@@ -48,6 +48,7 @@ def test_41_no_java_no_index(tmp_path: Path) -> None:
 
 def test_41_without_java_everything_that_needs_none_works(tmp_path: Path) -> None:
     """Targets, measures and evaluation of run files; `doctor` says what is missing and ends with 3."""
+    pytest.importorskip("pyserini")
     file = write(tmp_path / "files")
     code = (
         "import sys; from fairagent import load_collection; from fairagent.measures import ndcg;"

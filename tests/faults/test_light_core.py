@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import Result
+from typer.testing import Result
 from evaluate import words
 from typer.testing import CliRunner
 

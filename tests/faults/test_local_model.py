@@ -121,6 +121,8 @@ def test_83_an_unknown_architecture_is_named(library: Library, tmp_path: Path) -
 
 
 def test_83_nor_is_it_converted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("transformers")
+
     def refuses(folder: Path, **_: object) -> None:
         raise ValueError("GGUF model with architecture lxama is not supported yet.")
 

@@ -98,6 +98,7 @@ FORKED = """
 
 
 def test_51_after_java_has_started_a_fork_is_refused_at_its_first_use_and_nothing_else_is() -> None:
+    pytest.importorskip("pyserini")
     process = python(FORKED)
     try:
         out, error = process.communicate(timeout=120)

@@ -255,6 +255,7 @@ def test_it_comes_out_the_same_again(folder: Path, exact: DenseRetriever, tmp_pa
 
 @pytest.mark.parametrize("count", [1, 2, 40])
 def test_few_documents(tmp_path: Path, count: int) -> None:
+    pytest.importorskip("faiss")
     build_dense_index(Made(DOCUMENTS.made[:count]), tmp_path / "dense", ENCODER)
     plain = DenseRetriever(tmp_path / "dense", ENCODER)
     assert build_ann(plain, tmp_path / "ann").recall == 1
@@ -281,6 +282,7 @@ def test_other_folders_are_not_replaced(exact: DenseRetriever, tmp_path: Path) -
     [("auto", 200_000, False), ("auto", 200_001, True), ("never", 10**7, False), ("always", 5, True)],
 )
 def test_when_it_is_searched(when: ann.When, documents: int, expected: bool) -> None:
+    pytest.importorskip("faiss")
     assert ann.wanted(when, documents) is expected
 
 

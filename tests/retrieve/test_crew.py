@@ -58,6 +58,7 @@ def test_few_documents_are_embedded_here(model: Path) -> None:
 @pytest.mark.usefixtures("small_share")
 @pytest.mark.parametrize("documents", [1, 1000])
 def test_what_keeps_the_model_from_opening_is_said(tmp_path: Path, documents: int) -> None:
+    pytest.importorskip("sentence_transformers")
     with (
         pytest.raises(BackendUnavailable, match=r"no embedding model .*nowhere"),
         embedding(str(tmp_path / "nowhere"), 2) as embed,

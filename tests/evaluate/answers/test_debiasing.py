@@ -58,6 +58,7 @@ def asked(no_variables: None, monkeypatch: pytest.MonkeyPatch) -> LoopbackServer
 
 
 def test_three_systems_and_their_answers(asked: LoopbackServer, tmp_path: Path) -> None:
+    pytest.importorskip("sentence_transformers")
     file = write(tmp_path, LIBRARY)
     run = school.run(file, tmp_path / "run")
     assert school.means(run, "alone")[""] == 0
@@ -76,11 +77,13 @@ def test_three_systems_and_their_answers(asked: LoopbackServer, tmp_path: Path) 
 
 
 def test_what_it_will_ask_at_most(asked: LoopbackServer, tmp_path: Path) -> None:
+    pytest.importorskip("sentence_transformers")
     lines = estimate(check_experiment(write(tmp_path, LIBRARY)))
     assert [line.calls for line in lines] == [8, 8, 16]
 
 
 def test_files_are_part_of_what_a_run_depends_on(asked: LoopbackServer, tmp_path: Path) -> None:
+    pytest.importorskip("sentence_transformers")
     file = write(tmp_path, LIBRARY)
     checked = check_experiment(file)
     before = fingerprint(checked)
@@ -93,6 +96,7 @@ def test_files_are_part_of_what_a_run_depends_on(asked: LoopbackServer, tmp_path
 
 
 def test_no_query_depends_on_another(asked: LoopbackServer, tmp_path: Path) -> None:
+    pytest.importorskip("sentence_transformers")
     checked = check_experiment(write(tmp_path, LIBRARY))
     site = site_of(checked.plan.systems["both"], checked.collection, Models())
     stage = build_contexts(site).debiasing

@@ -19,6 +19,7 @@ GUIDE = (Path(__file__).resolve().parents[3] / "docs" / "lamp.md").read_text(enc
 def test_the_code_runs(
     no_variables: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    pytest.importorskip("rouge")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     lamp_files.load(tmp_path, "LaMP-4")

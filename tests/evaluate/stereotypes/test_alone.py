@@ -114,6 +114,8 @@ def test_through_the_door(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     ],
 )
 def test_what_cannot_be_run(tmp_path: Path, more: str, error: type[FairAgentError], message: str) -> None:
+    if "masked" in more:
+        pytest.importorskip("transformers")
     data = bench.write_stereoset(tmp_path / "dev.jsonl", 3)
     with pytest.raises(error, match=message):
         check_experiment(experiment(tmp_path, "stereoset", data, more), environ={"OPENAI_API_KEY": "none"})

@@ -213,6 +213,7 @@ def test_a_classifier_of_this_machine(tmp_path: Path) -> None:
 
 
 def test_what_is_missing_is_said_before_anything_runs(server: LoopbackServer, tmp_path: Path) -> None:
+    pytest.importorskip("transformers")
     file = write(tmp_path, "regard: {kind: transformers, name: nowhere/model}\n")
     with pytest.raises(FairAgentError, match=r"regard: no classifier of texts 'nowhere/model' on this machine"):
         check_experiment(file)

@@ -143,6 +143,7 @@ def test_a_run_that_was_broken_off_ends_the_same(server: LoopbackServer, tmp_pat
 def test_by_likelihoods_of_a_local_model(
     no_variables: None, tmp_path: Path, kind: str, request: pytest.FixtureRequest
 ) -> None:
+    pytest.importorskip("torch")
     name = request.getfixturevalue(kind)
     local = f", likelihoods: {{kind: {kind}, name: {name}}}"
     file = bench.write(tmp_path, local=local)
@@ -244,6 +245,7 @@ def test_debias_rag_is_one_more_system(server: LoopbackServer, tmp_path: Path) -
 
 
 def test_what_is_avoided_must_not_be_what_is_tested(server: LoopbackServer, tmp_path: Path) -> None:
+    pytest.importorskip("sentence_transformers")
     file = bench.write(tmp_path)
     avoided = debiasing(tmp_path, "Every nurse is a woman.", "the BAD judge was")
     text = file.read_text(encoding="utf-8").replace("questions:", f"{avoided}questions:")

@@ -27,6 +27,7 @@ README = (FOLDER / "README.md").read_text(encoding="utf-8")
 def test_the_files_are_right(
     no_variables: None, shared: Path, tmp_path: Path, name: str, items: int, kinds: set[str]
 ) -> None:
+    pytest.importorskip("sentence_transformers")
     environ = {"OPENAI_BASE_URL": "http://127.0.0.1:9/v1", "FAIRAGENT_INDEX": str(tmp_path)}
     checked = check_experiment(FOLDER / f"{name}.yaml", environ=environ)
     assert len(checked.plan.topics) == items

@@ -19,6 +19,7 @@ WITH_THREE = {2019: 36, 2020: 46}
 
 @pytest.mark.shared
 def test_cranfield(shared: Path, same_words: None, tmp_path: Path) -> None:
+    pytest.importorskip("sentence_transformers")
     checked = check_experiment(FOLDER / "cranfield.yaml", environ={"FAIRAGENT_INDEX": str(tmp_path)})
     assert "cranfield.yaml" in README
     assert checked.plan.baseline == "Rel"
