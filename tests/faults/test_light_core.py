@@ -19,9 +19,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import Result
 from evaluate import words
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from fairagent import DataError, load_collection, open_agent
 from fairagent.cli import app
