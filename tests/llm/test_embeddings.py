@@ -282,7 +282,7 @@ def test_a_row_that_was_tampered_with_is_not_read(server: Server, make: Make, tm
     cache.close()
 
 
-@pytest.mark.parametrize("limits", [{"calls": 2}, {"tokens": 500}, {"dollars": 0.0005}])
+@pytest.mark.parametrize("limits", [{"calls": 2}, {"tokens": 300}, {"dollars": 0.0003}])
 def test_a_budget_is_kept_and_what_was_paid_for_stays(
     server: Server, make: Make, cache: ReplyCache, limits: dict[str, float]
 ) -> None:
