@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import compress
 
 import numpy as np
+from numpy.typing import NDArray
 
 from fairagent import measures
 from fairagent.collection import Collection, Target, make_target
@@ -15,7 +16,7 @@ from fairagent.collection.targets import target_of
 from fairagent.errors import UsageError
 from fairagent.measures import DIVERGENCES, Discount, Divergence, group_exposure, parse_discount
 from fairagent.measures.gap import SMOOTHING
-from fairagent.settings import Settings
+from fairagent.settings import Settings, Unknown
 from fairagent.types import Exposure, FloatArray, Group, Ranking
 
 ESTIMATE_FROM = 50
@@ -27,18 +28,60 @@ NOTHING_SHOWN = float(-np.log(SMOOTHING))
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KnownGroups:
-    """The groups of documents, `memberships` (n, 1 + g) a dimension, and the `place` of each document in them."""
+    """The groups of documents, `memberships` (n, 1 + g) a dimension, and the `place` of each document in them.
+
+    `types` (n,) a dimension say which documents can have a label, None where nobody does.
+    """
 
     place: Mapping[str, int]
     memberships: tuple[FloatArray, ...]
+    types: tuple[NDArray[np.bool_] | None, ...]
 
-    def rows(self, ids: Sequence[str]) -> tuple[FloatArray, ...] | None:
-        """Those of these documents, copied; None where one is not among them."""
+    def places(self, ids: Sequence[str]) -> NDArray[np.intp] | None:
+        """Where these documents are; None where one is not among them."""
         try:
-            places = np.array([self.place[id] for id in ids], dtype=np.intp)
+            return np.array([self.place[id] for id in ids], dtype=np.intp)
         except KeyError:
             return None
-        return tuple(rows[places] for rows in self.memberships)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class UnlabeledTarget:
+    """What documents without a label should get in a dimension: `shares` (u,), a column each (`ExposureMeter.columns`).
+
+    `own` (u + g,) is the exposure of all groups in the engine's own list.
+    """
+
+    shares: FloatArray
+    own: FloatArray
+
+    @classmethod
+    def of(cls, own: FloatArray, groups: int, unknown: Unknown) -> UnlabeledTarget:
+        """The engine's `own` shares, or a number in their place; documents that cannot have a label have theirs."""
+        first = len(own) - groups
+        shares = own[:first].copy()
+        if not isinstance(unknown, str):
+            shares[-1] = unknown * (1 - shares[:-1].sum())
+        return cls(shares, own)
+
+    def of_kinds(self, shares: FloatArray, clustered: bool) -> UnlabeledTarget:
+        """The target where kinds of documents have changed the `shares` (u,): the others keep theirs of their kind."""
+        if len(shares) == 1:
+            return replace(self, shares=shares) if clustered else self
+        none, before = float(shares[0]), float(self.shares[0])
+        of_kind = float(self.shares[1]) / (1 - before) if before < 1 else 0.0
+        return replace(self, shares=np.array([none, (1 - none) * of_kind]))
+
+    def with_known(self, target: FloatArray, least: float = 0.0) -> FloatArray:
+        """The target of all groups (u + g,): what is left is shared by the known as `target` (g,) says.
+
+        No share of the unlabeled is below `least`, nor that of the labeled, so that one document at the last rank is
+        not as far from the target as can be.
+        """
+        total = float(self.shares.sum())
+        part = min(max(total, least), 1 - least)
+        shares = self.shares / total * part if total > 0 else np.full(len(self.shares), part / len(self.shares))
+        return np.concatenate([shares, (1 - part) * target])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,7 +89,9 @@ class ExposureMeter:
     """Measures rankings for one topic, at cut-off `n`, against one target a dimension.
 
     Documents without a label are left out of the shares and reported beside them; so are those with `synthetic_ids`,
-    which are none of the collection's. `known` are the groups of documents that are measured often.
+    which are none of the collection's. In the divergence they are one more group where `unlabeled` says what they
+    should get (None for a dimension in which they are ignored; empty: in all). `known` are the groups of documents that
+    are measured often.
     """
 
     collection: Collection
@@ -58,12 +103,14 @@ class ExposureMeter:
     synthetic_ids: frozenset[str] = frozenset()
     importance: tuple[float, ...] = ()
     known: KnownGroups | None = None
+    unlabeled: tuple[UnlabeledTarget | None, ...] = ()
 
     @classmethod
     def make(cls, collection: Collection, topic: str, settings: Settings, ranking: Ranking) -> ExposureMeter:
         """The meter that `settings` describe; `ranking` serves the targets that estimate.
 
-        Where the collection has no groups and nothing in the settings looks at any, it measures nothing.
+        So does what documents without a label should get: by default their share of its first `n`. Where the
+        collection has no groups and nothing in the settings looks at any, it measures nothing.
         Raises UsageError for a dimension or target that there is not, DataError for a target that cannot be made.
         """
         dimensions = dimensions_of(collection, settings) if collection.groups.dimensions or settings.sees_groups else ()
@@ -72,7 +119,29 @@ class ExposureMeter:
             for dimension in dimensions
         )
         discount, divergence = parse_discount(settings.discount), DIVERGENCES[settings.divergence]
-        return cls(collection, topic, targets, settings.n, discount, divergence)
+        meter = cls(collection, topic, targets, settings.n, discount, divergence)
+        return meter.with_unlabeled(settings.unknown, ranking)
+
+    def with_unlabeled(self, unknown: Unknown, ranking: Ranking) -> ExposureMeter:
+        """The meter in which documents without a label are one more group, as the engine's own `ranking` has them."""
+        if unknown == "ignore" or not len(ranking):
+            return replace(self, unlabeled=())
+        top = ranking.top(self.n)
+        own = [group_exposure(rows, self.discount(len(top))) for rows in self.columns(top.ids)]
+        return replace(self, unlabeled=tuple(UnlabeledTarget.of(one, len(t.labels), unknown) for one, t in zip(own, self.targets, strict=True)))
+
+    def of_kinds(self, ranking: Ranking, clustered: frozenset[str] = frozenset()) -> ExposureMeter:
+        """The meter in which documents that cannot have a label should get what they have in `ranking`.
+
+        Where nobody declares which these are, but missing labels are `clustered`, that is all without a label.
+        """
+        top = ranking.top(self.n)
+        now = [group_exposure(rows, self.discount(len(top))) for rows in self.columns(top.ids)]
+        unlabeled = (
+            due and due.of_kinds(shares[: len(due.shares)], target.dimension in clustered)
+            for due, shares, target in zip(self.unlabeled, now, self.targets, strict=False)
+        )
+        return replace(self, unlabeled=tuple(unlabeled))
 
     @property
     def oracle(self) -> bool:
@@ -82,13 +151,38 @@ class ExposureMeter:
 
     def memberships(self, ids: Sequence[str]) -> tuple[FloatArray, ...]:
         """The groups of these documents, (len(ids), 1 + g) a dimension."""
-        if self.known and not self.synthetic_ids and (rows := self.known.rows(ids)) is not None:
-            return rows
+        if self.known and not self.synthetic_ids and (places := self.known.places(ids)) is not None:
+            return tuple(rows[places] for rows in self.known.memberships)
         return tuple(self._memberships(target, ids) for target in self.targets)
+
+    def columns(self, ids: Sequence[str]) -> tuple[FloatArray, ...]:
+        """The groups of these documents, those without a label being a group, (len(ids), u + g) a dimension.
+
+        u is 1; where the collection says which documents can have a label it is 2: those that cannot, those that can.
+        """
+        return tuple(
+            rows if types is None else np.column_stack([rows[:, 0] * ~types, rows[:, 0] * types, rows[:, 1:]])
+            for rows, types in zip(self.memberships(ids), self._types(ids), strict=True)
+        )
 
     def knowing(self, ids: Sequence[str]) -> ExposureMeter:
         """The meter that has looked up the groups of these documents, and takes them from there."""
-        return replace(self, known=KnownGroups(dict(zip(ids, range(len(ids)), strict=True)), self.memberships(ids)))
+        place = dict(zip(ids, range(len(ids)), strict=True))
+        return replace(self, known=KnownGroups(place, self.memberships(ids), self._types(ids)))
+
+    def _types(self, ids: Sequence[str]) -> tuple[NDArray[np.bool_] | None, ...]:
+        """Which of these documents can have a label, (n,) a dimension; None where the collection does not say."""
+        if self.known and not self.synthetic_ids and (places := self.known.places(ids)) is not None:
+            return tuple(None if types is None else types[places] for types in self.known.types)
+        groups = self.collection.groups
+        own = [id for id in ids if id not in self.synthetic_ids]
+        told = [groups.of_type(target.dimension, own, self.topic) for target in self.targets]
+        if len(own) == len(ids):
+            return tuple(told)
+        place = {id: number for number, id in enumerate(own)}
+        return tuple(
+            None if types is None else np.array([id in place and bool(types[place[id]]) for id in ids]) for types in told
+        )
 
     def _memberships(self, target: Target, ids: Sequence[str]) -> FloatArray:
         groups = self.collection.groups
@@ -108,22 +202,31 @@ class ExposureMeter:
     def weigh(self, ids: Sequence[str], weights: FloatArray) -> tuple[Exposure, ...]:
         """The exposure of every group in these documents, which count by `weights` (n,), 0 or more."""
         counts = self.importance or (1.0,) * len(self.targets)
-        measured = zip(self.targets, self.memberships(ids), counts, strict=True)
+        unlabeled = self.unlabeled or (None,) * len(self.targets)
+        # The smallest share that the last rank can tell from none.
+        least = float(weights[-1] / weights.sum()) if len(weights) and weights.sum() > 0 else 0.0
+        measured = zip(self.targets, self.columns(ids), unlabeled, counts, strict=True)
         return tuple(
-            replace(self._exposure(target, rows, weights), importance=count) for target, rows, count in measured
+            replace(self._exposure(target, group_exposure(rows, weights), due, least), importance=count)
+            for target, rows, due, count in measured
         )
 
-    def _exposure(self, target: Target, memberships: FloatArray, weights: FloatArray) -> Exposure:
-        shares = group_exposure(memberships, weights)
-        known = shares[1:].sum()
-        if known <= 0:
+    def _exposure(self, target: Target, shares: FloatArray, due: UnlabeledTarget | None, least: float) -> Exposure:
+        """What `shares` (u + g,) give the groups; `least` is the least share of the unlabeled that is told from 0."""
+        first = len(shares) - len(target.labels)
+        unknown, known = float(shares[:first].sum()), float(shares[first:].sum())
+        of_known = shares[first:] / known if known > 0 else np.zeros(len(target.labels))
+        if due is not None:
+            divergence = self.divergence(shares, due.with_known(target.shares, least), SMOOTHING)
+        elif known > 0:
+            divergence = self.divergence(of_known, target.shares, SMOOTHING)
+        else:
             # Nothing labeled is shown: as far from any target as can be, and any labeled document is a gain.
-            return Exposure(
-                target.dimension, target.labels, np.zeros(len(target.labels)), target.shares, float(shares[0]), math.inf
-            )
-        of_known = shares[1:] / known
-        divergence = self.divergence(of_known, target.shares, SMOOTHING)
-        return Exposure(target.dimension, target.labels, of_known, target.shares, float(shares[0]), divergence)
+            divergence = math.inf
+        share = None if due is None else float(due.shares.sum())
+        return Exposure(
+            target.dimension, target.labels, of_known, target.shares, unknown, divergence, unknown_target=share
+        )
 
 
 def dimensions_of(collection: Collection, settings: Settings) -> tuple[str, ...]:

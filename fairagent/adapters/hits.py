@@ -31,7 +31,7 @@ from fairagent.collection.table_buffer import TableBuffer
 from fairagent.errors import DataError, UsageError
 from fairagent.exposure import ExposureMeter
 from fairagent.measures import parse_discount
-from fairagent.rerank.base import Pool
+from fairagent.rerank.base import pool_of
 from fairagent.rerank.exposure import ExposureReranker
 from fairagent.settings import load_settings
 from fairagent.types import Exposure, FloatArray, Query, Ranking
@@ -109,9 +109,8 @@ def fair_rerank(
         known = aligned(known, given, [])
     settings = load_settings(overrides={"n": n, "target": targets}, environ={})
     meter = ExposureMeter.make(groups_alone(known, population), "", settings, ranking)
-    shares = tuple(one.shares for one in meter.targets)
     reranker = ExposureReranker(fairness, unlabeled, parse_discount(settings.discount))
-    fair = reranker.rerank(Pool(Query(""), ranking, meter.memberships(places), shares, n))
+    fair = reranker.rerank(pool_of(Query(""), ranking, meter, n))
     return FairHits([hits[int(place)] for place in fair.ids], meter.measure(ranking), meter.measure(fair))
 
 

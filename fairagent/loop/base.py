@@ -6,7 +6,7 @@ from typing import Protocol
 
 from fairagent.exposure import ExposureMeter
 from fairagent.loop.guard import Guard
-from fairagent.rerank.base import Pool
+from fairagent.rerank.base import Pool, pool_of
 from fairagent.retrieve.base import Retriever
 from fairagent.types import Query, Ranking, Step
 
@@ -38,8 +38,7 @@ class Search:
 
     def pool(self, ranking: Ranking, meter: ExposureMeter, unit: float = 0.0) -> Pool:
         """The candidates of `ranking` with their groups, for a served list of `n`."""
-        targets = tuple(target.shares for target in meter.targets)
-        return Pool(self.query, ranking, meter.memberships(ranking.ids), targets, self.n, meter.importance, unit)
+        return pool_of(self.query, ranking, meter, self.n, unit)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -66,7 +66,7 @@ class Controller:
         if not len(first):
             search.on_step(search.steps[-1])
             return LoopResult(first, search.steps, "the query retrieves nothing", search.meter)
-        environment = self._environment(search, weighed(search.meter, first))
+        environment = self._environment(search, weighed(search.meter, first)).counting_kinds(first)
         state, stopped = environment.begin(first), ""
         taken: list[Step] = []
         own = replace(search.steps[-1], exposures=environment.meter.measure(first))

@@ -1,5 +1,7 @@
 """What a loop's actions work with: one search, how it is measured, and how states are made of its candidates."""
 
+from __future__ import annotations
+
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
@@ -38,6 +40,13 @@ class Environment:
     kinds: KindSource | None
     prior: float
     sources: Sources | None = None
+
+    def counting_kinds(self, first: Ranking) -> Environment:
+        """The same where documents that cannot have a label get what they have of the best by estimated relevance."""
+        if not self.kinds or not self.prior:
+            return self
+        by_relevance = sorted_by(first, first.scores + self._added(first))
+        return replace(self, meter=self.meter.of_kinds(by_relevance, self.kinds.clustered))
 
     def begin(self, first: Ranking) -> State:
         """The state before any action: the candidates by estimated relevance."""

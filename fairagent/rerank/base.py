@@ -8,7 +8,21 @@ from typing import Protocol
 import numpy as np
 
 from fairagent.errors import DataError
+from fairagent.exposure import ExposureMeter
 from fairagent.types import FloatArray, Query, Ranking
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Unlabeled:
+    """Candidates without a label of one dimension as one more group, or as two: cannot have a label, and can.
+
+    `rows` (n, u) are their shares of each candidate, `shares` (u,) what they should get of the exposure, and `own`
+    (u + g,) is what they and the known groups have in the engine's own list.
+    """
+
+    rows: FloatArray
+    shares: FloatArray
+    own: FloatArray
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -19,6 +33,7 @@ class Pool:
     `memberships` are their groups, (len(ranking), 1 + g) a dimension with column 0 unknown; `targets` the shares
     (g,) that the known groups of each dimension should get. `importance` (0 to 1) is how much each dimension counts,
     empty: all alike; `unit` what a difference of 1 in relevance is on the scale of the scores, 0: their range.
+    `unlabeled` makes candidates without a label a group of each dimension, None where they are ignored (empty: in all).
     """
 
     query: Query
@@ -28,12 +43,26 @@ class Pool:
     n: int
     importance: tuple[float, ...] = ()
     unit: float = 0.0
+    unlabeled: tuple[Unlabeled | None, ...] = ()
 
     def of(self, ranking: Ranking) -> Pool:
         """The pool with its candidates in the order, and with the scores, of `ranking`, which holds some of them."""
         place = {id: number for number, id in enumerate(self.ranking.ids)}
         order = [place[id] for id in ranking.ids]
-        return replace(self, ranking=ranking, memberships=tuple(rows[order] for rows in self.memberships))
+        unlabeled = tuple(one and replace(one, rows=one.rows[order]) for one in self.unlabeled)
+        memberships = tuple(rows[order] for rows in self.memberships)
+        return replace(self, ranking=ranking, memberships=memberships, unlabeled=unlabeled)
+
+
+def pool_of(query: Query, ranking: Ranking, meter: ExposureMeter, n: int, unit: float = 0.0) -> Pool:
+    """The candidates of `ranking` with their groups, targets and importance as `meter` has them."""
+    memberships, columns = meter.memberships(ranking.ids), meter.columns(ranking.ids)
+    unlabeled = tuple(
+        due and Unlabeled(rows[:, : len(due.shares)], due.shares, due.own)
+        for due, rows in zip(meter.unlabeled, columns, strict=bool(meter.unlabeled))
+    )
+    targets = tuple(target.shares for target in meter.targets)
+    return Pool(query, ranking, memberships, targets, n, meter.importance, unit, unlabeled)
 
 
 class Reranker(Protocol):

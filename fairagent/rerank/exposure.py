@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 from pydantic import Field, field_validator
 
 from fairagent.measures import LOG2_MAX2, Discount, min_max, parse_discount
-from fairagent.rerank.base import Pool, Reranker
+from fairagent.rerank.base import Pool, Reranker, Unlabeled
 from fairagent.rerank.chain import ChainReranker
 from fairagent.retrieve.placed import placed
 from fairagent.settings.parts import Part
@@ -19,7 +20,9 @@ from fairagent.types import FloatArray, Ranking
 
 SMALLEST = float(np.finfo(np.float64).tiny)
 
-
+ROUNDING = 1e-9
+TOLERANCE = 0.04
+"""How far the exposure of documents without a label may move from their share, whatever the fairness."""
 MEDIAN_COST = 0.03
 STRICT = 4.0
 """The fairness that is tried where what is served would be less fair than the engine's own list."""
@@ -83,54 +86,60 @@ class ExposureReranker:
 class ExposureOrder:
     """What the greedy order of one pool needs, whatever the fairness: its kinds of documents, best first.
 
-    Documents with the same groups differ in relevance alone: only the best of each kind can be next.
+    Documents with the same groups differ in relevance alone: only the best of each kind can be next. Columns are the
+    groups of all dimensions, those without a label included where they count; `least` and `most` (columns,) bound what
+    each gets in the end.
     """
 
     kinds: FloatArray
     queues: list[list[int]]
     relevance: FloatArray
     target: FloatArray
-    dimension_of: NDArray[np.intp]
-    labeled: FloatArray
+    column: FloatArray
     weights: FloatArray
     importance: FloatArray | None
+    least: FloatArray
+    most: FloatArray
 
     @classmethod
     def of(cls, pool: Pool, unlabeled: float, discount: Discount) -> ExposureOrder:
         """For the best `pool.n` candidates."""
         # The dimensions' columns side by side: their divergences are summed, so one pass serves all.
-        rows = np.hstack([membership[:, 1:] for membership in pool.memberships])
-        dimension_of = np.repeat(np.arange(len(pool.targets)), [len(shares) for shares in pool.targets])
+        counted = pool.unlabeled or (None,) * len(pool.targets)
+        counts = pool.importance or (1.0,) * len(pool.targets)
+        parts = [
+            part
+            for dimension in zip(pool.memberships, pool.targets, counted, counts, strict=True)
+            for part in _columns(*dimension)
+        ]
+        rows = np.hstack([part.rows for part in parts])
+        target, least, most = (
+            np.concatenate([getattr(part, name) for part in parts]) for name in ("target", "least", "most")
+        )
+        dimension_of = np.repeat(np.arange(len(parts)), [len(part.target) for part in parts])
+        column = (dimension_of[:, None] == np.arange(len(parts))).astype(np.float64)
         numbers: dict[bytes, int] = {}
         kind_of = np.array([numbers.setdefault(row.tobytes(), len(numbers)) for row in rows], dtype=np.intp)
         kinds = rows[np.unique(kind_of, return_index=True)[1]]
-        labeled = kinds @ (dimension_of[:, None] == np.arange(len(pool.targets)))
-        missing = (labeled == 0).sum(axis=1)
         scores = pool.ranking.scores
         relevance = scores / pool.unit if pool.unit else min_max(scores)
-        relevance = relevance - unlabeled * missing[kind_of]
-        counts = np.array(pool.importance)
-        importance = counts / max(1.0, float(counts.sum())) if len(counts) else None
+        if unlabeled:
+            relevance = relevance - unlabeled * sum((of[:, 1:].sum(axis=1) == 0) for of in pool.memberships)
+        importance = np.array([part.importance for part in parts]) / max(1.0, sum(counts)) if pool.importance else None
         queues = _queues(relevance, kind_of, len(kinds))
-        target, weights = np.concatenate(pool.targets), discount(min(pool.n, len(pool.ranking)))
-        return cls(kinds, queues, relevance, target, dimension_of, labeled, weights, importance)
+        weights = discount(min(pool.n, len(pool.ranking)))
+        total = weights.sum()
+        return cls(kinds, queues, relevance, target, column, weights, importance, least * total, most * total)
 
     def __call__(self, fairness: float) -> list[int]:
         """The places of the chosen candidates, in their order."""
-        kinds, target, dimension_of, labeled, weights = (
-            self.kinds,
-            self.target,
-            self.dimension_of,
-            self.labeled,
-            self.weights,
-        )
-        dimensions = labeled.shape[1]
-        column = (dimension_of[:, None] == np.arange(dimensions)).astype(np.float64)
+        kinds, target, weights = self.kinds, self.target, self.weights
+        dimension_of, labeled = self.column.argmax(axis=1), kinds @ self.column
         next_of = [0] * len(self.queues)
         heads = np.array([self.relevance[queue[0]] for queue in self.queues])
         total = weights.sum()
-        entropy = self._entropy(target, column)
-        exposure, mass = np.zeros(len(target)), np.zeros(dimensions)
+        entropy = self._entropy(target)
+        exposure, mass = np.zeros(len(target)), np.zeros(labeled.shape[1])
         spent = np.zeros(len(kinds), dtype=bool)
         chosen: list[int] = []
         for rank, weight in enumerate(weights, start=1):
@@ -140,14 +149,17 @@ class ExposureOrder:
             empty = masses == 0 if left == 0 else None
             if empty is not None:
                 masses[empty] = 1
-            share = (exposure + weight * kinds + left * target) / masses[:, dimension_of]
+            after = exposure + weight * kinds
+            share = (after + left * target) / masses[:, dimension_of]
             # JSD = H((p + t) / 2) - H(p) / 2 - H(t) / 2, both of the first in one pass.
-            entropies = self._entropy(np.concatenate(((share + target) / 2, share)), column)
+            entropies = self._entropy(np.concatenate(((share + target) / 2, share)))
             divergence = entropies[: len(kinds)] - (entropies[len(kinds) :] + entropy) / 2
             if empty is not None:
                 # No exposure at all would come out as ln 2 / 2; it is as far from the target as can be, ln 2.
                 divergence += self._counted(empty.astype(np.float64)) * (np.log(2) / 2)
             value = weight * heads / total - fairness * divergence
+            if fairness:
+                value[self._broken(after, left, spent)] = -np.inf
             value[spent] = -np.inf
             best = min(np.flatnonzero(value == value.max()).tolist(), key=lambda kind: self.queues[kind][next_of[kind]])
             chosen.append(self.queues[best][next_of[best]])
@@ -158,15 +170,62 @@ class ExposureOrder:
             mass += weight * labeled[best]
         return chosen
 
-    def _entropy(self, shares: FloatArray, column: FloatArray) -> FloatArray:
+    def _broken(self, after: FloatArray, left: float, spent: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """The kinds after which the bounds can be met less well than after others, (kinds,).
+
+        What groups still lack of their least exposure has to fit into the ranks that are `left`.
+        """
+        lacking = np.maximum(self.least - after, 0) @ self.column
+        over = np.maximum(after - self.most, 0) @ self.column
+        excess = (np.maximum(lacking - left, 0) + over).sum(axis=1)
+        return np.asarray(excess > excess[~spent].min() + ROUNDING)
+
+    def _entropy(self, shares: FloatArray) -> FloatArray:
         """The sum over the dimensions of their entropies, each by its importance."""
         if self.importance is None:
             return _entropy(shares)
         products = shares * np.log(np.maximum(shares, SMALLEST))
-        return np.asarray(-(products @ column) @ self.importance)
+        return np.asarray(-(products @ self.column) @ self.importance)
 
     def _counted(self, dimensions: FloatArray) -> FloatArray:
         return np.asarray(dimensions.sum(axis=1) if self.importance is None else dimensions @ self.importance)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Columns:
+    """Columns whose divergence counts by itself: `rows` (n, c) of the candidates, `target`, `least` and `most` (c,)."""
+
+    rows: FloatArray
+    target: FloatArray
+    least: FloatArray
+    most: FloatArray
+    importance: float
+
+
+def _columns(
+    memberships: FloatArray, target: FloatArray, unlabeled: Unlabeled | None, importance: float
+) -> Iterator[_Columns]:
+    """A dimension's known groups, and where the unlabeled count, these beside all that have a label.
+
+    Both count by themselves: how the known groups share what they have is not less urgent where they have little. The
+    unlabeled stay near their share, and no known group falls that has less than its own.
+    """
+    known, nothing, free = memberships[:, 1:], np.zeros(len(target)), np.full(len(target), np.inf)
+    if unlabeled is None:
+        yield _Columns(known, target, nothing, free, importance)
+        return
+    shares, none = unlabeled.shares, float(unlabeled.shares.sum())
+    yield _Columns(known, target, np.minimum(unlabeled.own[len(shares) :], (1 - none) * target), free, importance)
+    # Of the documents that can have a label, the share without one is kept, however many these are.
+    margin = np.full(len(shares), TOLERANCE)
+    margin[-1] *= 1 - shares[:-1].sum()
+    yield _Columns(
+        np.column_stack([unlabeled.rows, known.sum(axis=1)]),
+        np.append(shares, 1 - none),
+        np.append(np.maximum(shares - margin, 0), 0),
+        np.append(shares + margin, np.inf),
+        importance,
+    )
 
 
 def _queues(relevance: FloatArray, kind_of: NDArray[np.intp], kinds: int) -> list[list[int]]:

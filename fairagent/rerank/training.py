@@ -59,6 +59,5 @@ def training_pools(collection: Collection, retriever: Retriever, settings: Setti
         except DataError:
             continue
         if len(ranking):
-            shares = tuple(target.shares for target in meter.targets)
-            pools[topic.id] = Pool(as_query(topic), ranking, meter.memberships(ranking.ids), shares, settings.n)
+            pools[topic.id] = pool_of(as_query(topic), ranking, meter, settings.n)
     return pools

@@ -104,6 +104,8 @@ def _of_form(value: Any) -> bool:
 
 
 FORMS = "expected the name of a target, or for each dimension a name or shares, e.g. {gender: {female: 0.5, male: 0.5}}"
+Unknown = Literal["share", "ignore"] | Annotated[float, Field(ge=0, le=1)]
+"""What documents without a label should get: see `Settings.unknown`."""
 Target = Annotated[SerializeAsAny[Part] | dict[str, SerializeAsAny[Part]], BeforeValidator(_target)]
 
 
@@ -125,6 +127,10 @@ class Settings(Section):
     target: Target = default("target")
     """population, uniform, corpus, estimated, trec-estimated, or (oracles) qrels, trec; or for each dimension one of
     these or your own shares, e.g. {gender: {female: 0.5, male: 0.5}}."""
+    unknown: Unknown = "share"
+    """What documents without a label should get of the exposure, in each dimension. share: what they have in the first
+    `n` of the engine's own list, so that fairness neither hides nor favors them. ignore: they do not count. A number: a
+    share of your own (0 to 1)."""
     n: int = Field(20, ge=1)
     """The ranking's length, and the cut-off at which exposure is measured."""
     depth: int = Field(500, ge=1)
