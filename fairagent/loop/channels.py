@@ -27,12 +27,6 @@ class Mix:
     fixed: FloatArray
     has: FloatArray
 
-    @property
-    def range(self) -> float:
-        """How far the refined scores can lie apart."""
-        spread = float(np.ptp(self.fixed)) if len(self.fixed) else 0.0
-        return spread + sum(channel.weight for channel in self.channels)
-
     def scores(self, added: FloatArray, weights: FloatArray, part: float = 1.0) -> FloatArray:
         """The refined scores (n,) under the groups' `weights` (g,), with what is `added` (n,) to them.
 
@@ -43,13 +37,16 @@ class Mix:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Mixer:
-    """Mixes evidence into a query, `beta` being its share; `source` tells terms for engines without vectors.
+    """Mixes evidence into a query: `beta` is its share among vectors, `terms` among the scores of words.
+
+    `source` tells terms for engines without vectors.
 
     What a model has said of a group takes the place of what its documents have in common, or with `feedback` stands
     beside it.
     """
 
     beta: float = 0.5
+    terms: float = 0.2
     source: TermSource | None = None
     feedback: bool = True
 
@@ -68,38 +65,44 @@ class Mixer:
         has = np.array([bool(one) or any(part[place] for part in texts) for place, one in enumerate(learned)])
         engine, channels, fixed = search.engine, list[Channel](), np.zeros(len(found))
 
-        def dense(one: VectorEngine, weight: float = 1.0) -> Channel:
+        def dense(one: VectorEngine, now: FloatArray) -> Channel:
             own = one.query_vector(search.query)
             from_model = [_vectors(one, part, len(own)) for part in texts]
-            return by_vectors(one.vectors(found.ids), own, learned, self.beta, weight, from_model, self.feedback)
+            return by_vectors(now, one.vectors(found.ids), own, learned, self.beta, from_model, self.feedback)
 
         if isinstance(engine, FusedRetriever) and engine.vector_engines:
-            parts = _parts(engine, search.query, found)
-            fixed = np.delete(parts, list(engine.vector_engines), axis=1).sum(axis=1)
-            channels = [dense(one, engine.weights[number]) for number, one in engine.vector_engines.items()]
+            for one, now in zip(engine.engines, _parts(engine, search.query, found).T, strict=True):
+                if isinstance(one, VectorEngine):
+                    channels.append(dense(one, now))
+                elif isinstance(one, TermSource):
+                    channels.append(self._by_words(one, one, now, search, found, learned, texts))
+                else:
+                    fixed += now
         elif isinstance(engine, VectorEngine):
-            channels = [dense(engine)]
+            channels = [dense(engine, found.scores)]
         elif self.source is None:
             fixed = found.scores
         else:
-            channels = [self._by_words(self.source, search, found, learned, texts)]
+            channels = [self._by_words(self.source, engine, found.scores, search, found, learned, texts)]
         return Mix(tuple(channels), fixed, has.astype(np.float64))
 
     def _by_words(
         self,
         source: TermSource,
+        engine: Retriever,
+        now: FloatArray,
         search: Search,
         found: Ranking,
         learned: Sequence[EvidenceDocuments],
         texts: Sequence[Sequence[GroupText]],
     ) -> Channel:
         """The evidence of an engine without vectors: the words of the groups' documents, and a model's."""
-        engine, query = search.engine, search.query
+        query = search.query
         if isinstance(engine, TermSource):
             documents = len(engine) if hasattr(engine, "__len__") else len(found)
-            channel = by_terms(source, found.ids, found.scores, query, learned, self.beta, documents)
+            channel = by_terms(source, found.ids, now, learned, self.terms, documents)
         else:
-            channel = by_queries(search.retrieve, source, found, query, learned, self.beta)
+            channel = by_queries(search.retrieve, source, found, query, learned, self.terms)
 
         def score(asked: Query) -> FloatArray:
             if isinstance(engine, TermSource):

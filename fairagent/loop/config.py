@@ -101,6 +101,9 @@ class ControllerConfig(GuardedConfig):
     beta: float = Field(0.5, gt=0, lt=1)
     """The share of the groups' evidence in the refined query, between 0 and 1. Larger values lead further from the
     user's words."""
+    terms: float = Field(0.2, ge=0, lt=1)
+    """The share of the words of the groups' documents in the scores of an engine of words, 0 to below 1. Larger values
+    lead further from the user's words."""
     eta: float = Field(0.5, gt=0)
     """The exponent of a control step: how strongly a group's weight follows what it lacks. 1 reaches the target sooner
     than 0.5, and costs a little relevance."""
@@ -162,7 +165,7 @@ class ControllerConfig(GuardedConfig):
         return Controller(
             self._actions(site, graph),
             ModelPolicy(site.model, site.prompts, self.on_error) if self.policy == "model" else Rules(),
-            Mixer(self.beta, source, "feedback" in self.evidence),
+            Mixer(self.beta, self.terms, source, "feedback" in self.evidence),
             self.feedback,
             self.drift,
             site.settings.threshold,

@@ -77,8 +77,8 @@ class Environment:
         assert state.mix is not None
         sizes = [len(target.shares) for target in self.meter.targets]
         importance = np.repeat(np.array(self.meter.importance), sizes)
-        lost = state.lost * state.mix.range / self.unit
-        return self.ranked(state, state.mix.scores(state.added, importance * weights, state.control.part) - lost)
+        scores = state.mix.scores(state.added - state.lost, importance * weights, state.control.part)
+        return self.ranked(state, scores)
 
     def start(self, state: State) -> FloatArray:
         """The first weights of the mixed state's evidence, (g,)."""

@@ -11,7 +11,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from fairagent.measures.scale import min_max
+from fairagent.measures.scale import min_max, on_scale_of, standard
 from fairagent.retrieve.encoder import Embeddings
 from fairagent.retrieve.relevance_model import Postings, TermSource, relevance_model, top_words
 from fairagent.types import FloatArray, Query, Ranking, Term
@@ -39,24 +39,29 @@ class EvidenceDocuments:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Channel:
-    """One engine's view: `own` (n,) are the candidates' scores for the query, `evidence` (n, g) those for each group.
+    """One engine's view of the candidates: `own` (n,) for the query, `evidence` (n, g) for each group.
 
-    The refined score is min-max of (1 - mix) own + mix evidence @ w / |w|; `gram` (g, g) makes |w| the length of the
-    mixed vectors, without it |w| is the sum of w. `weight` is the engine's in the fusion.
+    `now` (n,) is the engine's part of the candidates' scores. Refined scores keep its mean and standard deviation:
+    evidence spreads otherwise than a query does, and an engine's weight beside the others is not to change with it.
+    With `gram` (g, g) own and evidence are products with vectors, of which a mixture has length 1; without it both are
+    standardized before they are mixed. `mix` is the evidence's share.
     """
 
+    now: FloatArray
     own: FloatArray
     evidence: FloatArray
     mix: float
     gram: FloatArray | None = None
-    weight: float = 1.0
 
     def scores(self, w: FloatArray, part: float = 1.0) -> FloatArray:
         """The refined scores (n,) under group weights `w` (g,), with a `part` of `mix` alone."""
-        mix = part * self.mix
-        size = float(w.sum()) if self.gram is None else float(np.sqrt(max(float(w @ self.gram @ w), 0.0)))
-        mixed = self.own if size <= 0 else (1 - mix) * self.own + mix * (self.evidence @ w) / size
-        return self.weight * min_max(mixed)
+        mix, pulled = part * self.mix, self.evidence @ w
+        if self.gram is None:
+            own, pulled = standard(self.own), standard(pulled)
+        else:
+            size = float(np.sqrt(max(float(w @ self.gram @ w), 0.0)))
+            own, pulled = self.own, pulled / size if size > 0 else np.zeros(len(pulled))
+        return on_scale_of((1 - mix) * own + mix * pulled, self.now) if pulled.any() else self.now
 
 
 def learn_from(
@@ -95,15 +100,15 @@ def averaged(own: NDArray[F], from_model: Sequence[NDArray[F]], keep: bool) -> N
 
 
 def by_vectors(
+    now: FloatArray,
     vectors: Embeddings,
     query: Embeddings,
     learned: Sequence[EvidenceDocuments],
     mix: float,
-    weight: float,
     from_model: Sequence[Embeddings] = (),
     keep: bool = True,
 ) -> Channel:
-    """Centroids: `vectors` (n, d) of the candidates, `query` (d,). A mixture of centroids is scaled to length 1.
+    """Centroids: `vectors` (n, d) of the candidates, `query` (d,), `now` (n,) their scores by it on the common scale.
 
     `from_model` (g, d) are vectors of what is said of the groups, which `averaged` takes with the centroids.
     """
@@ -114,22 +119,20 @@ def by_vectors(
     centroids = averaged(centroids, from_model, keep)
     products = (vectors @ np.vstack((query, centroids)).T).astype(np.float64)
     gram = (centroids @ centroids.T).astype(np.float64)
-    return Channel(products[:, 0], products[:, 1:], mix, gram, weight)
+    return Channel(now, products[:, 0], products[:, 1:], mix, gram)
 
 
 def by_terms(
     source: TermSource,
     ids: tuple[str, ...],
-    own: FloatArray,
-    query: Query,
+    now: FloatArray,
     learned: Sequence[EvidenceDocuments],
     mix: float,
     documents: int,
 ) -> Channel:
     """Relevance models: each group's best words, weighted as BM25 weighs them in each candidate.
 
-    `own` (n,) are the engine's scores, divided here by the number of the query's terms: of a query and a group's words
-    of one mass each, `mix` is the group's share. `documents` is the size of the collection.
+    `now` (n,) are the engine's scores; `documents` is the size of the collection.
     """
     postings = source.postings(ids)
     weights = bm25_weights(postings, documents)
@@ -139,7 +142,7 @@ def by_terms(
         for place, share in words(source, postings, one, len(ids)):
             model[place] = share
         evidence[:, column] = np.bincount(postings.row, weights * model[postings.term], minlength=len(ids))
-    return Channel(own / max(len(source.analyze(query.text)), 1), evidence, mix)
+    return Channel(now, now, evidence, mix)
 
 
 def by_queries(
@@ -160,7 +163,7 @@ def by_queries(
         names = source.words(postings.vocabulary[[place for place, _ in chosen]])
         terms = tuple(Term(name, share) for name, (_, share) in zip(names, chosen, strict=True))
         evidence[:, column] = scores_of(found.ids, search(Query("", query.id, terms)))
-    return Channel(min_max(found.scores), evidence, mix)
+    return Channel(found.scores, found.scores, evidence, mix)
 
 
 def scores_of(ids: Sequence[str], ranking: Ranking) -> FloatArray:
