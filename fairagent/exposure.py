@@ -26,23 +26,36 @@ NOTHING_SHOWN = float(-np.log(SMOOTHING))
 """What counts as the divergence of a dimension in which nothing labeled is shown, beside those of the others."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class KnownGroups:
-    """The groups of documents, `memberships` (n, 1 + g) a dimension, and the `place` of each document in them.
+    """The groups of documents that were looked up: `memberships` (n, 1 + g) a dimension.
 
     `types` (n,) a dimension say which documents can have a label, None where nobody does.
     """
 
-    place: Mapping[str, int]
-    memberships: tuple[FloatArray, ...]
-    types: tuple[NDArray[np.bool_] | None, ...]
+    def __init__(self) -> None:
+        self.memberships: tuple[FloatArray, ...] = ()
+        self.types: tuple[NDArray[np.bool_] | None, ...] = ()
+        self._place: dict[str, int] = {}
 
     def places(self, ids: Sequence[str]) -> NDArray[np.intp] | None:
-        """Where these documents are; None where one is not among them."""
+        """Where these documents are; None where one was not looked up."""
         try:
-            return np.array([self.place[id] for id in ids], dtype=np.intp)
+            return np.array([self._place[id] for id in ids], dtype=np.intp)
         except KeyError:
             return None
+
+    def add(self, ids: Sequence[str], meter: ExposureMeter) -> None:
+        """Look up those of these documents that were not."""
+        new = [id for id in ids if id not in self._place]
+        rows, types = meter.looked_up(new)
+        if self._place:
+            rows = tuple(np.vstack(pair) for pair in zip(self.memberships, rows, strict=True))
+            types = tuple(
+                None if one is None or other is None else np.concatenate([one, other])
+                for one, other in zip(self.types, types, strict=True)
+            )
+        self._place |= dict(zip(new, range(len(self._place), len(self._place) + len(new)), strict=True))
+        self.memberships, self.types = rows, types
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -151,9 +164,7 @@ class ExposureMeter:
 
     def memberships(self, ids: Sequence[str]) -> tuple[FloatArray, ...]:
         """The groups of these documents, (len(ids), 1 + g) a dimension."""
-        if self.known and not self.synthetic_ids and (places := self.known.places(ids)) is not None:
-            return tuple(rows[places] for rows in self.known.memberships)
-        return tuple(self._memberships(target, ids) for target in self.targets)
+        return self._groups(ids)[0]
 
     def columns(self, ids: Sequence[str]) -> tuple[FloatArray, ...]:
         """The groups of these documents, those without a label being a group, (len(ids), u + g) a dimension.
@@ -162,37 +173,41 @@ class ExposureMeter:
         """
         return tuple(
             rows if types is None else np.column_stack([rows[:, 0] * ~types, rows[:, 0] * types, rows[:, 1:]])
-            for rows, types in zip(self.memberships(ids), self._types(ids), strict=True)
+            for rows, types in zip(*self._groups(ids), strict=True)
         )
 
     def knowing(self, ids: Sequence[str]) -> ExposureMeter:
         """The meter that has looked up the groups of these documents, and takes them from there."""
-        place = dict(zip(ids, range(len(ids)), strict=True))
-        return replace(self, known=KnownGroups(place, self.memberships(ids), self._types(ids)))
+        known = self.known or KnownGroups()
+        known.add(ids, self)
+        return replace(self, known=known)
 
-    def _types(self, ids: Sequence[str]) -> tuple[NDArray[np.bool_] | None, ...]:
-        """Which of these documents can have a label, (n,) a dimension; None where the collection does not say."""
+    def _groups(self, ids: Sequence[str]) -> tuple[tuple[FloatArray, ...], tuple[NDArray[np.bool_] | None, ...]]:
+        """Memberships of these documents, and which of them can have a label, as far as that is declared."""
         if self.known and not self.synthetic_ids and (places := self.known.places(ids)) is not None:
-            return tuple(None if types is None else types[places] for types in self.known.types)
-        groups = self.collection.groups
-        own = [id for id in ids if id not in self.synthetic_ids]
-        told = [groups.of_type(target.dimension, own, self.topic) for target in self.targets]
-        if len(own) == len(ids):
-            return tuple(told)
-        place = {id: number for number, id in enumerate(own)}
-        return tuple(
-            None if types is None else np.array([id in place and bool(types[place[id]]) for id in ids]) for types in told
-        )
+            types = tuple(None if one is None else one[places] for one in self.known.types)
+            return tuple(rows[places] for rows in self.known.memberships), types
+        return self.looked_up(ids)
 
-    def _memberships(self, target: Target, ids: Sequence[str]) -> FloatArray:
-        groups = self.collection.groups
-        if not self.synthetic_ids:
-            return groups.memberships(target.dimension, ids, self.topic)
-        own = [id not in self.synthetic_ids for id in ids]
-        rows = np.zeros((len(ids), 1 + len(target.labels)))
-        rows[:, 0] = 1
-        rows[own] = groups.memberships(target.dimension, list(compress(ids, own)), self.topic)
-        return rows
+    def looked_up(
+        self, ids: Sequence[str]
+    ) -> tuple[tuple[FloatArray, ...], tuple[NDArray[np.bool_] | None, ...]]:
+        """The same from the collection; documents with `synthetic_ids` are unknown, and cannot have a label."""
+        groups, rows, types = self.collection.groups, list[FloatArray](), list[NDArray[np.bool_] | None]()
+        own = np.array([id not in self.synthetic_ids for id in ids], dtype=np.bool_)
+        theirs = list(compress(ids, own))
+        for target in self.targets:
+            of_all = np.zeros((len(ids), 1 + len(target.labels)))
+            of_all[:, 0] = 1
+            of_all[own] = groups.memberships(target.dimension, theirs, self.topic)
+            rows.append(of_all)
+            of_type = groups.of_type(target.dimension, theirs, self.topic)
+            if of_type is not None:
+                typed = np.zeros(len(ids), dtype=np.bool_)
+                typed[own] = of_type
+                of_type = typed
+            types.append(of_type)
+        return tuple(rows), tuple(types)
 
     def measure(self, ranking: Ranking) -> tuple[Exposure, ...]:
         """The exposure of every group in the first `n` documents."""

@@ -6,7 +6,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fairagent.loop.base import Search
-from fairagent.loop.evidence import Channel, EvidenceDocuments, averaged, by_queries, by_terms, by_vectors, scores_of
+from fairagent.loop.evidence import (
+    Channel,
+    EvidenceDocuments,
+    averaged,
+    by_queries,
+    by_terms,
+    by_vectors,
+    centroids,
+    scores_of,
+)
 from fairagent.loop.sources import GroupText
 from fairagent.retrieve.base import Retriever
 from fairagent.retrieve.dense import VectorEngine
@@ -62,13 +71,12 @@ class Mixer:
         texts: Sequence[Sequence[GroupText]] = (),
     ) -> Mix:
         """What the evidence says of the candidates `found`; `texts` are a model's words, for each source of them."""
-        has = np.array([bool(one) or any(part[place] for part in texts) for place, one in enumerate(learned)])
         engine, channels, fixed = search.engine, list[Channel](), np.zeros(len(found))
 
         def dense(one: VectorEngine, now: FloatArray) -> Channel:
-            own = one.query_vector(search.query)
-            from_model = [_vectors(one, part, len(own)) for part in texts]
-            return by_vectors(now, one.vectors(found.ids), own, learned, self.beta, from_model, self.feedback)
+            vectors = one.vectors(found.ids)
+            groups = self.group_vectors(one, vectors, learned, texts)
+            return by_vectors(now, vectors, one.query_vector(search.query), groups, self.beta)
 
         if isinstance(engine, FusedRetriever) and engine.vector_engines:
             for one, now in zip(engine.engines, _parts(engine, search.query, found).T, strict=True):
@@ -84,7 +92,18 @@ class Mixer:
             fixed = found.scores
         else:
             channels = [self._by_words(self.source, engine, found.scores, search, found, learned, texts)]
-        return Mix(tuple(channels), fixed, has.astype(np.float64))
+        return Mix(tuple(channels), fixed, has_evidence(learned, texts))
+
+    def group_vectors(
+        self,
+        engine: VectorEngine,
+        vectors: Embeddings,
+        learned: Sequence[EvidenceDocuments],
+        texts: Sequence[Sequence[GroupText]] = (),
+    ) -> Embeddings:
+        """The evidence of each group as a vector (g, d); `vectors` (n, d) are the candidates'."""
+        from_model = [_vectors(engine, part, vectors.shape[1]) for part in texts]
+        return centroids(vectors, learned, from_model, self.feedback)
 
     def _by_words(
         self,
@@ -117,6 +136,11 @@ class Mixer:
                 if known:
                     rows[number, place] = score(Query("", query.id, share_out(known, 1.0)))
         return replace(channel, evidence=averaged(channel.evidence.T, list(rows), self.feedback).T)
+
+
+def has_evidence(learned: Sequence[EvidenceDocuments], texts: Sequence[Sequence[GroupText]]) -> FloatArray:
+    """1 for each group (g,) that has evidence: documents, or what a model says of it."""
+    return np.array([float(bool(one) or any(part[place] for part in texts)) for place, one in enumerate(learned)])
 
 
 def _parts(engine: FusedRetriever, query: Query, found: Ranking) -> FloatArray:

@@ -9,6 +9,7 @@ from fairagent.loop.actions import Action
 from fairagent.loop.actions.filter import ROUNDS, FilterAction
 from fairagent.loop.actions.neighbors import NeighborsAction
 from fairagent.loop.actions.refine import RefineAction
+from fairagent.loop.again import GroupMembers, SecondSearch
 from fairagent.loop.channels import Mixer
 from fairagent.loop.controller import Controller
 from fairagent.loop.fair_qr import FairQR
@@ -116,6 +117,9 @@ class ControllerConfig(GuardedConfig):
     drift: float = Field(0.1, ge=0, le=1)
     """How much of the estimated relevance of the engine's own list an action may lose, as a share (0 to 1): 0 allows no
     loss, 1 any."""
+    again: int = Field(100, ge=0)
+    """How many documents the refined query retrieves over the whole collection, besides those of groups that have too
+    few candidates; 0: only what the user's query retrieves is re-ranked. More take longer."""
     prior: float | None = Field(None, ge=0)
     """The weight of the kinds of documents (is this query about persons at all?) in the scores; 0: they do not count.
     Larger values lift documents of the kind that has labels. Not set: 0.6 with a corpus graph, else 0.3."""
@@ -173,6 +177,7 @@ class ControllerConfig(GuardedConfig):
             self.guard,
             KindSource.of_collection(site.collection, graph, site.memo) if prior else None,
             Sources(self.asked, site.model, site.prompts, self.on_error) if self.asked and self.steps else None,
+            SecondSearch(GroupMembers(site.collection.groups, site.memo), self.again) if self.again else None,
             self.on_error,
         )
 

@@ -9,7 +9,7 @@ stops falling. Every group's evidence is relevance feedback, which is why releva
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Literal
 
 import numpy as np
@@ -20,6 +20,7 @@ from fairagent.llm.ledger import ledger
 from fairagent.llm.on_error import attempt
 from fairagent.loop.actions import STOP, Action, Attempt
 from fairagent.loop.actions.refine import RefineAction
+from fairagent.loop.again import SecondSearch
 from fairagent.loop.base import LoopResult, Search
 from fairagent.loop.channels import Mixer
 from fairagent.loop.environment import Environment
@@ -55,6 +56,7 @@ class Controller:
     guard: Guard | None = field(default_factory=Guard)
     kinds: KindSource | None = None
     sources: Sources | None = None
+    second: SecondSearch | None = None
     on_error: Literal["fallback", "fail"] = "fallback"
 
     def run(self, search: Search) -> LoopResult:
@@ -109,7 +111,8 @@ class Controller:
     def _environment(self, search: Search, meter: ExposureMeter) -> Environment:
         unit = max(float(np.ptp(search.steps[-1].ranking.scores)), 1e-9)
         limits = (self.feedback, self.drift, self.tolerance)
-        return Environment(search, meter, unit, self.mixer, *limits, self.kinds, self.prior, self.sources)
+        search = replace(search, retrieve=lru_cache(maxsize=64)(search.retrieve))
+        return Environment(search, meter, unit, self.mixer, *limits, self.kinds, self.prior, self.sources, self.second)
 
 
 def weighed(meter: ExposureMeter, first: Ranking) -> ExposureMeter:
@@ -152,6 +155,7 @@ def _step(
         why=decision.why,
         notes=(*(new.notes if new else ()), *attempt.notes),
         alarms=attempt.alarms,
+        entered=len(attempt.otherwise.entered - before.entered),
     )
 
 

@@ -7,9 +7,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from fairagent.errors import BackendUnavailable, DataError
 from fairagent.exposure import ExposureMeter
+from fairagent.loop.again import Evidence, SecondSearch
 from fairagent.loop.base import Search
-from fairagent.loop.channels import Mixer
+from fairagent.loop.channels import Mixer, has_evidence
 from fairagent.loop.control import start
 from fairagent.loop.evidence import EvidenceDocuments, learn_from, words
 from fairagent.loop.kinds import KindSource
@@ -27,7 +29,8 @@ LOSS = 0.5
 class Environment:
     """One `search`, measured by `meter`; `unit` is the range of the engine's own scores. The rest is the controller's.
 
-    `mixer` makes evidence scores, `sources` ask a model for evidence (None: nobody is asked).
+    `mixer` makes evidence scores, `sources` ask a model for evidence (None: nobody is asked), `second` searches the
+    whole collection by it (None: the candidates stay as they are).
     """
 
     search: Search
@@ -40,6 +43,7 @@ class Environment:
     kinds: KindSource | None
     prior: float
     sources: Sources | None = None
+    second: SecondSearch | None = None
 
     def counting_kinds(self, first: Ranking) -> Environment:
         """The same where documents that cannot have a label get what they have of the best by estimated relevance."""
@@ -65,6 +69,50 @@ class Environment:
         """The state with what a model says of the groups, which is asked once in a loop."""
         return replace(state, model_evidence=self._ask_model(state)) if state.model_evidence is None else state
 
+    def searched_again(self, state: State) -> tuple[State, tuple[str, ...]]:
+        """The informed state with what the refined query finds in the whole collection, once in a loop, and notes.
+
+        An engine that fails leaves the candidates as they are.
+        """
+        if self.second is None or state.again:
+            return state, ()
+        state, texts = replace(state, again=True), state.model_evidence.texts if state.model_evidence else ()
+        weights = self._weighted(start(self.meter.targets, has_evidence(state.learned, texts)))
+        evidence = Evidence(state.found, state.learned, texts, weights, self._short(state))
+        try:
+            found = self.second.documents(self.search, self.mixer, evidence)
+            entering = [id for id in found if id not in set(state.found.ids)]
+            joined = self.joined(state.found, entering)
+        except (BackendUnavailable, DataError) as error:
+            return state, (f"the engine failed at the second search, and its first list is kept: {error}",)
+        if not entering:
+            return state, ("the refined query finds no other documents",)
+        self.meter.knowing(joined.ids)
+        before = dict(zip(state.found.ids, state.scores.tolist(), strict=True))
+        added, lost = self._added(joined), self._lost(joined, state.judged)
+        relevance = joined.scores + added - lost
+        scores = np.array([before.get(id, new) for id, new in zip(joined.ids, relevance.tolist(), strict=True)])
+        learned = self._learned(joined, relevance, state.judged)
+        state = replace(state, found=joined, added=added, lost=lost, scores=scores, learned=learned, mix=None)
+        return replace(state, entered=state.entered | set(entering)), ()
+
+    def joined(self, found: Ranking, entering: Sequence[str]) -> Ranking:
+        """All of them by the engine's scores for the user's query, ties by id."""
+        ids = (*found.ids, *entering)
+        scores = np.concatenate([found.scores, self.search.engine.score(self.search.query, entering)])
+        order = np.lexsort((np.array(ids, dtype=str), -scores))
+        return Ranking(tuple(ids[place] for place in order.tolist()), scores[order])
+
+    def _short(self, state: State) -> list[tuple[Lack, int]]:
+        """The groups that have fewer candidates than places they should have, with the number of places."""
+        due = [(lack, round(lack.target * self.search.n)) for lack in lacking(state.exposures)]
+        return [(lack, n) for lack, n in due if self.of_group(state.found.ids, lack).sum() < n]
+
+    def _weighted(self, weights: FloatArray) -> FloatArray:
+        """The groups' weights (g,) by the importance of their dimensions."""
+        sizes = [len(target.shares) for target in self.meter.targets]
+        return np.repeat(np.array(self.meter.importance), sizes) * weights
+
     def mixed(self, state: State) -> State:
         """The informed state with its evidence as scores."""
         if state.mix is not None:
@@ -75,9 +123,7 @@ class Environment:
     def refined(self, state: State, weights: FloatArray) -> State:
         """The mixed state with its candidates ranked under these weights of the groups' evidence, (g,)."""
         assert state.mix is not None
-        sizes = [len(target.shares) for target in self.meter.targets]
-        importance = np.repeat(np.array(self.meter.importance), sizes)
-        scores = state.mix.scores(state.added - state.lost, importance * weights, state.control.part)
+        scores = state.mix.scores(state.added - state.lost, self._weighted(weights), state.control.part)
         return self.ranked(state, scores)
 
     def start(self, state: State) -> FloatArray:

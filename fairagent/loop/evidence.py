@@ -99,27 +99,38 @@ def averaged(own: NDArray[F], from_model: Sequence[NDArray[F]], keep: bool) -> N
     return np.asarray(total / np.maximum(says + counts, 1)[:, None], dtype=own.dtype)
 
 
-def by_vectors(
-    now: FloatArray,
+def centroids(
     vectors: Embeddings,
-    query: Embeddings,
     learned: Sequence[EvidenceDocuments],
-    mix: float,
     from_model: Sequence[Embeddings] = (),
     keep: bool = True,
-) -> Channel:
-    """Centroids: `vectors` (n, d) of the candidates, `query` (d,), `now` (n,) their scores by it on the common scale.
+) -> Embeddings:
+    """What the documents of each group have in common, (g, d); `vectors` (n, d) are the candidates'.
 
     `from_model` (g, d) are vectors of what is said of the groups, which `averaged` takes with the centroids.
     """
-    centroids = np.zeros((len(learned), vectors.shape[1]), dtype=np.float32)
+    own = np.zeros((len(learned), vectors.shape[1]), dtype=np.float32)
     for row, one in enumerate(learned):
         if one:
-            centroids[row] = one.weights.astype(np.float32) @ vectors[one.places]
-    centroids = averaged(centroids, from_model, keep)
-    products = (vectors @ np.vstack((query, centroids)).T).astype(np.float64)
-    gram = (centroids @ centroids.T).astype(np.float64)
+            own[row] = one.weights.astype(np.float32) @ vectors[one.places]
+    return averaged(own, from_model, keep)
+
+
+def by_vectors(now: FloatArray, vectors: Embeddings, query: Embeddings, groups: Embeddings, mix: float) -> Channel:
+    """`vectors` (n, d) of the candidates, `query` (d,), `groups` (g, d); a mixture of the last is scaled to length 1.
+
+    `now` (n,) are the candidates' scores by the query on the common scale.
+    """
+    products = (vectors @ np.vstack((query, groups)).T).astype(np.float64)
+    gram = (groups @ groups.T).astype(np.float64)
     return Channel(now, products[:, 0], products[:, 1:], mix, gram)
+
+
+def refined_vector(query: Embeddings, groups: Embeddings, w: FloatArray, mix: float) -> Embeddings:
+    """The query's vector (d,) mixed with those of the groups (g, d) under their weights `w` (g,)."""
+    pull = w.astype(np.float32) @ groups
+    size = float(np.linalg.norm(pull))
+    return query if size <= 0 else np.asarray((1 - mix) * query + mix * pull / size, dtype=np.float32)
 
 
 def by_terms(
@@ -157,13 +168,20 @@ def by_queries(
     postings = source.postings(found.ids)
     evidence = np.zeros((len(found), len(learned)))
     for column, one in enumerate(learned):
-        chosen = words(source, postings, one, len(found))
-        if not chosen:
-            continue
-        names = source.words(postings.vocabulary[[place for place, _ in chosen]])
-        terms = tuple(Term(name, share) for name, (_, share) in zip(names, chosen, strict=True))
-        evidence[:, column] = scores_of(found.ids, search(Query("", query.id, terms)))
+        if (asked := group_query(source, postings, one, len(found), query)) is not None:
+            evidence[:, column] = scores_of(found.ids, search(asked))
     return Channel(found.scores, found.scores, evidence, mix)
+
+
+def group_query(
+    source: TermSource, postings: Postings, one: EvidenceDocuments, count: int, query: Query
+) -> Query | None:
+    """The words of a group's documents, of `count` candidates, as a query of their own; None where there are none."""
+    chosen = words(source, postings, one, count)
+    if not chosen:
+        return None
+    names = source.words(postings.vocabulary[[place for place, _ in chosen]])
+    return Query("", query.id, tuple(Term(name, share) for name, (_, share) in zip(names, chosen, strict=True)))
 
 
 def scores_of(ids: Sequence[str], ranking: Ranking) -> FloatArray:

@@ -30,7 +30,8 @@ class State:
     `exposures` what it gives the groups. `own` is the engine's own list; none whose estimated relevance is below
     `least` takes its place. `learned` are the documents of each group that evidence is learned from, `model_evidence`
     what a model says of the groups (None: not asked yet), `mix` both as scores (None: not made yet). `tried` are the
-    actions that were tried, `first` says that none has been accepted.
+    actions that were tried, `first` says that none has been accepted, `again` that the collection was searched again,
+    which found the documents `entered`.
     """
 
     found: Ranking
@@ -48,6 +49,8 @@ class State:
     judged: JudgedDocuments = field(default_factory=JudgedDocuments)
     tried: frozenset[str] = frozenset()
     first: bool = True
+    again: bool = False
+    entered: frozenset[str] = frozenset()
 
     @property
     def relevance(self) -> FloatArray:

@@ -49,6 +49,15 @@ class VectorEngine(EmbeddingSource, Protocol):
         ...
 
 
+@runtime_checkable
+class VectorSearch(VectorEngine, Protocol):
+    """An engine that finds the documents near any vector, not a query's alone."""
+
+    def nearest(self, vector: Embeddings, n: int) -> Ranking:
+        """The `n` documents with the largest products with `vector` (d,)."""
+        ...
+
+
 class DenseRetriever:
     """Every document by the inner product of its embedding and the query's; ties are ordered by document id.
 
@@ -91,17 +100,26 @@ class DenseRetriever:
         text = str(query)
         if not text.strip():
             return Ranking((), np.zeros(0))
-        n = min(n, len(self))
         with engine_time("vectors"):
-            vector = self._query_vector(text)
-            close = self._ann.candidates(vector, n) if self._ann else None
-            if close is None or len(close) < n:
-                close = self.close(vector, n)
-            scores = self._scores(close, vector)
-        return ranked(self._ids.names(close), scores, n)
+            return self.nearest(self._query_vector(text), n)
 
-    def close(self, vector: Embeddings, n: int) -> NDArray[np.intp]:
+    def nearest(self, vector: Embeddings, n: int, among: NDArray[np.intp] | None = None) -> Ranking:
+        """The `n` documents with the largest products with `vector` (d,), as `search` finds them.
+
+        With `among` only those with these numbers, rising, are looked at, and all of them.
+        """
+        n = min(n, len(self) if among is None else len(among))
+        if not n:
+            return Ranking((), np.zeros(0))
+        close = self._ann.candidates(vector, n) if self._ann and among is None else None
+        if close is None or len(close) < n:
+            close = self.close(vector, n, among)
+        return ranked(self._ids.names(close), self._scores(close, vector), n)
+
+    def close(self, vector: Embeddings, n: int, among: NDArray[np.intp] | None = None) -> NDArray[np.intp]:
         """Numbers of documents, rising, that hold the `n` with the largest products with a query's `vector` (d,)."""
+        if among is not None:
+            return self.best(vector, among, n)
         with np.errstate(invalid="ignore"):
             rough = self._finite(self._products(vector))
         # Products of 32-bit floats depend on where a row stands in its block: the close ones are computed anew.

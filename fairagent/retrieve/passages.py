@@ -159,6 +159,14 @@ class DensePassages(PassageRetriever):
         """That of a query, (d,)."""
         return self._engine.query_vector(query)
 
+    def nearest(self, vector: Embeddings, n: int) -> Ranking:
+        """The documents of the `n` passages with the largest products with `vector` (d,), each by its best one."""
+        found = self._engine.nearest(vector, n)
+        best: dict[str, float] = {}
+        for passage, score in zip(found.ids, found.scores.tolist(), strict=True):
+            best.setdefault(document_of(passage), score)
+        return Ranking(tuple(best), np.array(list(best.values()), dtype=np.float64))
+
 
 def _under(id: str, passage: Document, text: str) -> Document:
     """`text` under the document's id, with what the passage has of its document."""

@@ -49,3 +49,8 @@ class VectorRetrieverWithTexts(RetrieverWithTexts):
         """That of a query, (d,)."""
         vector: Embeddings = self.engine.query_vector(query)  # type: ignore[attr-defined]
         return vector
+
+    def nearest(self, vector: Embeddings, n: int) -> Ranking:
+        """The `n` documents with the largest products with `vector` (d,)."""
+        found: Ranking = self.engine.nearest(vector, n)  # type: ignore[attr-defined]
+        return found

@@ -214,8 +214,9 @@ class Step(Brief):
     action; `why` says why that was chosen, `notes` what it did. `ranking` is the deep list, `gap` the sum of the
     dimensions' divergences at the cut-off. `aim` is the group that a refiner wrote for, `added` are its new keywords,
     `dropped` those that do not occur in the index, `refused` as in `Refinement`. A controller's step has the groups'
-    `weights` instead, the `ranking` that would have been served, and the `reason` why it was not accepted. `alarms` are
-    what its model did that must not go unnoticed.
+    `weights` instead, the `ranking` that would have been served, and the `reason` why it was not accepted. `entered` is
+    the number of documents that it found in the whole collection and no list before it had. `alarms` are what its model
+    did that must not go unnoticed.
     """
 
     source: str
@@ -234,6 +235,7 @@ class Step(Brief):
     why: str = ""
     notes: tuple[str, ...] = ()
     alarms: tuple[Alarm, ...] = ()
+    entered: int = 0
 
     @property
     def brief(self) -> str:

@@ -2,14 +2,11 @@
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from fairagent.loop.actions.base import Attempt, Offer
 from fairagent.loop.environment import Environment
 from fairagent.loop.lack import Lack, lacking
 from fairagent.loop.state import State
 from fairagent.retrieve.graph import Graph
-from fairagent.types import Ranking
 
 SEEDS = 10
 """Documents of a group whose neighbors are looked at, the best first."""
@@ -42,7 +39,7 @@ class NeighborsAction:
             entering |= dict.fromkeys(near)
         if not entering:
             return Attempt(state, state, state.gap, tuple(notes), failure="no neighbor is new")
-        after = environment.learned_anew(state, _joined(environment, state.found, list(entering)), state.judged)
+        after = environment.learned_anew(state, environment.joined(state.found, list(entering)), state.judged)
         weights = after.control.reached[0] if after.control.reached else None
         return Attempt(after, state, state.gap, tuple(notes), weights=weights)
 
@@ -59,11 +56,3 @@ def _short(environment: Environment, state: State) -> list[Lack]:
     ids, n = state.found.ids, environment.search.n
     return [lack for lack in lacking(state.exposures) if environment.of_group(ids, lack).sum() < round(lack.target * n)]
 
-
-def _joined(environment: Environment, found: Ranking, entering: list[str]) -> Ranking:
-    """All of them by the engine's scores for the query, ties by id."""
-    search = environment.search
-    ids = (*found.ids, *entering)
-    scores = np.concatenate([found.scores, search.engine.score(search.query, entering)])
-    order = np.lexsort((np.array(ids, dtype=str), -scores))
-    return Ranking(tuple(ids[place] for place in order.tolist()), scores[order])

@@ -34,15 +34,17 @@ class RefineAction:
 
     def act(self, environment: Environment, state: State) -> Attempt:
         """The next step of the control law."""
-        state = environment.mixed(environment.informed(state))
+        state, notes = environment.searched_again(environment.informed(state))
+        state = environment.mixed(state)
         weights = self._weights(environment, state)
         after = environment.refined(state, weights)
-        bar = np.inf if state.first else state.gap
+        bar = state.gap
         control = replace(state.control, made=state.control.made + 1)
         return Attempt(
             replace(after, control=replace(control, reached=(weights, after.exposures))),
             replace(state, control=self._halved(control, refusal(after, bar))),
             bar,
+            notes,
             weights=weights,
         )
 

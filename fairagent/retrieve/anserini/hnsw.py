@@ -71,7 +71,11 @@ class HnswRetriever(AnseriniEngine):
         text = str(query)
         if not text.strip():
             return Ranking((), np.zeros(0))
-        vector = self._query_vector(text)
+        return self.nearest(self._query_vector(text), n)
+
+    @engine_time()
+    def nearest(self, vector: Embeddings, n: int) -> Ranking:
+        """The best `n` of the documents that the graph finds near `vector` (d,)."""
         wanted = min(max(n, self._ef), len(self))
         with self.index.java():
             nearest = java_class("org.apache.lucene.search.KnnFloatVectorQuery")(VECTOR, vector.tolist(), wanted)

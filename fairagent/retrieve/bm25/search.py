@@ -94,12 +94,15 @@ class BM25Retriever:
         return self._ids
 
     @engine_time("matrix")
-    def search(self, query: Query, n: int) -> Ranking:
-        """The best `n` documents with a score above 0; empty where no query term occurs in the index."""
+    def search(self, query: Query, n: int, among: NDArray[np.intp] | None = None) -> Ranking:
+        """The best `n` documents with a score above 0; empty where no query term occurs in the index.
+
+        With `among` only documents with these numbers count, which rise.
+        """
         check_length(n)
         n = min(index(n), len(self))
         scores = self._scores(query)
-        best = np.flatnonzero(scores > 0)
+        best = np.flatnonzero(scores > 0) if among is None else among[scores[among] > 0]
         if len(best) > n:
             best = best[scores[best] >= np.partition(scores[best], -n)[-n]]
         return ranked(self._ids.names(best), scores[best], n)

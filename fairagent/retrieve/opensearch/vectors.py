@@ -93,13 +93,21 @@ class OpenSearchVectors:
             raise UsageError(f"{n:,} nearest documents were asked for; a server finds at most {MOST_CANDIDATES:,}")
         if not str(query).strip():
             return Ranking((), np.zeros(0))
-        vector = [float(number) for number in self.query_vector(query)]
+        return self._nearest(self.query_vector(query), n, query.text)
+
+    @engine_time("server")
+    def nearest(self, vector: Embeddings, n: int) -> Ranking:
+        """The `n` documents nearest to `vector` (d,), as for `search`."""
+        return self._nearest(vector, n, "the refined query")
+
+    def _nearest(self, query: Embeddings, n: int, name: str) -> Ranking:
+        vector = [float(number) for number in query]
         if self._index.version.is_opensearch:
             nearest: dict[str, Any] = {"query": {"knn": {self._field: {"vector": vector, "k": n}}}}
         else:
             candidates = min(MOST_CANDIDATES, max(self._candidates or 2 * n, n, 100))
             nearest = {"knn": {"field": self._field, "query_vector": vector, "k": n, "num_candidates": candidates}}
-        found = self._index.found({**nearest, "size": n}, self._fields, query.text, WHOLE)
+        found = self._index.found({**nearest, "size": n}, self._fields, name, WHOLE)
         if self._groups:
             self._groups.see(found)
         read = READ[self.likeness]
