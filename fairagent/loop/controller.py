@@ -105,7 +105,7 @@ class Controller:
             tried = attempt(act, self.on_error, ended, unpaid=True)
         reason = tried.failure or refusal(tried.after, tried.bar)
         step = _step(environment, state, decision, tried, reason, book.usage)
-        reached = tried.otherwise if reason else replace(tried.after, first=False)
+        reached = tried.otherwise if reason else tried.after
         return replace(reached, tried=state.tried | {decision.action}), step, stopped
 
     def _environment(self, search: Search, meter: ExposureMeter) -> Environment:

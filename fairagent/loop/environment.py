@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fairagent.errors import BackendUnavailable, DataError
-from fairagent.exposure import ExposureMeter
+from fairagent.exposure import ExposureMeter, finite_gap
 from fairagent.loop.again import Evidence, SecondSearch
 from fairagent.loop.base import Search
 from fairagent.loop.channels import Mixer, has_evidence
@@ -57,7 +57,8 @@ class Environment:
         added, none = self._added(first), np.zeros(len(first))
         state = State(first, added, none, first.scores, self._learned(first, first.scores + added, JudgedDocuments()))
         state = self.ranked(state, state.relevance)
-        return replace(state, own=state.served.ids, least=(1 - self.drift) * state.estimated)
+        least, own_gap = (1 - self.drift) * state.estimated, finite_gap(self.meter.measure(first))
+        return replace(state, own=state.served.ids, least=least, own_gap=own_gap)
 
     def ranked(self, state: State, scores: FloatArray) -> State:
         """The state with its candidates ranked by `scores` (n,): what would be served, and what that gives."""

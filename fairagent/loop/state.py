@@ -27,11 +27,11 @@ class State:
 
     `added` is what a document's kind says, `lost` (n,) what it loses by a judge's verdict, on the engine's scale, so
     `relevance` is the estimate of how well it answers. `served` is the head of the candidates by `scores`, re-ranked,
-    `exposures` what it gives the groups. `own` is the engine's own list; none whose estimated relevance is below
-    `least` takes its place. `learned` are the documents of each group that evidence is learned from, `model_evidence`
-    what a model says of the groups (None: not asked yet), `mix` both as scores (None: not made yet). `tried` are the
-    actions that were tried, `first` says that none has been accepted, `again` that the collection was searched again,
-    which found the documents `entered`.
+    `exposures` what it gives the groups. `own` is the list before any action; none whose estimated relevance is below
+    `least` takes its place. `own_gap` is the gap of the engine's list as it is. `learned` are the documents of each
+    group that evidence is learned from, `model_evidence` what a model says of the groups (None: not asked yet), `mix`
+    both as scores (None: not made yet). `tried` are the actions that were tried, `again` says that the collection was
+    searched again, which found the documents `entered`.
     """
 
     found: Ranking
@@ -43,12 +43,12 @@ class State:
     exposures: tuple[Exposure, ...] = ()
     own: tuple[str, ...] = ()
     least: float = -np.inf
+    own_gap: float = np.inf
     control: Control = field(default_factory=Control)
     model_evidence: ModelEvidence | None = None
     mix: Mix | None = None
     judged: JudgedDocuments = field(default_factory=JudgedDocuments)
     tried: frozenset[str] = frozenset()
-    first: bool = True
     again: bool = False
     entered: frozenset[str] = frozenset()
 
@@ -61,6 +61,11 @@ class State:
     def gap(self) -> float:
         """What the groups lack in what would be served, in nats."""
         return finite_gap(self.exposures)
+
+    @property
+    def bar(self) -> float:
+        """What the gap of another list has to be below: that of what would be served, and of the engine's own list."""
+        return min(self.gap, self.own_gap)
 
     @property
     def estimated(self) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Literal
 
@@ -87,8 +87,9 @@ class ExposureOrder:
     """What the greedy order of one pool needs, whatever the fairness: its kinds of documents, best first.
 
     Documents with the same groups differ in relevance alone: only the best of each kind can be next. Columns are the
-    groups of all dimensions, those without a label included where they count; `least` and `most` (columns,) bound what
-    each gets in the end.
+    groups of all dimensions, those without a label included where they count: `column` (columns, parts) says whose
+    divergence each belongs to, `of_dimension` (columns, dimensions) whose dimension. `least` and `most` (columns,) bound
+    what each gets in the end.
     """
 
     kinds: FloatArray
@@ -96,6 +97,7 @@ class ExposureOrder:
     relevance: FloatArray
     target: FloatArray
     column: FloatArray
+    of_dimension: FloatArray
     weights: FloatArray
     importance: FloatArray | None
     least: FloatArray
@@ -107,17 +109,15 @@ class ExposureOrder:
         # The dimensions' columns side by side: their divergences are summed, so one pass serves all.
         counted = pool.unlabeled or (None,) * len(pool.targets)
         counts = pool.importance or (1.0,) * len(pool.targets)
-        parts = [
-            part
-            for dimension in zip(pool.memberships, pool.targets, counted, counts, strict=True)
-            for part in _columns(*dimension)
-        ]
+        groups = zip(pool.memberships, pool.targets, counted, counts, strict=True)
+        by_dimension = [list(_columns(*dimension)) for dimension in groups]
+        parts = [part for dimension in by_dimension for part in dimension]
         rows = np.hstack([part.rows for part in parts])
         target, least, most = (
             np.concatenate([getattr(part, name) for part in parts]) for name in ("target", "least", "most")
         )
-        dimension_of = np.repeat(np.arange(len(parts)), [len(part.target) for part in parts])
-        column = (dimension_of[:, None] == np.arange(len(parts))).astype(np.float64)
+        column = _belonging([len(part.target) for part in parts])
+        of_dimension = _belonging([sum(len(part.target) for part in dimension) for dimension in by_dimension])
         numbers: dict[bytes, int] = {}
         kind_of = np.array([numbers.setdefault(row.tobytes(), len(numbers)) for row in rows], dtype=np.intp)
         kinds = rows[np.unique(kind_of, return_index=True)[1]]
@@ -129,7 +129,8 @@ class ExposureOrder:
         queues = _queues(relevance, kind_of, len(kinds))
         weights = discount(min(pool.n, len(pool.ranking)))
         total = weights.sum()
-        return cls(kinds, queues, relevance, target, column, weights, importance, least * total, most * total)
+        bounds = least * total, most * total
+        return cls(kinds, queues, relevance, target, column, of_dimension, weights, importance, *bounds)
 
     def __call__(self, fairness: float) -> list[int]:
         """The places of the chosen candidates, in their order."""
@@ -173,10 +174,10 @@ class ExposureOrder:
     def _broken(self, after: FloatArray, left: float, spent: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """The kinds after which the bounds can be met less well than after others, (kinds,).
 
-        What groups still lack of their least exposure has to fit into the ranks that are `left`.
+        What the groups of a dimension still lack of their least exposure has to fit into the ranks that are `left`.
         """
-        lacking = np.maximum(self.least - after, 0) @ self.column
-        over = np.maximum(after - self.most, 0) @ self.column
+        lacking = np.maximum(self.least - after, 0) @ self.of_dimension
+        over = np.maximum(after - self.most, 0) @ self.of_dimension
         excess = (np.maximum(lacking - left, 0) + over).sum(axis=1)
         return np.asarray(excess > excess[~spent].min() + ROUNDING)
 
@@ -217,8 +218,7 @@ def _columns(
     shares, none = unlabeled.shares, float(unlabeled.shares.sum())
     yield _Columns(known, target, np.minimum(unlabeled.own[len(shares) :], (1 - none) * target), free, importance)
     # Of the documents that can have a label, the share without one is kept, however many these are.
-    margin = np.full(len(shares), TOLERANCE)
-    margin[-1] *= 1 - shares[:-1].sum()
+    margin = TOLERANCE if len(shares) == 1 else TOLERANCE / 2 * (1 - shares[0])
     yield _Columns(
         np.column_stack([unlabeled.rows, known.sum(axis=1)]),
         np.append(shares, 1 - none),
@@ -226,6 +226,11 @@ def _columns(
         np.append(shares + margin, np.inf),
         importance,
     )
+
+
+def _belonging(sizes: Sequence[int]) -> FloatArray:
+    """1 where a column belongs to the part of these sizes, (columns, parts)."""
+    return np.repeat(np.eye(len(sizes)), sizes, axis=0)
 
 
 def _queues(relevance: FloatArray, kind_of: NDArray[np.intp], kinds: int) -> list[list[int]]:

@@ -45,7 +45,7 @@ class JudgeAction:
         judged = JudgedDocuments(chance, frozenset(lack.place for lack in lacks))
         after = environment.learned_anew(state, state.found, judged)
         weights = after.control.reached[0] if after.control.reached else None
-        return Attempt(after, state, state.gap, (*notes, *judgment.notes), weights=weights, alarms=alarms)
+        return Attempt(after, state, state.bar, (*notes, *judgment.notes), weights=weights, alarms=alarms)
 
     def _lacks(self, environment: Environment, state: State) -> list[Lack]:
         return [lack for lack in lacking(state.exposures) if state.learned[lack.place]][: self.groups]

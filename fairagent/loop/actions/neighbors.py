@@ -41,7 +41,7 @@ class NeighborsAction:
             return Attempt(state, state, state.gap, tuple(notes), failure="no neighbor is new")
         after = environment.learned_anew(state, environment.joined(state.found, list(entering)), state.judged)
         weights = after.control.reached[0] if after.control.reached else None
-        return Attempt(after, state, state.gap, tuple(notes), weights=weights)
+        return Attempt(after, state, state.bar, tuple(notes), weights=weights)
 
     def _near(self, environment: Environment, state: State, lack: Lack) -> list[str]:
         """The group's documents near its best ones, or where it has none near what is served, that were not found."""

@@ -16,8 +16,7 @@ from fairagent.types import FloatArray
 class RefineAction:
     """At most `steps` steps with the exponent `eta`; one that overshoots is halved, twice at most.
 
-    The first refined list takes the place of the engine's own whatever its gap, if it is relevant enough: every group's
-    evidence is relevance feedback. If it is not, the evidence gets half of its share of this query.
+    Where the first refined list is no gain, the evidence gets half of its share of this query.
     """
 
     steps: int = 3
@@ -38,7 +37,7 @@ class RefineAction:
         state = environment.mixed(state)
         weights = self._weights(environment, state)
         after = environment.refined(state, weights)
-        bar = state.gap
+        bar = state.bar
         control = replace(state.control, made=state.control.made + 1)
         return Attempt(
             replace(after, control=replace(control, reached=(weights, after.exposures))),
