@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
 
@@ -141,7 +141,8 @@ class ExposureMeter:
             return replace(self, unlabeled=())
         top = ranking.top(self.n)
         own = [group_exposure(rows, self.discount(len(top))) for rows in self.columns(top.ids)]
-        return replace(self, unlabeled=tuple(UnlabeledTarget.of(one, len(t.labels), unknown) for one, t in zip(own, self.targets, strict=True)))
+        pairs = zip(own, self.targets, strict=True)
+        return replace(self, unlabeled=tuple(UnlabeledTarget.of(one, len(t.labels), unknown) for one, t in pairs))
 
     def of_kinds(self, ranking: Ranking, clustered: frozenset[str] = frozenset()) -> ExposureMeter:
         """The meter in which documents that cannot have a label should get what they have in `ranking`.
@@ -189,9 +190,7 @@ class ExposureMeter:
             return tuple(rows[places] for rows in self.known.memberships), types
         return self.looked_up(ids)
 
-    def looked_up(
-        self, ids: Sequence[str]
-    ) -> tuple[tuple[FloatArray, ...], tuple[NDArray[np.bool_] | None, ...]]:
+    def looked_up(self, ids: Sequence[str]) -> tuple[tuple[FloatArray, ...], tuple[NDArray[np.bool_] | None, ...]]:
         """The same from the collection; documents with `synthetic_ids` are unknown, and cannot have a label."""
         groups, rows, types = self.collection.groups, list[FloatArray](), list[NDArray[np.bool_] | None]()
         own = np.array([id not in self.synthetic_ids for id in ids], dtype=np.bool_)

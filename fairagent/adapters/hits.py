@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from fairagent.adapters.groups import Shares, groups_alone
+from fairagent.adapters.groups import GroupsByPlace, Shares, fair_order, groups_alone
+from fairagent.brief import counted
 from fairagent.collection import Collection, Groups, GroupTable
 from fairagent.collection.config import DimensionColumn
 from fairagent.collection.faults import Faults, listed, shown
@@ -29,12 +29,9 @@ from fairagent.collection.labels import labels_of
 from fairagent.collection.load import aligned
 from fairagent.collection.table_buffer import TableBuffer
 from fairagent.errors import DataError, UsageError
-from fairagent.exposure import ExposureMeter
-from fairagent.measures import parse_discount
-from fairagent.rerank.base import pool_of
-from fairagent.rerank.exposure import ExposureReranker
-from fairagent.settings import load_settings
-from fairagent.types import Exposure, FloatArray, Query, Ranking
+from fairagent.rerank.exposure import FAIRNESS
+from fairagent.settings import Unknown
+from fairagent.types import Exposure, FloatArray, Ranking
 
 HitGroups = str | Sequence[str] | Mapping[str, str | Mapping[Any, Any]] | Collection | Groups
 """Where the groups of hits are: see `fair_rerank`."""
@@ -50,11 +47,26 @@ class FairHits(NamedTuple):
     """Hits in a fair order, with the exposure of the first `n` of the engine's order and of this one.
 
     There is one exposure for each dimension.
+
+    >>> print(fair_rerank(["d1", "d2", "d3"], {"sex": {"d1": "m", "d2": "m", "d3": "f"}}, {"f": 0.5, "m": 0.5}, n=2))
+    2 hits; sex: f 0% -> 50% (target 50%), m 100% -> 50% (target 50%), no label 0% -> 0%
     """
 
     hits: list[Any]
     before: tuple[Exposure, ...]
     after: tuple[Exposure, ...]
+
+    def __str__(self) -> str:
+        """What was done, in one line."""
+        changed = (_change(*pair) for pair in zip(self.before, self.after, strict=True))
+        return "; ".join([counted(len(self.hits), "hit"), *changed])
+
+
+def _change(before: Exposure, after: Exposure) -> str:
+    """The exposure of each group before and after, beside what it should get."""
+    rows = [*zip(before.labels, before.shares, after.shares, after.target, strict=True)]
+    known = [f"{label} {was:.0%} -> {now:.0%} (target {due:.0%})" for label, was, now, due in rows]
+    return f"{before.dimension}: {', '.join([*known, f'no label {before.unknown:.0%} -> {after.unknown:.0%}'])}"
 
 
 def fair_rerank(
@@ -63,8 +75,8 @@ def fair_rerank(
     target: str | Mapping[str, Any] = "uniform",
     n: int = 10,
     *,
-    fairness: float = 2.0,
-    unlabeled: float = 0.0,
+    fairness: float | tuple[float, ...] = FAIRNESS,
+    unknown: Unknown = "share",
     separator: str | None = None,
 ) -> FairHits:
     """The `n` hits that are relevant and together give every group about its target share of the exposure.
@@ -84,8 +96,9 @@ def fair_rerank(
 
     Scores count where all hits have one and they fall along the order; else (they are missing, or are distances, which
     rise) the order stands for them. `fairness` is what a divergence of 1 nat costs, in units of mean relevance: 0 keeps
-    the engine's order, 10 comes as near to the target as the hits allow; `unlabeled` is how much relevance (0 to 1) a
-    hit loses for each dimension in which it has no label (`ExposureReranker` has the formula).
+    the engine's order, 10 comes as near to the target as the hits allow. Of several values, as by default, the largest
+    is taken whose list loses little relevance (`ExposureReranker` has the formula). Hits without a label are a group of
+    their own: `unknown` is what they get, share (what they have in the engine's order), ignore, or a number (0 to 1).
 
     Returns the same objects in their new order, and the exposures before and after. Raises UsageError for what is no
     hit, for a field that no hit has, naming those there are, and for scores in no order; DataError, naming the hit, for
@@ -107,10 +120,7 @@ def fair_rerank(
         # Groups that no hit is in have a share as well.
         given: Any = {name: one for name, one in targets.items() if _are_shares(one)}
         known = aligned(known, given, [])
-    settings = load_settings(overrides={"n": n, "target": targets}, environ={})
-    meter = ExposureMeter.make(groups_alone(known, population), "", settings, ranking)
-    reranker = ExposureReranker(fairness, unlabeled, parse_discount(settings.discount))
-    fair = reranker.rerank(pool_of(Query(""), ranking, meter, n))
+    fair, meter = fair_order(groups_alone(known, population), ranking, n, targets, fairness, unknown)
     return FairHits([hits[int(place)] for place in fair.ids], meter.measure(ranking), meter.measure(fair))
 
 
@@ -182,9 +192,9 @@ def _scores(read: Sequence[_Hit]) -> FloatArray:
 def _known(groups: HitGroups, read: Sequence[_Hit], separator: str | None) -> tuple[Groups, Shares]:
     """The groups of the hits by their places "0", "1" ...: two passages of a document are two hits."""
     if isinstance(groups, Collection):
-        return _ById(groups.groups, _ids(read)), groups.population
+        return GroupsByPlace(groups.groups, _ids(read)), groups.population
     if not isinstance(groups, str | Sequence | Mapping):
-        return _ById(groups, _ids(read)), {}
+        return GroupsByPlace(groups, _ids(read)), {}
     names = [groups] if isinstance(groups, str) else groups
     columns = names if isinstance(names, Mapping) else dict(zip(names, names, strict=True))
     if not columns:
@@ -221,18 +231,3 @@ def _ids(read: Sequence[_Hit]) -> list[str]:
 
 def _are_shares(target: Any) -> bool:
     return isinstance(target, Mapping) and all(isinstance(one, int | float) for one in target.values())
-
-
-class _ById:
-    """Groups of documents as those of the places "0", "1" ... of hits, whose documents are `ids`."""
-
-    def __init__(self, groups: Groups, ids: Sequence[str]) -> None:
-        self._groups, self._ids = groups, ids
-        self.dimensions, self.oracle, self.predicted = groups.dimensions, groups.oracle, groups.predicted
-        self.labels, self.shares = groups.labels, groups.shares
-
-    def memberships(self, dimension: str, ids: Sequence[str], topic: str = "") -> FloatArray:
-        return self._groups.memberships(dimension, [self._ids[int(place)] for place in ids], topic)
-
-    def of_type(self, dimension: str, ids: Sequence[str], topic: str = "") -> NDArray[np.bool_] | None:
-        return self._groups.of_type(dimension, [self._ids[int(place)] for place in ids], topic)

@@ -97,9 +97,10 @@ class SecondSearch:
         groups = mixer.group_vectors(engine, engine.vectors(evidence.found.ids), evidence.learned, evidence.texts)
         yield engine.nearest(refined_vector(own, groups, evidence.weights, mixer.beta), self.depth).ids
         inner = getattr(engine, "engine", engine)
-        for lack, count in evidence.short if isinstance(inner, DenseRetriever) else ():
-            toward = refined_vector(own, groups[lack.place : lack.place + 1], np.ones(1), mixer.beta)
-            yield inner.nearest(toward, count, self.members.numbers(inner.ids, lack)).ids
+        if isinstance(inner, DenseRetriever):
+            for lack, count in evidence.short:
+                toward = refined_vector(own, groups[lack.place : lack.place + 1], np.ones(1), mixer.beta)
+                yield inner.nearest(toward, count, self.members.numbers(inner.ids, lack)).ids
 
     def _by_words(
         self, source: TermSource, search: Search, mixer: Mixer, evidence: Evidence

@@ -22,8 +22,8 @@ from fairagent.retrieve.strings import IdTable
 from fairagent.types import FloatArray
 
 CLUSTERED = 0.92
-"""The AUC from which on missing labels are told by the subject. Measured (spec of issue 29): a page's gender .95 to .97,
-labels deleted at random .50, stories' regions .72, packages' tags .87."""
+"""The AUC from which on the subject tells whether a label is missing. Measured: gender of encyclopedia pages .95,
+labels deleted at random .50, regions of news .72, tags of packages .87."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,7 +49,9 @@ class KindSource:
 
         def counted() -> dict[str, float]:
             ids = _documents(groups, graph)
-            return {name: float(np.mean(groups.of_type(name, ids) if ids else [1.0])) for name in declared}
+            if not ids:
+                return dict.fromkeys(declared, 1.0)
+            return {name: float(np.mean(np.asarray(groups.of_type(name, ids)))) for name in declared}
 
         def clustered() -> dict[str, FloatArray]:
             assert graph is not None
@@ -83,7 +85,8 @@ class KindSource:
             if name in self.declared:
                 of = np.asarray(self.collection.groups.of_type(name, ids, topic), dtype=np.float64)
             else:
-                assert self.table is not None and self.ids is not None
+                assert self.table is not None
+                assert self.ids is not None
                 of = self.table[name][self.ids.known(ids)]
             found.append(DocumentKind(name, of, chance))
         return found

@@ -58,7 +58,7 @@ def pool_of(query: Query, ranking: Ranking, meter: ExposureMeter, n: int, unit: 
     """The candidates of `ranking` with their groups, targets and importance as `meter` has them."""
     memberships, columns = meter.memberships(ranking.ids), meter.columns(ranking.ids)
     unlabeled = tuple(
-        due and Unlabeled(rows[:, : len(due.shares)], due.shares, due.own)
+        None if due is None else Unlabeled(rows[:, : len(due.shares)], due.shares, due.own)
         for due, rows in zip(meter.unlabeled, columns, strict=bool(meter.unlabeled))
     )
     targets = tuple(target.shares for target in meter.targets)

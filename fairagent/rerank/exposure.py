@@ -21,6 +21,8 @@ from fairagent.types import FloatArray, Ranking
 SMALLEST = float(np.finfo(np.float64).tiny)
 
 ROUNDING = 1e-9
+FAIRNESS = (1.0, 0.5, 0.25)
+"""What is tried, the largest first: see `ExposureReranker`."""
 TOLERANCE = 0.04
 """How far the exposure of documents without a label may move from their share, whatever the fairness."""
 MEDIAN_COST = 0.03
@@ -48,7 +50,7 @@ class ExposureReranker:
     may lose at most `cost` of what the best n have above the median candidate.
     """
 
-    fairness: float | tuple[float, ...] = (1.0, 0.5, 0.25)
+    fairness: float | tuple[float, ...] = FAIRNESS
     unlabeled: float = 0.0
     discount: Discount = LOG2_MAX2
     cost: float = MEDIAN_COST
@@ -88,8 +90,8 @@ class ExposureOrder:
 
     Documents with the same groups differ in relevance alone: only the best of each kind can be next. Columns are the
     groups of all dimensions, those without a label included where they count: `column` (columns, parts) says whose
-    divergence each belongs to, `of_dimension` (columns, dimensions) whose dimension. `least` and `most` (columns,) bound
-    what each gets in the end.
+    divergence each belongs to, `of_dimension` (columns, dimensions) whose dimension. `least` and `most` (columns,)
+    bound what each gets in the end.
     """
 
     kinds: FloatArray
@@ -252,7 +254,7 @@ class ExposureConfig(Part):
 
     of_groups: ClassVar[bool] = True
     kind: Literal["exposure"] = "exposure"
-    fairness: float | tuple[float, ...] = (1.0, 0.5, 0.25)
+    fairness: float | tuple[float, ...] = FAIRNESS
     """What a divergence of 1 nat from the target costs, in units of mean relevance (0 to 1): larger values are fairer
     and less relevant. Of several the largest is taken whose list `cost` allows."""
     cost: float = Field(MEDIAN_COST, ge=0)

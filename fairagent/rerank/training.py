@@ -8,7 +8,7 @@ from fairagent.collection import Collection
 from fairagent.errors import DataError
 from fairagent.exposure import ExposureMeter
 from fairagent.query import as_query
-from fairagent.rerank.base import Pool, Reranker
+from fairagent.rerank.base import Pool, Reranker, pool_of
 from fairagent.retrieve.base import Retriever
 from fairagent.settings import Settings
 from fairagent.types import Ranking

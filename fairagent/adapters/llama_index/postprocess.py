@@ -7,17 +7,16 @@ from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import NodeWithScore, QueryBundle
 from pydantic import Field, SkipValidation
 
-from fairagent.adapters.groups import groups_alone
+from fairagent.adapters.groups import GroupsByPlace, fair_order, groups_alone
 from fairagent.adapters.llama_index.groups import Keys, MetadataGroups, Shelf, Target, given
 from fairagent.adapters.llama_index.nodes import document_id, document_of, made_node, scores_of
-from fairagent.collection import Collection, Groups, make_target
-from fairagent.collection.targets import target_of
+from fairagent.collection import Collection, Groups
 from fairagent.debias.stage import DebiasRAG
 from fairagent.errors import UsageError
 from fairagent.filter import Filter
-from fairagent.rerank.base import Pool
-from fairagent.rerank.exposure import ExposureReranker
-from fairagent.types import Debiased, Filtered, Query, Ranking
+from fairagent.rerank.exposure import FAIRNESS
+from fairagent.settings import Unknown
+from fairagent.types import Debiased, Filtered, Ranking
 
 
 class FairFilterPostprocessor(BaseNodePostprocessor):
@@ -89,15 +88,15 @@ class ExposurePostprocessor(BaseNodePostprocessor):
     `fairagent.collection.targets` by name, or label -> share for each dimension, which metadata need. Scores are the
     re-ranker's, from 1 down.
 
-    A node whose group is not known loses `unlabeled` of its relevance (from 0 to 1) in each dimension. Where a node has
-    no score, the order of all nodes stands for their scores.
+    `fairness` and `unknown` are those of `fair_rerank`. Where a node has no score, the order of all nodes stands for
+    their scores.
     """
 
     groups: SkipValidation[Collection | Groups | Keys]
     target: Target = "uniform"
     n: int = Field(default=10, ge=1)
-    fairness: float = Field(default=0.5, ge=0)
-    unlabeled: float = Field(default=1.0, ge=0)
+    fairness: float | tuple[float, ...] = FAIRNESS
+    unknown: Unknown = "share"
     id_key: str = ""
     """The metadata key with the id of a node's document; "": its source node's id, or its own."""
 
@@ -121,15 +120,10 @@ class ExposurePostprocessor(BaseNodePostprocessor):
         ids = tuple(document_id(node.node, self.id_key) for node in nodes)
         documents = {id: document_of(node.node, id) for id, node in zip(ids, nodes, strict=True)}
         collection = self._collection(Shelf(documents))
-        found = Ranking(ids, scores_of(nodes))
-        places = Ranking(tuple(map(str, range(len(nodes)))), found.scores)
-        dimensions = collection.groups.dimensions
-        targets = tuple(
-            make_target(target_of(self.target, name), name, collection, "", found).shares for name in dimensions
-        )
-        rows = tuple(collection.groups.memberships(name, ids) for name in dimensions)
-        query = Query(query_bundle.query_str if query_bundle else "")
-        ranking = ExposureReranker(self.fairness, self.unlabeled).rerank(Pool(query, places, rows, targets, self.n))
+        places = Ranking(tuple(map(str, range(len(nodes)))), scores_of(nodes))
+        by_place = groups_alone(GroupsByPlace(collection.groups, ids), collection.population)
+        query = query_bundle.query_str if query_bundle else ""
+        ranking, _ = fair_order(by_place, places, self.n, self.target, self.fairness, self.unknown, query)
         placed = zip(ranking.ids, ranking.scores.tolist(), strict=True)
         return [NodeWithScore(node=nodes[int(place)].node, score=score) for place, score in placed]
 

@@ -55,4 +55,3 @@ def _short(environment: Environment, state: State) -> list[Lack]:
     """The groups that have fewer documents in the pool than places they should have, the one that lacks most first."""
     ids, n = state.found.ids, environment.search.n
     return [lack for lack in lacking(state.exposures) if environment.of_group(ids, lack).sum() < round(lack.target * n)]
-

@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from fairagent.loop.actions.base import Attempt, Offer
 from fairagent.loop.control import HALVINGS, Control, moved
 from fairagent.loop.environment import Environment
