@@ -213,7 +213,7 @@ def _columns(
     Both count by themselves: how the known groups share what they have is not less urgent where they have little. The
     unlabeled stay near their share, and no known group falls that has less than its own.
     """
-    known, nothing, free = memberships[:, 1:], np.zeros(len(target)), np.full(len(target), np.inf)
+    known, nothing, free = memberships[:, 1:], np.zeros(len(target)), np.ones(len(target))
     if unlabeled is None:
         yield _Columns(known, target, nothing, free, importance)
         return
@@ -225,7 +225,7 @@ def _columns(
         np.column_stack([unlabeled.rows, known.sum(axis=1)]),
         np.append(shares, 1 - none),
         np.append(np.maximum(shares - margin, 0), 0),
-        np.append(shares + margin, np.inf),
+        np.append(shares + margin, 1),
         importance,
     )
 
