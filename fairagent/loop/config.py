@@ -169,7 +169,7 @@ class ControllerConfig(GuardedConfig):
         return Controller(
             self._actions(site, graph),
             ModelPolicy(site.model, site.prompts, self.on_error) if self.policy == "model" else Rules(),
-            Mixer(self.beta, self.terms, source, "feedback" in self.evidence),
+            Mixer(self.beta, source, "feedback" in self.evidence, self.terms),
             self.feedback,
             self.drift,
             site.settings.threshold,
