@@ -131,8 +131,8 @@ class DimensionColumn(Section):
     normalize: bool = True
     """Divide the weights of a document by their sum; false keeps them as given."""
     applies_to: Annotated[TypeColumn | Literal["all"] | None, BeforeValidator(_rule)] = None
-    """Which documents can have a group at all, known or not: a column's name, {column, values}, or all. Not set: that is
-    not known, unless `fairagent index` finds that documents near each other have a label, or none, together."""
+    """Which documents can have a group at all, known or not: a column's name, {column, values}, or all. Not set: what
+    `fairagent index` says of them, where near documents have a label, or none, together; else that is not known."""
     predicted: bool = False
     """The weights are a classifier's probabilities; those of a document add up to 1 (within .001)."""
 
