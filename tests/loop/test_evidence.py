@@ -21,7 +21,7 @@ from fairagent.loop.evidence import (
     words,
 )
 from fairagent.loop.sources import GroupText
-from fairagent.measures.scale import min_max, on_scale_of, standard
+from fairagent.measures.scale import min_max, on_scale_of
 from fairagent.retrieve.fused import FusedRetriever
 from fairagent.types import FloatArray, Query, Term
 
