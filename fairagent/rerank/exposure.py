@@ -90,8 +90,8 @@ class ExposureOrder:
 
     Documents with the same groups differ in relevance alone: only the best of each kind can be next. Columns are the
     groups of all dimensions, those without a label included where they count: `column` (columns, parts) says whose
-    divergence each belongs to, `of_dimension` (columns, dimensions) whose dimension. `least` and `most` (columns,)
-    bound what each gets in the end.
+    divergence each belongs to, `disjoint` (columns, sets) which no document can be in two of. `least` and `most`
+    (columns,) bound what each gets in the end.
     """
 
     kinds: FloatArray
@@ -99,7 +99,7 @@ class ExposureOrder:
     relevance: FloatArray
     target: FloatArray
     column: FloatArray
-    of_dimension: FloatArray
+    disjoint: FloatArray
     weights: FloatArray
     importance: FloatArray | None
     least: FloatArray
@@ -119,7 +119,7 @@ class ExposureOrder:
             np.concatenate([getattr(part, name) for part in parts]) for name in ("target", "least", "most")
         )
         column = _belonging([len(part.target) for part in parts])
-        of_dimension = _belonging([sum(len(part.target) for part in dimension) for dimension in by_dimension])
+        disjoint = _disjoint([[len(part.target) for part in dimension] for dimension in by_dimension])
         numbers: dict[bytes, int] = {}
         kind_of = np.array([numbers.setdefault(row.tobytes(), len(numbers)) for row in rows], dtype=np.intp)
         kinds = rows[np.unique(kind_of, return_index=True)[1]]
@@ -132,7 +132,7 @@ class ExposureOrder:
         weights = discount(min(pool.n, len(pool.ranking)))
         total = weights.sum()
         bounds = least * total, most * total
-        return cls(kinds, queues, relevance, target, column, of_dimension, weights, importance, *bounds)
+        return cls(kinds, queues, relevance, target, column, disjoint, weights, importance, *bounds)
 
     def __call__(self, fairness: float) -> list[int]:
         """The places of the chosen candidates, in their order."""
@@ -143,6 +143,7 @@ class ExposureOrder:
         total = weights.sum()
         entropy = self._entropy(target)
         exposure, mass = np.zeros(len(target)), np.zeros(labeled.shape[1])
+        supply = np.array([len(queue) for queue in self.queues]) @ kinds
         spent = np.zeros(len(kinds), dtype=bool)
         chosen: list[int] = []
         for rank, weight in enumerate(weights, start=1):
@@ -162,25 +163,31 @@ class ExposureOrder:
                 divergence += self._counted(empty.astype(np.float64)) * (np.log(2) / 2)
             value = weight * heads / total - fairness * divergence
             if fairness:
-                value[self._broken(after, left, spent)] = -np.inf
+                value[self._broken(after, supply - kinds, weights[rank:], spent)] = -np.inf
             value[spent] = -np.inf
             best = min(np.flatnonzero(value == value.max()).tolist(), key=lambda kind: self.queues[kind][next_of[kind]])
             chosen.append(self.queues[best][next_of[best]])
             next_of[best] += 1
             spent[best] = next_of[best] == len(self.queues[best])
             heads[best] = 0.0 if spent[best] else self.relevance[self.queues[best][next_of[best]]]
+            supply -= kinds[best]
             exposure += weight * kinds[best]
             mass += weight * labeled[best]
         return chosen
 
-    def _broken(self, after: FloatArray, left: float, spent: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    def _broken(
+        self, after: FloatArray, supply: FloatArray, left: FloatArray, spent: NDArray[np.bool_]
+    ) -> NDArray[np.bool_]:
         """The kinds after which the bounds can be met less well than after others, (kinds,).
 
-        What the groups of a dimension still lack of their least exposure has to fit into the ranks that are `left`.
+        What a group still lacks of its least exposure has to be in reach of the documents that it has then, its
+        `supply` (kinds, columns), at the next ranks, whose discounts are `left`; what disjoint groups lack has to fit
+        into these.
         """
-        lacking = np.maximum(self.least - after, 0) @ self.of_dimension
-        over = np.maximum(after - self.most, 0) @ self.of_dimension
-        excess = (np.maximum(lacking - left, 0) + over).sum(axis=1)
+        lacking = np.maximum(self.least - after, 0)
+        reach = np.interp(supply, np.arange(len(left) + 1), np.concatenate(([0.0], np.cumsum(left))))
+        missed = np.maximum(lacking - reach, 0) + np.maximum(after - self.most, 0)
+        excess = missed.sum(axis=1) + np.maximum(lacking @ self.disjoint - left.sum(), 0).sum(axis=1)
         return np.asarray(excess > excess[~spent].min() + ROUNDING)
 
     def _entropy(self, shares: FloatArray) -> FloatArray:
@@ -224,7 +231,7 @@ def _columns(
     yield _Columns(
         np.column_stack([unlabeled.rows, known.sum(axis=1)]),
         np.append(shares, 1 - none),
-        np.append(np.maximum(shares - margin, 0), 0),
+        np.maximum(np.append(shares, 1 - none) - margin, 0),
         np.append(shares + margin, 1),
         importance,
     )
@@ -233,6 +240,22 @@ def _columns(
 def _belonging(sizes: Sequence[int]) -> FloatArray:
     """1 where a column belongs to the part of these sizes, (columns, parts)."""
     return np.repeat(np.eye(len(sizes)), sizes, axis=0)
+
+
+def _disjoint(dimensions: Sequence[Sequence[int]]) -> FloatArray:
+    """Sets of columns of which no document is in two, (columns, sets); each dimension has the sizes of its parts.
+
+    Known groups and the unlabeled are such a set, and so are the unlabeled and all that have a label.
+    """
+    sets, start, total = [], 0, sum(map(sum, dimensions))
+    places = np.arange(total)
+    for known, *others in dimensions:
+        end = start + known + sum(others)
+        sets.append((places >= start) & (places < end - bool(others)))
+        if others:
+            sets.append((places >= start + known) & (places < end))
+        start = end
+    return np.array(sets, dtype=np.float64).T
 
 
 def _queues(relevance: FloatArray, kind_of: NDArray[np.intp], kinds: int) -> list[list[int]]:

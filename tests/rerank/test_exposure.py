@@ -13,13 +13,16 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
+from scripted import by_letter, collection
 
+from fairagent.exposure import ExposureMeter
 from fairagent.measures import LOG2_MAX2, Discount, Geometric, Log2Plus1, StepDiscount, Uniform
-from fairagent.rerank.base import Pool
+from fairagent.rerank.base import Pool, pool_of
 from fairagent.rerank.chain import ChainReranker
 from fairagent.rerank.exposure import STRICT, ExposureConfig, ExposureReranker, stricter
 from fairagent.rerank.relevance import OriginalReranker
-from fairagent.types import Query, Ranking
+from fairagent.settings import Settings
+from fairagent.types import Exposure, FloatArray, Query, Ranking
 
 F, M, U = (0.0, 1.0, 0.0), (0.0, 0.0, 1.0), (1.0, 0.0, 0.0)
 """Membership rows: unknown, female, male."""
@@ -126,6 +129,59 @@ def test_a_unit_says_what_a_difference_in_relevance_is_worth() -> None:
         for fairness, second in ((turn - 0.001, 1), (turn + 0.001, 2)):
             found = ExposureReranker(fairness=fairness).rerank(replace(hand, unit=unit))
             assert order(found) == [0, second], (unit, fairness)
+
+
+# --- documents without a label ------------------------------------------------------------------------------------
+
+EVERY = ["f_", "m_", "n_"]
+"""Somebody of each group, so that the collection has all three."""
+
+
+def measured(letters: Sequence[str], n: int, target: Sequence[float], **more: Any) -> tuple[ExposureMeter, Ranking]:
+    """A meter of documents with these groups (u: no label), the first the most relevant, and their ranking."""
+    ids = tuple(f"{letter}{place}" for place, letter in enumerate(letters))
+    groups = by_letter([*EVERY, *ids], labels=("female", "male", "nonbinary"))
+    shares = dict(zip(("female", "male", "nonbinary"), target, strict=True))
+    found = Ranking(ids, np.linspace(1, 0, len(ids)))
+    return ExposureMeter.make(collection(groups), "", Settings(n=n, target={"gender": shares}, **more), found), found
+
+
+def known(exposure: Exposure) -> FloatArray:
+    """The shares of the known groups of all exposure."""
+    return (1 - exposure.unknown) * exposure.shares
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(st.sampled_from("fmnuu"), min_size=20, max_size=60),
+    st.lists(st.integers(1, 9), min_size=3, max_size=3),
+    st.sampled_from([0.1, 0.5, 2.0, 10.0, 100.0]),
+)
+def test_the_unlabeled_keep_their_share_and_no_group_that_lacks_falls(
+    letters: list[str], shares: list[int], fairness: float
+) -> None:
+    meter, found = measured(letters, 20, (np.array(shares) / sum(shares)).tolist())
+    served = ExposureReranker(fairness).rerank(pool_of(Query("q"), found, meter, 20))
+    (before,), (after,) = meter.measure(found), meter.measure(served)
+    assert after.unknown_target == before.unknown
+    assert after.unknown == pytest.approx(before.unknown, abs=0.05)
+    due = np.minimum(known(before), (1 - before.unknown) * before.target)
+    assert (known(after) >= due - 0.02).all()
+
+
+def test_the_unlabeled_get_a_share_of_ones_own() -> None:
+    letters = "mumumu" * 5 + "ffffff"
+    for unknown, least, most in ((0.2, 0.15, 0.25), (0.0, 0.0, 0.05), (1.0, 0.95, 1.0)):
+        meter, found = measured(letters, 10, (0.5, 0.5, 0.0), unknown=unknown)
+        (after,) = meter.measure(ExposureReranker(10.0).rerank(pool_of(Query("q"), found, meter, 10)))
+        assert least <= after.unknown <= most
+
+
+def test_the_unlabeled_are_ignored_where_that_is_asked_for() -> None:
+    meter, found = measured("m" * 10 + "u" * 10 + "f" * 10, 10, (0.5, 0.5, 0.0), unknown="ignore")
+    made = pool_of(Query("q"), found, meter, 10)
+    assert made.unlabeled == ()
+    assert meter.measure(found)[0].unknown_target is None
 
 
 # --- several values of fairness ---------------------------------------------------------------------------------
