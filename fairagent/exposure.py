@@ -230,13 +230,13 @@ class ExposureMeter:
         first = len(shares) - len(target.labels)
         unknown, known = float(shares[:first].sum()), float(shares[first:].sum())
         of_known = shares[first:] / known if known > 0 else np.zeros(len(target.labels))
-        if due is not None:
-            divergence = self.divergence(shares, due.with_known(target.shares, unknown, least), SMOOTHING)
-        elif known > 0:
-            divergence = self.divergence(of_known, target.shares, SMOOTHING)
-        else:
+        if known <= 0:
             # Nothing labeled is shown: as far from any target as can be, and any labeled document is a gain.
             divergence = math.inf
+        elif due is not None:
+            divergence = self.divergence(shares, due.with_known(target.shares, unknown, least), SMOOTHING)
+        else:
+            divergence = self.divergence(of_known, target.shares, SMOOTHING)
         share = None if due is None else float(due.shares.sum())
         return Exposure(
             target.dimension, target.labels, of_known, target.shares, unknown, divergence, unknown_target=share

@@ -25,6 +25,9 @@ CLUSTERED = 0.92
 """The AUC from which on the subject tells whether a label is missing. Measured: gender of encyclopedia pages .95,
 labels deleted at random .50, regions of news .72, tags of packages .87."""
 
+FEW_MISSING = 0.05
+"""The share of missing labels below which nobody has to think about them."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KindSource:
@@ -73,6 +76,8 @@ class KindSource:
         """What is known of missing labels where the collection does not declare which documents can have one."""
         for name, auc in self.clusterings.items():
             share = 1 - (labeled_share(self.collection.groups, name) or 0)
+            if share < FEW_MISSING and name not in self.table:
+                continue
             found = (
                 "near documents lack it together" if name in self.table else "near documents do not lack it together"
             )
