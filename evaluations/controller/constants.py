@@ -2,11 +2,12 @@
 
     python evaluations/controller/constants.py [INDEXES]       # about ten minutes on two cores
 
-The objective is the product of nDCG@20 and AWRF@20, its mean over the topics of an aim (a dimension of a collection),
-over the aims of a collection, and over the collections. Each constant in turn takes the value that is best with the
-others as they are, twice around, if it is better by more than `NOISE`: else it stays what it is. All collections choose
-the constants that are printed as the choice; each fold leaves one collection out, and is judged on that one. Printed is
-then what each constant alone makes of the choice. Indexes go to the folder INDEXES (./indexes) and are used again.
+The objective is the product of nDCG@20 and AWRF@20: its mean over the topics of an aim (a dimension of a collection),
+over the aims of a collection, and over the collections. Each constant in turn, twice around, takes the value of its
+grid that is nearest to what it is among those within `NOISE` of the best, the others being as they are. All collections
+choose the constants that are printed as the choice; each fold leaves one collection out, and is judged on that one.
+Printed is then what each constant alone makes of the choice. Indexes go to the folder INDEXES (./indexes) and are used
+again.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ GRIDS: Mapping[str, tuple[Any, ...]] = {
     "beta": (0.3, 0.5, 0.7, 0.85),
     "terms": (0.0, 0.1, 0.2, 0.4),
     "graph": (0.2, 0.3, 0.4, 0.5),
-    "fairness": (0.25, 0.5, 1.0, (1.0, 0.5, 0.25)),
+    "fairness": (0.25, 0.5, 1.0, 2.0),
     "again": (0, 100, 300),
     "prior": (0.3, 0.6, 1.0),
 }
@@ -54,12 +55,12 @@ START: Mapping[str, Any] = {
     "beta": 0.5,
     "terms": 0.2,
     "graph": 0.4,
-    "fairness": (1.0, 0.5, 0.25),
+    "fairness": 1.0,
     "again": 100,
     "prior": 0.6,
 }
-"""What the constants were before."""
-NOISE = 0.001
+"""Where the choice begins: what the constants were before it."""
+NOISE = 0.002
 """Differences of the mean product that decide nothing."""
 
 Constants = tuple[Any, ...]
@@ -114,11 +115,11 @@ def choose(table: Table, names: list[str], rounds: int = 2) -> Constants:
     for _ in range(rounds):
         before = chosen
         for place, grid in enumerate(GRIDS.values()):
-            others = [with_value(chosen, place, value) for value in grid]
+            others, here = [with_value(chosen, place, value) for value in grid], grid.index(chosen[place])
             table.look_up(others)
-            best = max(others, key=lambda one: score(table[one], names))
-            if score(table[best], names) > score(table[chosen], names) + NOISE:
-                chosen = best
+            scores = [score(table[one], names) for one in others]
+            good = [number for number, value in enumerate(scores) if value >= max(scores) - NOISE]
+            chosen = others[min(good, key=lambda number: (abs(number - here), -scores[number]))]
         if chosen == before:
             break
     return chosen

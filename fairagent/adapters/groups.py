@@ -24,7 +24,7 @@ def fair_order(
     ranking: Ranking,
     n: int,
     target: Any,
-    fairness: float | tuple[float, ...],
+    fairness: float,
     unknown: Unknown,
     query: str = "",
 ) -> tuple[Ranking, ExposureMeter]:

@@ -55,7 +55,7 @@ class Mixer:
     beta: float = 0.5
     source: TermSource | None = None
     feedback: bool = True
-    terms: float = 0.2
+    terms: float = 0.1
 
     def able(self, engine: Retriever) -> bool:
         """Whether this engine's scores can be refined."""

@@ -102,7 +102,7 @@ class ControllerConfig(GuardedConfig):
     beta: float = Field(0.5, gt=0, lt=1)
     """The share of the groups' evidence in the refined query, between 0 and 1. Larger values lead further from the
     user's words."""
-    terms: float = Field(0.2, ge=0, lt=1)
+    terms: float = Field(0.1, ge=0, lt=1)
     """The share of the words of the groups' documents in the scores of an engine of words, 0 to below 1. Larger values
     lead further from the user's words."""
     eta: float = Field(0.5, gt=0)

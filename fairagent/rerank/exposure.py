@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from fairagent.measures import LOG2_MAX2, Discount, min_max, parse_discount
 from fairagent.rerank.base import Pool, Reranker, Unlabeled
@@ -21,11 +21,10 @@ from fairagent.types import FloatArray, Ranking
 SMALLEST = float(np.finfo(np.float64).tiny)
 
 ROUNDING = 1e-9
-FAIRNESS = (1.0, 0.5, 0.25)
-"""What is tried, the largest first: see `ExposureReranker`."""
+FAIRNESS = 1.0
+"""Chosen over public topics (evaluations/controller/constants.py)."""
 TOLERANCE = 0.04
 """How far the exposure of documents without a label may move from their share, whatever the fairness."""
-MEDIAN_COST = 0.03
 STRICT = 4.0
 """The fairness that is tried where what is served would be less fair than the engine's own list."""
 
@@ -45,43 +44,20 @@ class ExposureReranker:
     early at any price, and what is missing weighs more the fewer ranks are left. A document without a label helps no
     group: in each dimension that it has none in, its relevance is lowered by `unlabeled`. Ties go to the better-placed
     candidate.
-
-    Of several values of `fairness`, the largest first, that is taken whose list keeps its relevance: its mean score
-    may lose at most `cost` of what the best n have above the median candidate.
     """
 
-    fairness: float | tuple[float, ...] = FAIRNESS
+    fairness: float = FAIRNESS
     unlabeled: float = 0.0
     discount: Discount = LOG2_MAX2
-    cost: float = MEDIAN_COST
 
     def rerank(self, pool: Pool) -> Ranking:
         """The best `pool.n` candidates; scores fall strictly from 1 at rank 1, since the order is no engine's."""
         order = ExposureOrder.of(pool, self.unlabeled, self.discount)
-        if isinstance(self.fairness, tuple):
-            return placed(pool.ranking.ids, self._affordable(pool.ranking.scores, order))
         return placed(pool.ranking.ids, order(self.fairness))
 
     def stricter(self) -> ExposureReranker:
         """The same with more weight on what the groups lack."""
-        most = max(self.fairness) if isinstance(self.fairness, tuple) else self.fairness
-        return replace(self, fairness=max(STRICT, most))
-
-    def _affordable(self, scores: FloatArray, order: ExposureOrder) -> list[int]:
-        assert isinstance(self.fairness, tuple)
-        if not len(scores):
-            return []
-        falling = np.sort(scores)[::-1]
-        best = float(falling[: len(order.weights)].mean())
-        # numpy's own median loads a module that nothing else here needs.
-        median = float(falling[(len(falling) - 1) // 2] + falling[len(falling) // 2]) / 2
-        least = best - self.cost * (best - median)
-        chosen: list[int] = []
-        for fairness in sorted(self.fairness, reverse=True):
-            chosen = order(fairness)
-            if float(scores[chosen].mean()) >= least:
-                break
-        return chosen
+        return replace(self, fairness=max(STRICT, self.fairness))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -277,27 +253,16 @@ class ExposureConfig(Part):
 
     of_groups: ClassVar[bool] = True
     kind: Literal["exposure"] = "exposure"
-    fairness: float | tuple[float, ...] = FAIRNESS
+    fairness: float = Field(FAIRNESS, ge=0)
     """What a divergence of 1 nat from the target costs, in units of mean relevance (0 to 1): larger values are fairer
-    and less relevant. Of several the largest is taken whose list `cost` allows."""
-    cost: float = Field(MEDIAN_COST, ge=0)
-    """With several values of `fairness`: what the mean score of a list may lose, as a share of the distance between the
-    best documents and the median candidate. Larger values allow fairer lists."""
+    and less relevant."""
     unlabeled: float = Field(0.0, ge=0)
     """How much relevance (0 to 1) a document loses for each dimension in which it has no label. Larger values put
-    labeled documents first."""
-
-    @field_validator("fairness")
-    @classmethod
-    def _not_negative(cls, value: float | tuple[float, ...]) -> float | tuple[float, ...]:
-        values = value if isinstance(value, tuple) else (value,)
-        if not values or min(values) < 0:
-            raise ValueError("expected a number of 0 or more, or several")
-        return value
+    labeled documents first, as far as `unknown` lets them."""
 
     def build(self, site: Site) -> ExposureReranker:
         """The re-ranker."""
-        return ExposureReranker(self.fairness, self.unlabeled, parse_discount(site.settings.discount), self.cost)
+        return ExposureReranker(self.fairness, self.unlabeled, parse_discount(site.settings.discount))
 
 
 def stricter(reranker: Reranker) -> Reranker | None:
