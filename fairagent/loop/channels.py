@@ -52,7 +52,7 @@ class Mixer:
     documents have in common, or with `feedback` stands beside it.
     """
 
-    beta: float = 0.5
+    beta: float = 0.7
     source: TermSource | None = None
     feedback: bool = True
     terms: float = 0.1

@@ -99,7 +99,7 @@ class ControllerConfig(GuardedConfig):
     on_error: Literal["fallback", "fail"] = "fallback"
     """What is done where the model gives no usable reply, or the budget is used up. fallback: the groups' own documents
     are the evidence, the engine's scores the judgment, rules choose the next action, and nothing is filtered."""
-    beta: float = Field(0.5, gt=0, lt=1)
+    beta: float = Field(0.7, gt=0, lt=1)
     """The share of the groups' evidence in the refined query, between 0 and 1. Larger values lead further from the
     user's words."""
     terms: float = Field(0.1, ge=0, lt=1)
