@@ -15,11 +15,14 @@ With a(d) the membership row of document d over the known groups, all of these a
 The two mixed kinds are the judged or estimated share alone in a dimension without a population, as TREC Fair does in
 dimensions without a background distribution.
 
+What is counted from documents is missing what those without a label (of those that can have one) would add to it. With m
+for their share, the known part of it is (1 - m) times the share, and of the mixed kinds half of that and half the world's.
+
 w(d) = (score(d) - lowest) / (highest - lowest), the min-max score within the ranking; 1 where all scores are
 equal. `trec` is the known part of TREC Fair 2022's target, t <- t/2 + K b/2 with K the known mass, over K.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Self, TypeVar
 
@@ -39,7 +42,8 @@ class Target:
     """The shares (g,) that the known `labels` of `dimension` should get; they add up to 1.
 
     `source` says where they come from. An `oracle` saw the judgments: fit for evaluation, and to be marked
-    wherever it was used inside the loop.
+    wherever it was used inside the loop. `known` (g,) is the part of the shares that is known whatever the labels are
+    that are missing in the documents that they were counted from: what it lacks to 1 can be any group's. None: all.
     """
 
     dimension: str
@@ -47,6 +51,7 @@ class Target:
     shares: FloatArray
     source: str
     oracle: bool
+    known: FloatArray | None = None
 
 
 class TargetKind(Part):
@@ -94,7 +99,8 @@ class Corpus(TargetKind):
     def make(self, dimension: str, collection: Collection, topic: str, ranking: Ranking | None = None) -> Target:
         """See `TargetKind.make`."""
         labels = _labels(dimension, collection)
-        return Target(dimension, labels, _corpus(dimension, collection), self.kind, _judged(dimension, collection))
+        shares, judged = _corpus(dimension, collection), _judged(dimension, collection)
+        return Target(dimension, labels, shares, self.kind, judged, _corpus_known(dimension, collection))
 
 
 class Estimated(TargetKind):
@@ -107,13 +113,16 @@ class Estimated(TargetKind):
         labels = _labels(dimension, collection)
         if ranking is None:
             raise UsageError(f"the target {self.kind!r} needs the ranking of the original query")
-        shares = _known(min_max(ranking.scores) @ collection.groups.memberships(dimension, ranking.ids, topic))
+        totals = min_max(ranking.scores) @ _typed(dimension, collection, ranking.ids, topic)
+        shares, known = _known(totals), _whatever(totals, dimension, collection)
         source = self.kind
         if shares is None:
             source = f"{self.kind} (nothing labeled was ranked: corpus)"
             shares = _corpus(dimension, collection)
+            known = _corpus_known(dimension, collection) if known is None else known
         shares = self._mixed(shares, dimension, labels, collection)
-        return Target(dimension, labels, shares, source, _judged(dimension, collection))
+        known = None if known is None else self._mixed(known, dimension, labels, collection)
+        return Target(dimension, labels, shares, source, _judged(dimension, collection), known)
 
     def _mixed(self, shares: FloatArray, dimension: str, labels: tuple[str, ...], collection: Collection) -> FloatArray:
         return shares
@@ -138,7 +147,7 @@ class Qrels(TargetKind):
     def make(self, dimension: str, collection: Collection, topic: str, ranking: Ranking | None = None) -> Target:
         """See `TargetKind.make`."""
         labels = _labels(dimension, collection)
-        return Target(dimension, labels, _of_relevant(dimension, collection, topic), self.kind, True)
+        return Target(dimension, labels, *_of_relevant(dimension, collection, topic, self.kind))
 
 
 class Trec(TargetKind):
@@ -150,12 +159,13 @@ class Trec(TargetKind):
         """See `TargetKind.make`; the population's alone where no relevant document is labeled."""
         labels = _labels(dimension, collection)
         if dimension not in collection.population:
-            return Target(dimension, labels, _of_relevant(dimension, collection, topic), self.kind, True)
-        world = _population(dimension, labels, collection)
-        shares = _known(_relevant_totals(dimension, collection, topic))
+            return Target(dimension, labels, *_of_relevant(dimension, collection, topic, self.kind))
+        world, totals = _population(dimension, labels, collection), _relevant_totals(dimension, collection, topic)
+        shares, known = _known(totals), _whatever(totals, dimension, collection)
+        known = None if known is None else (known + world) / 2
         if shares is None:
-            return Target(dimension, labels, world, "trec (no relevant document labeled: population)", True)
-        return Target(dimension, labels, (shares + world) / 2, self.kind, True)
+            return Target(dimension, labels, world, "trec (no relevant document labeled: population)", True, known)
+        return Target(dimension, labels, (shares + world) / 2, self.kind, True, known)
 
 
 class Given(TargetKind):
@@ -221,17 +231,41 @@ def _judged(dimension: str, collection: Collection) -> bool:
 
 def _relevant_totals(dimension: str, collection: Collection, topic: str) -> FloatArray:
     relevant = [id for id, grade in collection.qrels.get(topic, {}).items() if grade > 0]
-    return np.asarray(collection.groups.memberships(dimension, relevant, topic).sum(axis=0))
+    return np.asarray(_typed(dimension, collection, relevant, topic).sum(axis=0))
 
 
-def _of_relevant(dimension: str, collection: Collection, topic: str) -> FloatArray:
-    shares = _known(_relevant_totals(dimension, collection, topic))
+def _of_relevant(
+    dimension: str, collection: Collection, topic: str, source: str
+) -> tuple[FloatArray, str, bool, FloatArray | None]:
+    """The shares, the source, that it is an oracle, and the known part of the shares."""
+    totals = _relevant_totals(dimension, collection, topic)
+    shares = _known(totals)
     if shares is None:
         raise DataError(
             f"topic {topic!r}: no relevant document has a label of {dimension!r}, so there is no target "
             "'qrels'; leave the topic out, or use 'trec' or 'population'"
         )
-    return shares
+    return shares, source, True, _whatever(totals, dimension, collection)
+
+
+def _typed(dimension: str, collection: Collection, ids: Sequence[str], topic: str) -> FloatArray:
+    """The membership rows (n, 1 + g) of documents; those that cannot have a label are nothing, also not unknown."""
+    rows = collection.groups.memberships(dimension, ids, topic)
+    of_type = collection.groups.of_type(dimension, ids, topic)
+    if of_type is not None:
+        rows = rows.copy()
+        rows[~of_type, 0] = 0.0
+    return rows
+
+
+def _whatever(totals: FloatArray, dimension: str, collection: Collection) -> FloatArray | None:
+    """The known part (g,) of summed memberships, whatever the missing labels are; None where none is missing.
+
+    A predicted label may be wrong: nothing of it is known.
+    """
+    if dimension in collection.groups.predicted:
+        return np.zeros(totals.size - 1)
+    return totals[1:] / totals.sum() if totals[0] > 0 else None
 
 
 def _known(totals: FloatArray) -> FloatArray | None:
@@ -245,6 +279,11 @@ def _corpus(dimension: str, collection: Collection) -> FloatArray:
     if shares is None:
         raise DataError(f"no document of {collection.name!r} has a label of {dimension!r}: no target 'corpus'")
     return shares
+
+
+def _corpus_known(dimension: str, collection: Collection) -> FloatArray | None:
+    known = collection.groups.shares(dimension)[1:]
+    return _whatever(np.append(collection.groups.missing(dimension), known), dimension, collection)
 
 
 def _population(dimension: str, labels: tuple[str, ...], collection: Collection) -> FloatArray:
