@@ -81,7 +81,7 @@ def awrf_bounds(
     upper one takes documents whose weights can be shared out so. AWRF(unknown=ignore) lies in between (s as the known
     exposure). The mean over topics lies between the means of both ends. `base` is the logarithm's.
 
-    Raises DataError for shares that are no distribution, a known part above 1, and shapes that differ.
+    Raises DataError for shares that are no distribution, a known part that is none of the target, and shapes that differ.
 
     >>> import numpy as np
     >>> low, high = awrf_bounds(np.array([0.5, 0.5, 0.0]), np.array([0.5, 0.5]))
@@ -94,23 +94,23 @@ def awrf_bounds(
     shares, due = _exposure(exposure), as_distribution(target, "target")
     if due.size != shares.size - 1:
         raise DataError(f"exposure has {shares.size - 1} known groups and target {due.size}, expected the same")
-    missing = 0.0 if target_known is None else _lacking(target_known, due.size)
-    known = due if target_known is None or missing == 0.0 else np.asarray(target_known, dtype=np.float64)
+    known = due if target_known is None else _part_of(due, target_known)
+    missing = 0.0 if target_known is None else max(0.0, 1.0 - float(known.sum()))
     high = 1.0 - jensen_shannon(*_nearest(shares[0], shares[1:], missing, known), base=base)
     low = 1.0 - jensen_shannon(*_farthest(shares[0], shares[1:], missing, known), base=base)
     return min(low, high), high  # where nothing is unknown, both are one value, but for rounding
 
 
-def _lacking(known: FloatArray, groups: int) -> float:
-    """What the known part (g,) of a target lacks to 1."""
+def _part_of(target: FloatArray, known: FloatArray) -> FloatArray:
+    """The known part (g,) of a target, checked."""
     part = as_vector(known, "target_known")
     check_nonnegative(part, "target_known")
-    if part.size != groups:
-        raise DataError(f"target has {groups} groups and target_known {part.size}, expected the same")
-    total = float(part.sum())
-    if total > 1.0 + TOLERANCE:
-        raise DataError(f"target_known adds up to {total:.9g}, expected 1 or less: it is a part of the target")
-    return max(0.0, 1.0 - total)
+    if part.size != target.size:
+        raise DataError(f"target has {target.size} groups and target_known {part.size}, expected the same")
+    if (above := np.flatnonzero(part > target + TOLERANCE)).size:
+        place = int(above[0])
+        raise DataError(f"target_known[{place}] is {part[place]:g} of {target[place]:g}, expected a part of the target")
+    return part
 
 
 def _farthest(unknown: float, known: FloatArray, missing: float, due: FloatArray) -> tuple[FloatArray, FloatArray]:
