@@ -1,6 +1,6 @@
 """Labels deleted from collections that are labeled throughout: what the agent does, judged by the labels that it lost.
 
-    python evaluations/unlabeled/deleted_labels.py [trec22_biographies] [allsides]
+    python evaluations/unlabeled/deleted_labels.py [--seed 1] [trec22_biographies] [allsides]
 
 30, 50 and 80 % of the labels at random, then of one group alone. Beside the engine without fairness (`fused`), over all
 topics that count: the exposure of documents without a label, AWRF and nDCG by the true labels, and on how many topics the
@@ -9,7 +9,7 @@ interval that experiments print for missing labels contains the AWRF by the true
 
 from __future__ import annotations
 
-import sys
+from argparse import ArgumentParser
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -71,9 +71,13 @@ class Measured:
         return int(((low - 1e-9 <= self.awrf) & (self.awrf <= high + 1e-9)).sum())
 
 
-def main(names: Sequence[str]) -> None:
+def main() -> None:
     """Print the tables."""
-    for name in names:
+    parser = ArgumentParser(description="Labels deleted from collections: what the agent does, judged by all labels.")
+    parser.add_argument("collections", nargs="*", default=COLLECTIONS, help=f"by default {' '.join(COLLECTIONS)}")
+    parser.add_argument("--seed", type=int, default=1, help="which labels are deleted (1)")
+    given = parser.parse_args()
+    for name in given.collections:
         site = open_site(FOLDER / f"{name}.yaml")
         prepare(site, lambda what, done: None)
         (dimension,) = site.collection.groups.dimensions
@@ -83,7 +87,7 @@ def main(names: Sequence[str]) -> None:
         print(
             f"{'labels deleted':17s} engine agent difference      engine agent   engine agent mean width: engine, agent"
         )
-        for deletion in deletions(site.collection, dimension):
+        for deletion in deletions(site.collection, dimension, given.seed):
             print(line(deletion, *measure(site, dimension, deletion, topics)), flush=True)
         print()
 
@@ -101,7 +105,7 @@ def line(deletion: Deletion, engine: Measured, agent: Measured) -> str:
     return "  ".join(cells)
 
 
-def deletions(collection: Collection, dimension: str) -> Iterator[Deletion]:
+def deletions(collection: Collection, dimension: str, seed: int = 1) -> Iterator[Deletion]:
     """None, then each part of all labels, then of each group that documents have."""
     yield Deletion(0)
     groups = [
@@ -113,7 +117,7 @@ def deletions(collection: Collection, dimension: str) -> Iterator[Deletion]:
     ]
     for group in ("", *groups):
         for part in PARTS:
-            yield Deletion(part, group)
+            yield Deletion(part, group, seed)
 
 
 def counted(collection: Collection, dimension: str) -> list[Topic]:
@@ -167,4 +171,4 @@ def of(system: FairAgent, truth: Collection, dimension: str, topics: Sequence[To
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:] or COLLECTIONS)
+    main()
