@@ -2,9 +2,9 @@
 
     python evaluations/unlabeled/deleted_labels.py [--seed 1] [trec22_biographies] [allsides]
 
-30, 50 and 80 % of the labels at random, then of one group alone. Beside the engine without fairness (`fused`), over all
-topics that count: the exposure of documents without a label, AWRF and nDCG by the true labels, and on how many topics the
-interval that experiments print for missing labels contains the AWRF by the true labels.
+30, 50 and 80 % of the labels at random, then of one group alone. Beside the engine alone, over all topics that count:
+the exposure of documents without a label, AWRF and nDCG by the true labels, and on how many topics the interval that
+experiments print for missing labels contains the AWRF by the true labels.
 """
 
 from __future__ import annotations

@@ -15,8 +15,8 @@ With a(d) the membership row of document d over the known groups, all of these a
 The two mixed kinds are the judged or estimated share alone in a dimension without a population, as TREC Fair does in
 dimensions without a background distribution.
 
-What is counted from documents is missing what those without a label (of those that can have one) would add to it. With m
-for their share, the known part of it is (1 - m) times the share, and of the mixed kinds half of that and half the world's.
+What is counted from documents misses what those without a label (of those that can have one) would add to it. With m
+for their share, its known part is (1 - m) times the share, and of the mixed kinds half of that and half the world's.
 
 w(d) = (score(d) - lowest) / (highest - lowest), the min-max score within the ranking; 1 where all scores are
 equal. `trec` is the known part of TREC Fair 2022's target, t <- t/2 + K b/2 with K the known mass, over K.

@@ -81,7 +81,8 @@ def awrf_bounds(
     upper one takes documents whose weights can be shared out so. AWRF(unknown=ignore) lies in between (s as the known
     exposure). The mean over topics lies between the means of both ends. `base` is the logarithm's.
 
-    Raises DataError for shares that are no distribution, a known part that is none of the target, and shapes that differ.
+    Raises DataError for shares that are no distribution, a known part that is more than the target, and shapes that
+    differ.
 
     >>> import numpy as np
     >>> low, high = awrf_bounds(np.array([0.5, 0.5, 0.0]), np.array([0.5, 0.5]))
