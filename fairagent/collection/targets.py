@@ -99,8 +99,8 @@ class Corpus(TargetKind):
     def make(self, dimension: str, collection: Collection, topic: str, ranking: Ranking | None = None) -> Target:
         """See `TargetKind.make`."""
         labels = _labels(dimension, collection)
-        shares, judged = _corpus(dimension, collection), _judged(dimension, collection)
-        return Target(dimension, labels, shares, self.kind, judged, _corpus_known(dimension, collection))
+        shares, known = _corpus(dimension, collection)
+        return Target(dimension, labels, shares, self.kind, _judged(dimension, collection), known)
 
 
 class Estimated(TargetKind):
@@ -118,8 +118,8 @@ class Estimated(TargetKind):
         source = self.kind
         if shares is None:
             source = f"{self.kind} (nothing labeled was ranked: corpus)"
-            shares = _corpus(dimension, collection)
-            known = _corpus_known(dimension, collection) if known is None else known
+            shares, of_corpus = _corpus(dimension, collection)
+            known = of_corpus if known is None else known
         shares = self._mixed(shares, dimension, labels, collection)
         known = None if known is None else self._mixed(known, dimension, labels, collection)
         return Target(dimension, labels, shares, source, _judged(dimension, collection), known)
@@ -147,7 +147,8 @@ class Qrels(TargetKind):
     def make(self, dimension: str, collection: Collection, topic: str, ranking: Ranking | None = None) -> Target:
         """See `TargetKind.make`."""
         labels = _labels(dimension, collection)
-        return Target(dimension, labels, *_of_relevant(dimension, collection, topic, self.kind))
+        shares, known = _of_relevant(dimension, collection, topic)
+        return Target(dimension, labels, shares, self.kind, True, known)
 
 
 class Trec(TargetKind):
@@ -159,7 +160,8 @@ class Trec(TargetKind):
         """See `TargetKind.make`; the population's alone where no relevant document is labeled."""
         labels = _labels(dimension, collection)
         if dimension not in collection.population:
-            return Target(dimension, labels, *_of_relevant(dimension, collection, topic, self.kind))
+            alone, known = _of_relevant(dimension, collection, topic)
+            return Target(dimension, labels, alone, self.kind, True, known)
         world, totals = _population(dimension, labels, collection), _relevant_totals(dimension, collection, topic)
         shares, known = _known(totals), _whatever(totals, dimension, collection)
         known = None if known is None else (known + world) / 2
@@ -234,10 +236,8 @@ def _relevant_totals(dimension: str, collection: Collection, topic: str) -> Floa
     return np.asarray(_typed(dimension, collection, relevant, topic).sum(axis=0))
 
 
-def _of_relevant(
-    dimension: str, collection: Collection, topic: str, source: str
-) -> tuple[FloatArray, str, bool, FloatArray | None]:
-    """The shares, the source, that it is an oracle, and the known part of the shares."""
+def _of_relevant(dimension: str, collection: Collection, topic: str) -> tuple[FloatArray, FloatArray | None]:
+    """The shares, and the known part of them."""
     totals = _relevant_totals(dimension, collection, topic)
     shares = _known(totals)
     if shares is None:
@@ -245,7 +245,7 @@ def _of_relevant(
             f"topic {topic!r}: no relevant document has a label of {dimension!r}, so there is no target "
             "'qrels'; leave the topic out, or use 'trec' or 'population'"
         )
-    return shares, source, True, _whatever(totals, dimension, collection)
+    return shares, _whatever(totals, dimension, collection)
 
 
 def _typed(dimension: str, collection: Collection, ids: Sequence[str], topic: str) -> FloatArray:
@@ -274,16 +274,14 @@ def _known(totals: FloatArray) -> FloatArray | None:
     return totals[1:] / mass if mass > 0 else None
 
 
-def _corpus(dimension: str, collection: Collection) -> FloatArray:
-    shares = _known(collection.groups.shares(dimension))
+def _corpus(dimension: str, collection: Collection) -> tuple[FloatArray, FloatArray | None]:
+    """The shares, and the known part of them."""
+    totals = collection.groups.shares(dimension)
+    shares = _known(totals)
     if shares is None:
         raise DataError(f"no document of {collection.name!r} has a label of {dimension!r}: no target 'corpus'")
-    return shares
-
-
-def _corpus_known(dimension: str, collection: Collection) -> FloatArray | None:
-    known = collection.groups.shares(dimension)[1:]
-    return _whatever(np.append(collection.groups.missing(dimension), known), dimension, collection)
+    typed = np.append(collection.groups.missing(dimension), totals[1:])
+    return shares, _whatever(typed, dimension, collection)
 
 
 def _population(dimension: str, labels: tuple[str, ...], collection: Collection) -> FloatArray:
