@@ -56,7 +56,7 @@ START: Mapping[str, Any] = {
     "terms": 0.2,
     "graph": 0.4,
     "fairness": 1.0,
-    "again": 100,
+    "again": 300,
     "prior": 0.6,
 }
 """Where the choice begins: what the constants were before it."""

@@ -117,7 +117,7 @@ class ControllerConfig(GuardedConfig):
     drift: float = Field(0.1, ge=0, le=1)
     """How much of the estimated relevance of the engine's own list an action may lose, as a share (0 to 1): 0 allows no
     loss, 1 any."""
-    again: int = Field(100, ge=0)
+    again: int = Field(300, ge=0)
     """How many documents the refined query retrieves over the whole collection, besides those of groups that have too
     few candidates; 0: only what the user's query retrieves is re-ranked. More take longer."""
     prior: float | None = Field(None, ge=0)

@@ -68,7 +68,7 @@ def test_the_first_weights_are_the_targets_over_the_groups_with_evidence() -> No
 
 
 def test_a_step_that_overshoots_is_halved_twice_and_changes_nothing() -> None:
-    result = agent(Dense(LAWYERS), Controller((RefineAction(9, 0.5),), drift=0.1)).search("law")
+    result = agent(Dense(LAWYERS), Controller((RefineAction(9, 0.5),), mixer=Mixer(0.5), drift=0.1)).search("law")
     engine, first, *others = result.trace.steps
     assert (first.accepted, first.ranking.ids) == (False, engine.ranking.ids[:4]), "it changes nothing"
     reached = (np.array([weight for _, weight in first.weights]), first.exposures)
@@ -83,10 +83,12 @@ def test_a_step_that_overshoots_is_halved_twice_and_changes_nothing() -> None:
 
 
 def test_the_drift_guard_refuses_a_list_that_is_fairer_and_less_relevant() -> None:
-    guarded = agent(Dense(LAWYERS), Controller((RefineAction(9, 0.5),), drift=0.1)).search("law").trace
+    guarded = (
+        agent(Dense(LAWYERS), Controller((RefineAction(9, 0.5),), mixer=Mixer(0.5), drift=0.1)).search("law").trace
+    )
     assert "less relevant" in [step.reason for step in guarded.steps]
     assert guarded.gap == pytest.approx(np.log(2), abs=1e-4), "four men stay"
-    free = agent(Dense(LAWYERS), Controller((RefineAction(9, 0.5),), drift=0.6)).search("law").trace
+    free = agent(Dense(LAWYERS), Controller((RefineAction(9, 0.5),), mixer=Mixer(0.5), drift=0.6)).search("law").trace
     assert free.gap == pytest.approx(0, abs=1e-6)
     assert free.stopped == "the gap is not above 0"
 
@@ -149,7 +151,7 @@ def test_evidence_that_leads_away_from_the_query_gets_half_of_its_share() -> Non
 
 def test_a_listener_is_told_the_steps_of_the_trace_as_the_loop_measures_them() -> None:
     told: list[Step] = []
-    searching = agent(Dense(LAWYERS), Controller((RefineAction(9, 0.5),), drift=0.1))
+    searching = agent(Dense(LAWYERS), Controller((RefineAction(9, 0.5),), mixer=Mixer(0.5), drift=0.1))
     assert told == []
     assert list(searching.search("law", told.append).trace.steps) == told
     assert len(told) == 6
