@@ -1,5 +1,6 @@
 """Reading group labels from table columns or JSON fields."""
 
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -21,6 +22,7 @@ class LabelReader:
         self.types = {name: column.of for name, column in dimensions.items() if column.of}
         self.missing = set(dimensions)
         self.missing_types, self.nobody = set(self.types), set(self.types)
+        self.unmapped = {name: Counter[str]() for name, column in dimensions.items() if column.map}
         self.fields: tuple[str, ...] = ()
 
     def buffer(self) -> TableBuffer:
@@ -33,11 +35,27 @@ class LabelReader:
         )
 
     def read(self, record: Record) -> dict[str, Labels]:
-        """The labels of one record; ValueError where a value is no label, list or mapping."""
+        """The labels of one record; ValueError, naming the dimension, where a value is no label, list or mapping."""
         if self.missing:
             self.missing -= {name for name in self.missing if self.columns[name] in record}
             self.fields = self.fields or tuple(record)
-        return {name: labels_of(record.get(self.columns[name]), column) for name, column in self.dimensions.items()}
+        labels: dict[str, Labels] = {}
+        for name, column in self.dimensions.items():
+            value = record.get(self.columns[name])
+            try:
+                labels[name] = labels_of(value, column)
+            except ValueError as error:
+                raise ValueError(f"{name}: {error}") from None
+            if name in self.unmapped:
+                self._note_mapped(name, value, labels[name])
+        return labels
+
+    def _note_mapped(self, name: str, value: object, labels: Labels) -> None:
+        """Remember what a map makes nothing of, until it makes something of a value."""
+        if labels:
+            del self.unmapped[name]
+        elif value not in (None, "", []):
+            self.unmapped[name][str(value).strip()] += 1
 
     def read_types(self, record: Record) -> list[str]:
         """The dimensions of whose type the record's document is; ValueError where a value is no text or list."""
@@ -51,6 +69,10 @@ class LabelReader:
         for name in sorted(self.missing) if self.fields else ():
             there = listed(self.fields)
             faults.add(path, 1, f"no column {self.columns[name]!r} for dimension {name!r}; there are: {there}")
+        for name, unmapped in self.unmapped.items():
+            if unmapped:
+                there = listed([f"{shown(value)} ({count:,})" for value, count in unmapped.most_common()], 8)
+                faults.add(path, None, f"the `map` of dimension {name!r} leaves no label: it makes nothing of {there}")
         for name in sorted(self.missing_types) if self.fields else ():
             column, there = self.types[name].column, listed(self.fields)
             faults.add(path, 1, f"no column {column!r} for the type of dimension {name!r}; there are: {there}")
@@ -122,4 +144,5 @@ def _text(value: object) -> str:
         return str(value).lower()
     if isinstance(value, str | int):
         return str(value)
-    raise ValueError(f"{shown(value)} is no label; expected text, a list of texts or label: weight pairs")
+    expected = "text, a whole number, true or false, a list of these or label: weight pairs"
+    raise ValueError(f"{shown(value)} is no label; expected {expected}")
