@@ -57,35 +57,36 @@ def labeled(
 
 
 def counted(cells: Iterable[object], column: DimensionColumn) -> Counter[str]:
-    """How often each label is in these cells, without what is none."""
-    found: Counter[str] = Counter()
+    """How often each label is in these cells; what is no label is a fault for who reads the rows."""
+    counts: Counter[str] = Counter()
     for cell in cells:
         try:
             labels = labels_of(cell, column)
         except ValueError:
             continue
-        found.update([labels] if isinstance(labels, str) else labels or ())
-    del found[""]
-    return found
+        counts.update([labels] if isinstance(labels, str) else list(labels or ()))
+    del counts[""]
+    return counts
 
 
 def label_notes(groups: Groups, remedy: str) -> list[str]:
     """What to know of the labels of all dimensions before exposure is measured by them.
 
-    Spellings that look alike, with the `remedy` that joins them; more groups than pages have places for; groups of
-    which next to nothing can be said; a single group, or a single document that has one.
+    Spellings that look alike, with the `remedy` that joins them; a single document that has a label; and what
+    `group_notes` says. Intersections have notes of their own.
     """
-    parts = groups.parts if isinstance(groups, JoinedGroups) else (groups,)
     notes = []
-    for dimension, part in [(name, one) for one in parts for name in one.dimensions]:
-        unknown, *known = part.shares(dimension).tolist()
-        shares = {label: share for label, share in zip(part.labels(dimension), known, strict=True) if share}
-        if isinstance(part, GroupTable):
+    parts = groups.parts if isinstance(groups, JoinedGroups) else (groups,)
+    for part in [one for one in parts if isinstance(one, GroupTable)]:
+        for dimension in part.dimensions:
+            unknown, *known = part.shares(dimension).tolist()
+            shares = {label: share for label, share in zip(part.labels(dimension), known, strict=True) if share}
             if joined := join_spellings(shares).map:
                 notes.append(f"spellings of {dimension!r} that look like the same label: {joins(joined)}; {remedy}")
-            if round((1 - unknown) * len(part)) == 1 and len(part) > 1:
-                notes.append(f"a single document of {len(part):,} has a label of {dimension!r}")
-        notes += group_notes(dimension, shares)
+            if len(part) > 1 and round((1 - unknown) * len(part)) == 1:
+                only = f"a single document of {len(part):,} has a label of {dimension!r} ({listed(list(shares))})"
+                notes.append(f"{only}, so groups cannot be compared; is this the right column?")
+            notes += group_notes(dimension, shares)
     return notes
 
 
@@ -99,8 +100,6 @@ def group_notes(dimension: str, sizes: Mapping[str, float]) -> list[str]:
     total, notes = sum(sizes.values()), []
     ordered = sorted(sizes, key=lambda label: -sizes[label])
     named = {label: f"{label} {100 * sizes[label] / total:.2g} %" for label in ordered}
-    if len(sizes) == 1:
-        notes.append(f"all labeled documents are in one group of {dimension!r}, {ordered[0]}: nothing can be unequal")
     if len(sizes) > MANY_GROUPS:
         there = listed(list(named.values()))
         notes.append(f"{dimension!r} has {len(sizes):,} groups, too many for one page to show each: {there}")

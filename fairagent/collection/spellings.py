@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from fairagent.clean import visible
+from fairagent.collection.faults import listed
 
 NO_LABEL = frozenset(
     phrase.replace(" ", "")
@@ -46,32 +47,40 @@ def join_spellings(values: Mapping[str, float], known: Collection[str] = ()) -> 
     """A map that joins the spellings of each label, for the values of a column with how often each occurs.
 
     Case, blanks, the form of Unicode (NFKC) and, where there is nothing else but letters, punctuation make no other
-    label; other signs (C, C++, C#) and digits do. The label is the one that is `known`, e.g. from a target, else the
-    commonest spelling; of equals the one in lower case. A letter joins the only value that begins with it where
+    label; other signs (C, C++, C#) and digits do. The label is the one that is `known`, e.g. from a population, else
+    the commonest spelling; of equals the one in lower case. A letter joins the only value that begins with it where
     `INITIALS` says so, or where each of the longer values has its own letter (w, m, d: weiblich, männlich, divers).
     Words are never joined by their meaning: female and woman are two labels. What is in `NO_LABEL`, or a dash or
     question mark alone, is no label, but NA among codes of two letters (Namibia), and - beside + (a test's results).
-    Only values that change are in the map: joined labels are joined no further.
+    Only values that change are in the map: joined labels are joined no further, and what is `known` stays.
 
     >>> from collections import Counter
     >>> join_spellings(Counter({"Female": 5, "female": 2, "F": 2, "FEMALE.": 1, "male": 6, "N/A": 3})).map
     {'female': ('Female',), 'FEMALE.': ('Female',), 'F': ('Female',), 'N/A': ()}
     >>> join_spellings({"C": 5, "C++": 3, "c#": 1, "Korea, North": 2, "Korea, South": 1, "18-25": 1, "1825": 1}).map
     {}
+    >>> join_spellings({"Female": 5, "F": 2, "us": 3, "Us": 1}, known=["f", "US"]).map
+    {'Female': ('f',), 'F': ('f',), 'us': ('US',), 'Us': ('US',)}
     """
-    empty, doubts = _without_label(values)
+    empty, doubts = _without_label(values, known)
     spelled: dict[str, list[str]] = {}
     for value in sorted(values.keys() - set(empty), key=lambda one: (-values[one], one != one.lower(), one)):
         spelled.setdefault(_key(value), []).append(value)
     short, unsure = _abbreviations(spelled)
-    given = {_key(label): label for label in known}
+    names: dict[str, set[str]] = {}
+    for label in known:
+        names.setdefault(_key(label), set()).add(label)
     joined: dict[str, tuple[str, ...]] = {}
     for key in [key for key in spelled if key not in short]:
-        label = given.get(key, spelled[key][0])
-        initials = [value for letter, word in short.items() if word == key for value in spelled[letter]]
-        for value in [*spelled[key], *initials]:
-            if value != label:
-                joined[value] = (label,)
+        letters = [letter for letter, word in short.items() if word == key]
+        spellings = [value for one in (key, *letters) for value in spelled[one]]
+        given = {label for one in (key, *letters) for label in names.get(one, ())}
+        if len(given) > 1:
+            alike = listed(sorted(map(repr, given)))
+            doubts.append(f"{alike} are labels that are known, so nothing that looks like them is joined")
+            continue
+        label = next(iter(given), spellings[0])
+        joined |= {value: (label,) for value in spellings if value != label}
     joined |= dict.fromkeys(sorted(empty, key=lambda one: (-values[one], one)), ())
     return Spellings(joined, (*doubts, *unsure))
 
@@ -97,9 +106,9 @@ def _is_letter(sign: str) -> bool:
     return unicodedata.category(sign)[0] in "LM"
 
 
-def _without_label(values: Mapping[str, float]) -> tuple[list[str], list[str]]:
+def _without_label(values: Mapping[str, float], known: Collection[str]) -> tuple[list[str], list[str]]:
     """The values that say that there is no label, and what is in doubt."""
-    empty = [value for value in values if _means_nothing(value)]
+    empty = [value for value in values if value not in known and _means_nothing(value)]
     labels = values.keys() - set(empty)
     doubts = []
     if "NA" in empty and labels and all(re.fullmatch("[A-Z]{2}", label) for label in labels):
@@ -126,15 +135,15 @@ def _abbreviations(spelled: Collection[str]) -> tuple[dict[str, str], list[str]]
     letters = [key for key in spelled if len(key) == 1 and _is_letter(key)]
     longer = [key for key in spelled if len(key) > 1 and _is_letter(key[0])]
     words = {letter: [key for key in longer if key.startswith(letter)] for letter in letters}
-    one_each = len(letters) == len(longer) > 1 and all(len(found) == 1 for found in words.values())
+    one_each = len(letters) == len(longer) > 1 and all(len(several) == 1 for several in words.values())
     sure = {
-        letter: found[0]
-        for letter, found in words.items()
-        if len(found) == 1 and all(map(_is_letter, found[0])) and (one_each or INITIALS.get(letter) == found[0])
+        letter: several[0]
+        for letter, several in words.items()
+        if len(several) == 1 and all(map(_is_letter, several[0])) and (one_each or INITIALS.get(letter) == several[0])
     }
     unsure = [
-        f"{letter.upper()!r} could be short for {' or '.join(map(repr, found))} and stays a label"
-        for letter, found in words.items()
-        if letter not in sure and 0 < len(found) <= 3
+        f"{letter.upper()!r} could be short for {' or '.join(map(repr, several))} and stays a label"
+        for letter, several in words.items()
+        if letter not in sure and 0 < len(several) <= 3
     ]
     return sure, unsure
