@@ -29,8 +29,10 @@ def labeled(
     labels: Labeling | None,
     cells: Callable[[str], Iterable[object]],
     known: Mapping[str, Collection[str]],
-) -> dict[str, DimensionColumn]:
+) -> tuple[dict[str, DimensionColumn], list[str]]:
     """The columns with the maps that `labels` gives, or that join the spellings in the `cells` of a dimension.
+
+    And what is in doubt of the spellings that were joined.
 
     `known` are labels, by dimension, that are to be kept as they are spelled. A column that has a map keeps it under
     "join". Raises UsageError for a dimension that there is not, for two maps, and for what is no map.
@@ -40,7 +42,7 @@ def labeled(
     wanted = dict.fromkeys(columns, JOIN) if isinstance(labels, str) else dict[str, Any](labels or {})
     if strange := [name for name in wanted if name not in columns]:
         raise UsageError(f"labels: no dimension {strange[0]!r}; there are: {listed(list(columns)) or 'none'}")
-    made = dict(columns)
+    made, doubts = dict(columns), list[str]()
     for name, how in wanted.items():
         column = columns[name]
         if isinstance(how, Mapping):
@@ -52,8 +54,10 @@ def labeled(
             raise UsageError(f"labels: {name!r} is {shown(how)}, expected {JOIN!r} or value -> label")
         elif not column.map:
             spelled = (*(column.labels or ()), *known.get(name, ()))
-            made[name] = column.model_copy(update={"map": join_spellings(counted(cells(name), column), spelled).map})
-    return made
+            spellings = join_spellings(counted(cells(name), column), spelled)
+            made[name] = column.model_copy(update={"map": spellings.map})
+            doubts += [f"{name!r}: {doubt}" for doubt in spellings.doubts]
+    return made, doubts
 
 
 def counted(cells: Iterable[object], column: DimensionColumn) -> Counter[str]:

@@ -22,6 +22,7 @@ class LabelReader:
         self.types = {name: column.of for name, column in dimensions.items() if column.of}
         self.missing = set(dimensions)
         self.missing_types, self.nobody = set(self.types), set(self.types)
+        self.kinds = {name: dict[str, tuple[object, int]]() for name in dimensions}
         self.unmapped = {name: Counter[str]() for name, column in dimensions.items() if column.map}
         self.fields: tuple[str, ...] = ()
 
@@ -34,8 +35,11 @@ class LabelReader:
             self.types,
         )
 
-    def read(self, record: Record) -> dict[str, Labels]:
-        """The labels of one record; ValueError, naming the dimension, where a value is no label, list or mapping."""
+    def read(self, record: Record, number: int = 0) -> dict[str, Labels]:
+        """The labels of one record; ValueError, naming the dimension, where a value is no label, list or mapping.
+
+        `number` is its line or row, for what is said of all records together.
+        """
         if self.missing:
             self.missing -= {name for name in self.missing if self.columns[name] in record}
             self.fields = self.fields or tuple(record)
@@ -48,7 +52,20 @@ class LabelReader:
                 raise ValueError(f"{name}: {error}") from None
             if name in self.unmapped:
                 self._note_mapped(name, value, labels[name])
+            if not column.labels:
+                self._note_kinds(name, value, number)
         return labels
+
+    def _note_kinds(self, name: str, value: object, number: int) -> None:
+        """Remember the first value of each kind; a text that is a number may stand among texts as among numbers."""
+        kinds, map = self.kinds[name], self.dimensions[name].map
+        for part in value if isinstance(value, list) else (value,):
+            if isinstance(part, str) and "text" not in kinds:
+                text = part.strip()
+                if text and not text.lstrip("-").isdecimal() and text not in map:
+                    kinds["text"] = part, number
+            elif isinstance(part, int) and _text(part) not in map:
+                kinds.setdefault("true or false" if isinstance(part, bool) else "whole numbers", (part, number))
 
     def _note_mapped(self, name: str, value: object, labels: Labels) -> None:
         """Remember what a map makes nothing of, until it makes something of a value."""
@@ -69,6 +86,13 @@ class LabelReader:
         for name in sorted(self.missing) if self.fields else ():
             there = listed(self.fields)
             faults.add(path, 1, f"no column {self.columns[name]!r} for dimension {name!r}; there are: {there}")
+        for name, kinds in self.kinds.items():
+            if len(kinds) > 1:
+                there = listed([f"{kind} ({shown(one)}, {path.name}:{line})" for kind, (one, line) in kinds.items()])
+                message = (
+                    f"the labels of {name!r} are of mixed types: {there}; say with `map` which label each value is"
+                )
+                faults.add(path, None, message)
         for name, unmapped in self.unmapped.items():
             if unmapped:
                 there = listed([f"{shown(value)} ({count:,})" for value, count in unmapped.most_common()], 8)
@@ -89,7 +113,7 @@ def read_groups(path: Path, block: GroupsFile, faults: Faults) -> GroupTable | N
     before = faults.count
     for number, record in records(path, block, faults):
         try:
-            labels, types = reader.read(record), reader.read_types(record)
+            labels, types = reader.read(record, number), reader.read_types(record)
             buffer.add(checked_id(read_id(record), "document"), labels, number, types)
         except ValueError as error:
             faults.add(path, number, str(error))
