@@ -119,7 +119,7 @@ class ColumnLook:
         """How many cells say nothing but that there is no label; of lists that is not known."""
         _, separator = self.labels()
         map, cells = self.spellings().map, Counter[str]() if self.lists else self.values or Counter[str]()
-        split = {cell: [part.strip() for part in cell.split(separator)] for cell in cells}
+        split = {cell: [one.strip() for one in cell.split(separator)] if separator else [cell] for cell in cells}
         return sum(cells[cell] for cell, parts in split.items() if not any(map.get(part, part) for part in parts))
 
     def could_be_group(self) -> bool:
