@@ -48,7 +48,8 @@ def join_spellings(values: Mapping[str, float], known: Collection[str] = ()) -> 
 
     Case, blanks, the form of Unicode (NFKC) and, where there is nothing else but letters, punctuation make no other
     label; other signs (C, C++, C#) and digits do. The label is the one that is `known`, e.g. from a population, else
-    the commonest spelling; of equals the one in lower case. A letter joins the only value that begins with it where
+    the commonest spelling; of equals the one in lower
+    case, then one that is not all capitals. A letter joins the only value that begins with it where
     `INITIALS` says so, or where each of the longer values has its own letter (w, m, d: weiblich, männlich, divers).
     Words are never joined by their meaning: female and woman are two labels. What is in `NO_LABEL`, or a dash or
     question mark alone, is no label, but NA among codes of two letters (Namibia), and - beside + (a test's results).
@@ -64,7 +65,8 @@ def join_spellings(values: Mapping[str, float], known: Collection[str] = ()) -> 
     """
     empty, doubts = _without_label(values, known)
     spelled: dict[str, list[str]] = {}
-    for value in sorted(values.keys() - set(empty), key=lambda one: (-values[one], one != one.lower(), one)):
+    order = {value: (-values[value], value != value.lower(), value == value.upper(), value) for value in values}
+    for value in sorted(values.keys() - set(empty), key=order.__getitem__):
         spelled.setdefault(_key(value), []).append(value)
     short, unsure = _abbreviations(spelled)
     names: dict[str, set[str]] = {}
@@ -81,7 +83,7 @@ def join_spellings(values: Mapping[str, float], known: Collection[str] = ()) -> 
             continue
         label = next(iter(given), spellings[0])
         joined |= {value: (label,) for value in spellings if value != label}
-    joined |= dict.fromkeys(sorted(empty, key=lambda one: (-values[one], one)), ())
+    joined |= dict.fromkeys(sorted(empty, key=order.__getitem__), ())
     return Spellings(joined, (*doubts, *unsure))
 
 
