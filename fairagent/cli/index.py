@@ -16,6 +16,8 @@ from fairagent.settings import Settings
 if TYPE_CHECKING:
     from fairagent.site import Site
 
+JOINED_BY = "a `map` in the collection file joins them, as `fairagent init` writes it"
+
 
 def index(
     collection: CollectionFile = None,
@@ -58,6 +60,7 @@ def index(
     from rich.filesize import decimal
 
     from fairagent.cli.indexing import ensure_indexes
+    from fairagent.collection.labeling import label_notes
     from fairagent.loop.kinds import KindSource
     from fairagent.pipeline import open_site, settled
     from fairagent.report.record import to_json
@@ -80,7 +83,7 @@ def index(
     loaded = site.collection
     manifest, seconds = indexed.manifest, indexed.seconds
     kinds = KindSource.of_collection(loaded, graph_of(settled(site)), site.memo)
-    notes = [*loaded.notes, *loaded.source.notes, *kinds.notes]
+    notes = [*loaded.notes, *loaded.source.notes, *label_notes(loaded.groups, JOINED_BY), *kinds.notes]
     if as_json:
         forecasts = {what: asdict(one) for what, one in indexed.forecasts.items()}
         record = {
@@ -131,10 +134,12 @@ def _on_server(chosen: Settings, engine: str | None) -> bool:
 
 def _load(site: Site, force: bool, as_json: bool) -> None:
     from fairagent.cli.server_index import load_index
+    from fairagent.collection.labeling import label_notes
     from fairagent.report.record import to_json
 
     loaded = load_index(site, force)
-    origin, notes = loaded.origin, [*site.collection.notes, *site.collection.source.notes]
+    found = label_notes(site.collection.groups, JOINED_BY)
+    origin, notes = loaded.origin, [*site.collection.notes, *site.collection.source.notes, *found]
     if as_json:
         record = {
             "index": loaded.index.name,
