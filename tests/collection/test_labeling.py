@@ -54,7 +54,7 @@ def test_spellings_that_look_alike_are_said_and_left(caplog: pytest.LogCaptureFi
     assert len(collection.groups.labels("gender")) == 9
     (note,) = collection.notes
     assert "Female, F -> female" in note
-    assert "prefer not to say, unknown -> no label" in note
+    assert "prefer not to say, unknown, N/A -> no label" in note
     assert 'labels="join"' in note
     assert note in caplog.text
 
