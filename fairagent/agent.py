@@ -32,6 +32,7 @@ from fairagent.types import AnswerResult, Query, Ranking, SearchResult, Step, To
 if TYPE_CHECKING:
     from fairagent.answer import Answerer
     from fairagent.collection.in_memory import GroupColumns
+    from fairagent.collection.labeling import Labeling
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -67,6 +68,7 @@ class FairAgent(Brief):
         title: str | None = None,
         separator: str | None = None,
         population: Mapping[str, Mapping[str, float]] | None = None,
+        labels: Labeling | None = None,
         **settings: Any,
     ) -> FairAgent:
         """An agent over rows, or a file of them, for small data: an index in a folder that is removed afterwards.
@@ -75,7 +77,7 @@ class FairAgent(Brief):
         The engine is the default one, BM25 and light vectors, unless they name another. Without `groups` it searches by
         the engine alone.
         """
-        collection = Collection.from_records(records, text, id, groups, title, separator, population)
+        collection = Collection.from_records(records, text, id, groups, title, separator, population, labels=labels)
         return fairagent.open_in_memory(collection, **settings)
 
     def search(self, query: str | Query | Topic, on_step: OnStep = unheard) -> SearchResult:

@@ -44,6 +44,16 @@ def test_the_command_line(folder: Path) -> None:
     assert (folder / "collection.yaml").read_text(encoding="utf-8") == blocks("yaml")[0]
 
 
+def test_spellings(folder: Path) -> None:
+    counts = {"male": 60, "M": 20, "Male": 10, "female": 50, "F": 10, "N/A": 7, "prefer not to say": 3}
+    labels = [label for label, count in counts.items() for _ in range(count)]
+    rows = "".join(f"Words about person {place}.,{label}\n" for place, label in enumerate(labels))
+    (folder / "dirty.csv").write_text(f"text,gender\n{rows}", encoding="utf-8")
+    init = ("init", "dirty.csv", "--yes", "--output", "dirty.yaml")
+    run(folder, "-c", "from fairagent.cli import main; main()", *init)
+    assert (folder / "dirty.yaml").read_text(encoding="utf-8").endswith(blocks("yaml")[1])
+
+
 def test_rows(folder: Path) -> None:
     rows, kept, _, _ = blocks("python")
     assert len(rows.splitlines()) < 6

@@ -6,9 +6,9 @@ The aims are those of evaluations/light: no labels that come from the judgments,
 product nDCG@20 * AWRF@20; a collection is worth the mean of its aims, whose worth is the mean of their topics, and the
 objective is the mean over the collections: each weighs the same, however many topics it has.
 
-Coordinate descent from the defaults, constant after constant over GRIDS, `passes` times. Of the values within one
-standard error of the best (of the paired difference over the topics) that is taken which stands first in its grid: the
-default, then the cheaper or simpler. Each fold descends by itself over the other collections, and its choice is
+Coordinate descent from what the constants were before, constant after constant over GRIDS, `passes` times. Of the values within one
+standard error of the best (of the paired difference over the topics) that is taken which stands first in its grid: what
+was before, then the rest in turn. Each fold descends by itself over the other collections, and its choice is
 measured on the one left out. What a configuration gave on a topic is measured once, for all descents; `--table` keeps
 it in a file for another run (delete it when the code has changed).
 """
@@ -51,17 +51,17 @@ Values = Mapping[str, Sequence[FloatArray]]
 """Collection -> for each of its aims the products of its topics (topics,)."""
 GRIDS: dict[str, tuple[Any, ...]] = {
     "weight": (0.5, 0.75, 1.0),
-    "fairness": ((1.0, 0.5, 0.25), 0.5, 0.75, 1.0),
+    "fairness": ((1.0, 0.5, 0.25), 1.0, 0.5),
     "graph": (0.4, 0.3, 0.5),
     "beta": (0.5, 0.7, 0.85),
-    "terms": (0.2, 0.1, 0.3),
+    "terms": (0.2, 0.1, 0.0),
     "again": (100, 300),
-    "prior": (0.6, 0.3, 1.0),
-    "drift": (0.1, 0.05, 0.2),
+    "prior": (0.6, 0.3),
 }
-"""What is tried, the present default first: the light vectors' weight beside BM25, the fairness of exposure, the weight
-of the graph re-ranker, and the loop's constants."""
-DEFAULTS: Config = tuple(grid[0] for grid in GRIDS.values())
+"""What is tried: the weight of the vectors beside BM25, the fairness of exposure, the weight of the graph re-ranker, and
+the loop's constants. First stands what each was before any choice by this command, not what it is now: ties would
+otherwise bring each fold what its own collection had helped to choose."""
+START: Config = tuple(grid[0] for grid in GRIDS.values())
 
 
 def overrides(config: Config, dimension: str, encoder: str) -> dict[str, Any]:
@@ -74,7 +74,7 @@ def overrides(config: Config, dimension: str, encoder: str) -> dict[str, Any]:
         "encoder": encoder,
         "engine": {"kind": "fused", "engines": engines, "weights": [1.0, named["weight"]]},
         "rerank": [{"kind": "graph", "weight": named["graph"]}, exposure],
-        "loop": {name: named[name] for name in ("beta", "terms", "again", "prior", "drift")},
+        "loop": {name: named[name] for name in ("beta", "terms", "again", "prior")},
     }
 
 
@@ -159,7 +159,7 @@ def variants(config: Config, place: int) -> list[Config]:
 
 def descend(table: Table, descents: Sequence[Sequence[str]], passes: int) -> list[Config]:
     """What each descent over its collections ends at; all go step by step, so what they need is measured together."""
-    at = [DEFAULTS] * len(descents)
+    at = [START] * len(descents)
     for _ in range(passes):
         before = list(at)
         for place in range(len(GRIDS)):
@@ -173,9 +173,9 @@ def descend(table: Table, descents: Sequence[Sequence[str]], passes: int) -> lis
 
 
 def shown(config: Config) -> str:
-    """What differs from the defaults."""
-    changes = [f"{name} {now}" for name, now, old in zip(GRIDS, config, DEFAULTS, strict=True) if now != old]
-    return ", ".join(changes) or "the defaults"
+    """What differs from before."""
+    changes = [f"{name} {now}" for name, now, old in zip(GRIDS, config, START, strict=True) if now != old]
+    return ", ".join(changes) or "as before"
 
 
 def report(table: Table, chosen: Config, folds: Sequence[str], of_folds: Sequence[Config]) -> Iterable[str]:
@@ -183,7 +183,7 @@ def report(table: Table, chosen: Config, folds: Sequence[str], of_folds: Sequenc
     counts = {fold: [len(aim) for aim in table[chosen][fold]] for fold in folds}
     everything = sum(sum(n) for n in counts.values())
     yield f"objective: mean product of {len(folds)} collections, {len(AIMS)} aims, {everything} topics"
-    yield f"defaults   {objective(table[DEFAULTS], folds):.4f}"
+    yield f"before     {objective(table[START], folds):.4f}"
     yield f"the choice {objective(table[chosen], folds):.4f}: {shown(chosen)}"
     yield f"\n{'one constant varied':28s} mean product   difference (s.e.)     worst aim, to the choice"
     aims = ["/".join(aim) for aim in AIMS]
@@ -196,10 +196,10 @@ def report(table: Table, chosen: Config, folds: Sequence[str], of_folds: Sequenc
             text = f"{name} {config[place]}" + (" *" if config == chosen else "")
             line = f"{text:28s} {objective(both[0], folds):12.4f}   {change:+.4f} ({error(*both, folds):.4f})"
             yield line if config == chosen else f"{line}    {by_aim[worst]:+.4f} {aims[worst]}"
-    yield f"\n{'left out':20s} {'n':>4s}  default  fold's   all's    its best  chosen without it"
+    yield f"\n{'left out':20s} {'n':>4s}  before   fold's   all's    its best  chosen without it"
     for fold, config in zip(folds, of_folds, strict=True):
         best = max(objective(table[tuple(map(listed, json.loads(row)))], [fold]) for row in table.rows)
-        ours = (objective(table[one], [fold]) for one in (DEFAULTS, config, chosen))
+        ours = (objective(table[one], [fold]) for one in (START, config, chosen))
         cells = "  ".join(f"{value:.4f} " for value in (*ours, best))
         yield f"{fold:20s} {sum(counts[fold]):4d}  {cells}  {shown(config)}"
 

@@ -16,6 +16,8 @@ from fairagent.settings import Settings
 if TYPE_CHECKING:
     from fairagent.site import Site
 
+JOINED_BY = "a `map` in the collection file joins them, as `fairagent init` writes it"
+
 
 def index(
     collection: CollectionFile = None,
@@ -58,8 +60,11 @@ def index(
     from rich.filesize import decimal
 
     from fairagent.cli.indexing import ensure_indexes
-    from fairagent.pipeline import open_site
+    from fairagent.collection.labeling import label_notes
+    from fairagent.loop.kinds import KindSource
+    from fairagent.pipeline import open_site, settled
     from fairagent.report.record import to_json
+    from fairagent.retrieve.graph import graph_of
 
     chosen = settings_of(settings, assignments, collection=collection, index=index)
     if engine and engine not in (part.kind for part in (chosen.engine, *chosen.engine.inner)):
@@ -77,6 +82,8 @@ def index(
         indexed = ensure_indexes(site, force, workers, memory << 20)
     loaded = site.collection
     manifest, seconds = indexed.manifest, indexed.seconds
+    kinds = KindSource.of_collection(loaded, graph_of(settled(site)), site.memo)
+    notes = [*loaded.notes, *loaded.source.notes, *label_notes(loaded.groups, JOINED_BY), *kinds.notes]
     if as_json:
         forecasts = {what: asdict(one) for what, one in indexed.forecasts.items()}
         record = {
@@ -87,7 +94,7 @@ def index(
             "bytes": indexed.size,
             "built": seconds is not None,
             "seconds": seconds,
-            "notes": [*loaded.notes, *loaded.source.notes],
+            "notes": notes,
             **({"changes": asdict(indexed.changes)} if indexed.changes else {}),
             **({"besides": list(indexed.besides)} if indexed.besides else {}),
             **({"forecasts": forecasts} if forecasts else {}),
@@ -109,7 +116,7 @@ def index(
         out.print(f"built besides: {', '.join(indexed.besides)}", soft_wrap=True)
     for ann in indexed.ann:
         out.print(f"ANN index of {ann.model}: {ann}", soft_wrap=True)
-    for note in (*loaded.notes, *loaded.source.notes):
+    for note in notes:
         out.print(f"note: {note}", soft_wrap=True)
 
 
@@ -127,10 +134,12 @@ def _on_server(chosen: Settings, engine: str | None) -> bool:
 
 def _load(site: Site, force: bool, as_json: bool) -> None:
     from fairagent.cli.server_index import load_index
+    from fairagent.collection.labeling import label_notes
     from fairagent.report.record import to_json
 
     loaded = load_index(site, force)
-    origin, notes = loaded.origin, [*site.collection.notes, *site.collection.source.notes]
+    found = label_notes(site.collection.groups, JOINED_BY)
+    origin, notes = loaded.origin, [*site.collection.notes, *site.collection.source.notes, *found]
     if as_json:
         record = {
             "index": loaded.index.name,

@@ -38,7 +38,7 @@ def init(
     """Look at a file with documents, and propose a collection file that says which of its columns is what.
 
     Shows what was seen, asks, and writes; a file that is there already is never overwritten. What is named by an option
-    is not guessed.
+    is not guessed. Spellings that look like the same label (M, male) are joined by a `map`, to be confirmed.
     """
     from fairagent.collection.look import look_at
 
@@ -87,6 +87,8 @@ def _print(look: Look) -> None:
         out.print(
             "No column looks like groups; name one with --group. Without, BM25 searches, and nothing is measured."
         )
+    for note in look.notes():
+        out.print(f"note: {in_line(note)}", soft_wrap=True)
 
 
 def _agreed(output: Path) -> bool:

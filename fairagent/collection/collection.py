@@ -14,6 +14,7 @@ from fairagent.types import Document, Topic
 
 if TYPE_CHECKING:
     from fairagent.collection.in_memory import GroupColumns
+    from fairagent.collection.labeling import Labeling
 
 
 class Source(Protocol):
@@ -70,6 +71,7 @@ class Collection(Brief):
         separator: str | None = None,
         population: Mapping[str, Mapping[str, float]] | None = None,
         name: str = "records",
+        labels: Labeling | None = None,
     ) -> Collection:
         """A collection in memory of rows, or of a file of them.
 
@@ -78,7 +80,10 @@ class Collection(Brief):
         text, or several; `id` that with the ids, by default `id` where the first row has one, else the number of the
         row, from 1; `title` that with the title. `groups` names the columns with the groups, or maps dimensions to
         them; `separator` is what stands between several labels in one cell, which may also be a list, or a mapping to
-        weights. `population` is the world's share of each label, for each dimension.
+        weights. `population` is the world's share of each label, for each dimension. `labels` cleans them: "join" joins
+        the spellings of each label (F, Female; N/A for none), as `fairagent init` does; or it maps dimensions to "join"
+        or to value -> label, or a list of labels, an empty one for none. What to know of the groups (more than a dozen,
+        less than 1 % of the documents, spellings that look alike) is in `notes`, and logged as a warning.
 
         Empty cells of groups are unknown. All faults of all rows are raised together as a DataError that names the
         row, from 1 (of a file the line): a missing column, with those that there are, a cell that is no text, an id
@@ -86,7 +91,7 @@ class Collection(Brief):
         """
         from fairagent.collection.in_memory import collection_of
 
-        return collection_of(records, text, id, groups, title, separator, population or {}, name)
+        return collection_of(records, text, id, groups, title, separator, population or {}, name, labels)
 
     def documents(self) -> Iterator[Document]:
         """Read what is indexed, in order: the documents, or with `chunks` their passages.

@@ -10,12 +10,14 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from fairagent.clean import logger
 from fairagent.collection.collection import Collection
 from fairagent.collection.config import DimensionColumn, DocumentsFile
 from fairagent.collection.documents import document_of
 from fairagent.collection.faults import Faults, shown
 from fairagent.collection.forms import ROW, records, rows_of
 from fairagent.collection.groups import Groups, JoinedGroups
+from fairagent.collection.labeling import Labeling, label_notes, labeled
 from fairagent.collection.labels import LabelReader
 from fairagent.collection.load import aligned
 from fairagent.collection.population import checked_population
@@ -23,6 +25,8 @@ from fairagent.collection.records import Record, checked_id, field_reader
 from fairagent.collection.table import GroupTable
 from fairagent.settings import validate
 from fairagent.types import Document
+
+log = logger(__name__)
 
 GroupColumns = str | Sequence[str] | Mapping[str, str | Mapping[str, Any]]
 """The column of a dimension that is named like it, several, or dimension -> its column or all that can be said of it
@@ -61,6 +65,7 @@ def collection_of(
     separator: str | None,
     population: Mapping[str, Mapping[str, float]],
     name: str,
+    labels: Labeling | None = None,
 ) -> Collection:
     """See `Collection.from_records`."""
     dimensions = _dimensions(groups, separator)
@@ -68,13 +73,21 @@ def collection_of(
     place = Path(source) if file else Path(name)
     rows, id = _rows(source, place, id, faults) if file else _numbered(rows_of(source), id)
     fields = validate(DocumentsFile, {"path": str(place), "id": id, "text": text, "title": title}, "from_records")
+    shares = checked_population(population, place, faults)
+    doubts: list[str] = []
+    if labels is not None:
+        kept, columns = list(rows), {name: column.column or name for name, column in dimensions.items()}
+        rows = iter(kept)
+        dimensions, doubts = labeled(
+            dimensions, labels, lambda name: (row.get(columns[name]) for _, row in kept), shares
+        )
     read_id, reader = field_reader(id), LabelReader(dimensions)
     buffer, documents, numbers, titled = reader.buffer(), [], dict[str, int](), title is None
     for number, record in rows:
         titled = titled or title in record
         try:
             document = document_of(checked_id(read_id(record), "document"), record, fields)
-            buffer.add(document.id, reader.read(record), number, reader.read_types(record))
+            buffer.add(document.id, reader.read(record, number), number, reader.read_types(record))
         except ValueError as error:
             faults.add(place, number, str(error))
             continue
@@ -87,16 +100,19 @@ def collection_of(
     elif not titled:
         faults.add(place, None, f"no row has the title field {title!r}")
     reader.check(place, faults)
-    shares = checked_population(population, place, faults)
     faults.check(f"collection {name!r}")
     notes: list[str] = []
-    labels: Groups = aligned(GroupTable(*buffer.finish()), shares, notes) if dimensions else JoinedGroups([])
-    for dimension in labels.dimensions:
-        if not labels.labels(dimension):
+    table: Groups = aligned(GroupTable(*buffer.finish()), shares, notes) if dimensions else JoinedGroups([])
+    for dimension in table.dimensions:
+        if not table.labels(dimension):
             column = reader.columns[dimension]
             faults.add(place, None, f"the column {column!r} of dimension {dimension!r} is empty in every row")
     faults.check(f"collection {name!r}")
-    return Collection(name, {}, {}, labels, shares, tuple(notes), InMemory(tuple(documents)))
+    found = [*doubts, *label_notes(table, 'labels="join" joins them')]
+    for note in found:
+        log.warning("collection %r: %s", name, note)
+    notes += found
+    return Collection(name, {}, {}, table, shares, tuple(notes), InMemory(tuple(documents)))
 
 
 def _dimensions(groups: GroupColumns, separator: str | None) -> dict[str, DimensionColumn]:

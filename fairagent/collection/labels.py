@@ -1,5 +1,6 @@
 """Reading group labels from table columns or JSON fields."""
 
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -18,9 +19,13 @@ class LabelReader:
     def __init__(self, dimensions: Mapping[str, DimensionColumn]) -> None:
         self.dimensions = dimensions
         self.columns = {name: column.column or name for name, column in dimensions.items()}
-        self.types = {name: column.of for name, column in dimensions.items() if column.of}
+        rules = {name: column.applies_to for name, column in dimensions.items()}
+        self.types = {name: rule for name, rule in rules.items() if isinstance(rule, TypeColumn)}
+        self.of_all = [name for name, rule in rules.items() if rule == "all"]
         self.missing = set(dimensions)
         self.missing_types, self.nobody = set(self.types), set(self.types)
+        self.kinds = {name: dict[str, tuple[object, int]]() for name in dimensions}
+        self.unmapped = {name: Counter[str]() for name, column in dimensions.items() if column.map}
         self.fields: tuple[str, ...] = ()
 
     def buffer(self) -> TableBuffer:
@@ -29,28 +34,71 @@ class LabelReader:
             {name: column.labels for name, column in self.dimensions.items()},
             [name for name, column in self.dimensions.items() if not column.normalize],
             [name for name, column in self.dimensions.items() if column.predicted],
-            self.types,
+            [*self.types, *self.of_all],
         )
 
-    def read(self, record: Record) -> dict[str, Labels]:
-        """The labels of one record; ValueError where a value is no label, list or mapping."""
+    def read(self, record: Record, number: int = 0) -> dict[str, Labels]:
+        """The labels of one record; ValueError, naming the dimension, where a value is no label, list or mapping.
+
+        `number` is its line or row, for what is said of all records together.
+        """
         if self.missing:
             self.missing -= {name for name in self.missing if self.columns[name] in record}
             self.fields = self.fields or tuple(record)
-        return {name: labels_of(record.get(self.columns[name]), column) for name, column in self.dimensions.items()}
+        labels: dict[str, Labels] = {}
+        for name, column in self.dimensions.items():
+            value = record.get(self.columns[name])
+            try:
+                labels[name] = labels_of(value, column)
+            except ValueError as error:
+                raise ValueError(f"{name}: {error}") from None
+            if name in self.unmapped:
+                self._note_mapped(name, value, labels[name])
+            if not column.labels:
+                self._note_kinds(name, value, number)
+        return labels
+
+    def _note_kinds(self, name: str, value: object, number: int) -> None:
+        """Remember the first value of each kind; a text that is a number may stand among texts as among numbers."""
+        kinds, map = self.kinds[name], self.dimensions[name].map
+        for part in value if isinstance(value, list) else (value,):
+            if isinstance(part, str) and "text" not in kinds:
+                text = part.strip()
+                if text and not text.lstrip("-").isdecimal() and text not in map:
+                    kinds["text"] = part, number
+            elif isinstance(part, int) and _text(part) not in map:
+                kinds.setdefault("true or false" if isinstance(part, bool) else "whole numbers", (part, number))
+
+    def _note_mapped(self, name: str, value: object, labels: Labels) -> None:
+        """Remember what a map makes nothing of, until it makes something of a value."""
+        if labels:
+            del self.unmapped[name]
+        elif value not in (None, "", []):
+            self.unmapped[name][str(value).strip()] += 1
 
     def read_types(self, record: Record) -> list[str]:
         """The dimensions of whose type the record's document is; ValueError where a value is no text or list."""
         self.missing_types -= {name for name in self.missing_types if self.types[name].column in record}
         found = [name for name, type in self.types.items() if _is_of(record.get(type.column), type)]
         self.nobody.difference_update(found)
-        return found
+        return [*found, *self.of_all]
 
     def check(self, path: Path, faults: Faults) -> None:
         """Add a fault for each column that no record had (one may lack it), and each type that no record is of."""
         for name in sorted(self.missing) if self.fields else ():
             there = listed(self.fields)
             faults.add(path, 1, f"no column {self.columns[name]!r} for dimension {name!r}; there are: {there}")
+        for name, kinds in self.kinds.items():
+            if len(kinds) > 1:
+                there = listed([f"{kind} ({shown(one)}, {path.name}:{line})" for kind, (one, line) in kinds.items()])
+                message = (
+                    f"the labels of {name!r} are of mixed types: {there}; say with `map` which label each value is"
+                )
+                faults.add(path, None, message)
+        for name, unmapped in self.unmapped.items():
+            if unmapped:
+                there = listed([f"{shown(value)} ({count:,})" for value, count in unmapped.most_common()], 8)
+                faults.add(path, None, f"the `map` of dimension {name!r} leaves no label: it makes nothing of {there}")
         for name in sorted(self.missing_types) if self.fields else ():
             column, there = self.types[name].column, listed(self.fields)
             faults.add(path, 1, f"no column {column!r} for the type of dimension {name!r}; there are: {there}")
@@ -67,7 +115,7 @@ def read_groups(path: Path, block: GroupsFile, faults: Faults) -> GroupTable | N
     before = faults.count
     for number, record in records(path, block, faults):
         try:
-            labels, types = reader.read(record), reader.read_types(record)
+            labels, types = reader.read(record, number), reader.read_types(record)
             buffer.add(checked_id(read_id(record), "document"), labels, number, types)
         except ValueError as error:
             faults.add(path, number, str(error))
@@ -122,4 +170,5 @@ def _text(value: object) -> str:
         return str(value).lower()
     if isinstance(value, str | int):
         return str(value)
-    raise ValueError(f"{shown(value)} is no label; expected text, a list of texts or label: weight pairs")
+    expected = "text, a whole number, true or false, a list of these or label: weight pairs"
+    raise ValueError(f"{shown(value)} is no label; expected {expected}")

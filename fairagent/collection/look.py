@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
+from textwrap import indent
 from typing import Any
 
 import yaml
@@ -17,7 +18,9 @@ from fairagent.clean import in_line
 from fairagent.collection.config import RecordsFile
 from fairagent.collection.faults import Faults, listed
 from fairagent.collection.forms import ROW, records
+from fairagent.collection.labeling import group_notes, joins
 from fairagent.collection.records import checked_id
+from fairagent.collection.spellings import Spellings, join_spellings
 from fairagent.errors import UsageError
 from fairagent.settings import validate
 
@@ -55,7 +58,7 @@ class ColumnLook:
 
     def add(self, value: Any) -> None:
         """Take one cell."""
-        if value is None or value == "" or value == []:
+        if value is None or value == [] or (isinstance(value, str) and not value.strip()):
             self.ids = None
             return
         self.filled += 1
@@ -100,13 +103,28 @@ class ColumnLook:
                     for label in dict.fromkeys(part.strip() for part in value.split(sign)):
                         split[label] += count if label else 0
                 split = +split
-                if len(split) <= len(values):
+                if len(_joined(split)) <= len(_joined(values)):
                     return split, sign
         return values, None
 
+    def spellings(self) -> Spellings:
+        """Which labels are spellings of others, and which say that there is none."""
+        return join_spellings(self.labels()[0])
+
+    def groups(self) -> Counter[str]:
+        """The labels, their spellings joined, the commonest first; "" counts what says that there is none."""
+        return _joined(self.labels()[0])
+
+    def unlabeled(self) -> int:
+        """How many cells say nothing but that there is no label; of lists that is not known."""
+        _, separator = self.labels()
+        map, cells = self.spellings().map, Counter[str]() if self.lists else self.values or Counter[str]()
+        split = {cell: [one.strip() for one in cell.split(separator)] if separator else [cell] for cell in cells}
+        return sum(cells[cell] for cell, parts in split.items() if not any(map.get(part, part) for part in parts))
+
     def could_be_group(self) -> bool:
         """Whether the values look like labels: few, short, each more than once, and no measurements."""
-        labels, _ = self.labels()
+        labels = [label for label in self.groups() if label]
         few = 2 <= len(labels) <= MOST_LABELS and 2 * len(labels) <= self.filled
         short = all(len(label) <= LONGEST_LABEL for label in labels)
         return few and short and (self.numbers < self.filled or len(labels) == 2)
@@ -140,7 +158,7 @@ class Look:
             "documents": {"path": path, **form, "id": self.id, **title, "text": text},
         }
         if self.groups:
-            dimensions = {name: self._dimension(name) for name in self.groups}
+            dimensions = {name: self._dimension(number, name) for number, name in enumerate(self.groups)}
             content["groups"] = {"path": path, **form, "id": self.id, "dimensions": dimensions}
         seen = [f"# {in_line(name)}: {in_line(self.labels_of(name))}" for name in self.groups]
         rows = f"{self.rows:,} rows" if self.whole else f"the first {self.rows:,} rows"
@@ -148,18 +166,60 @@ class Look:
             f"# Proposed by `fairagent init` from {rows} of {in_line(self.path.name)}; see docs/collections.md.",
             *seen,
         ]
-        return "\n".join(head) + "\n" + yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=110)
+        written = yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=110)
+        for number, name in enumerate(self.groups):
+            written = written.replace(f"      map: {_place(number)}\n", self._map(name))
+        return "\n".join(head) + "\n" + written
 
     def labels_of(self, column: str) -> str:
-        """The labels of a column with their numbers of rows."""
+        """The labels of a column with their numbers of rows, spellings joined."""
         look = self.columns[column]
-        labels, _ = look.labels()
-        unknown = [f"(unknown) {self.rows - look.filled:,}"] if look.filled < self.rows else []
-        return listed([f"{label} {count:,}" for label, count in labels.most_common()] + unknown, 12)
+        groups = look.groups()
+        unknown = self.rows - look.filled + look.unlabeled()
+        known = [f"{label} {count:,}" for label, count in groups.most_common() if label]
+        return listed(known + ([f"(unknown) {unknown:,}"] if unknown else []), 12)
 
-    def _dimension(self, column: str) -> dict[str, str]:
+    def notes(self) -> list[str]:
+        """What to know of the groups before exposure is measured by them, and which spellings were joined."""
+        notes = []
+        for name in self.groups:
+            spellings, groups = self.columns[name].spellings(), self.columns[name].groups()
+            if spellings.map:
+                alike = f"spellings of {name!r} that look like the same label are joined by `map`, to be confirmed"
+                notes.append(f"{alike}: {joins(spellings.map)}")
+            notes += [f"{name!r}: {doubt}" for doubt in spellings.doubts]
+            del groups[""]
+            notes += group_notes(name, groups)
+        return notes
+
+    def _dimension(self, number: int, column: str) -> dict[str, str]:
         _, separator = self.columns[column].labels()
-        return {"separator": separator} if separator else {}
+        map = {"map": _place(number)} if self.columns[column].spellings().map else {}
+        return ({"separator": separator} if separator else {}) | map
+
+    def _map(self, column: str) -> str:
+        """The lines of a column's `map`, each with its number of rows, for which YAML's writer has no place."""
+        counts, spellings = self.columns[column].labels()[0], self.columns[column].spellings()
+        lines = ["map:  # to be confirmed: value -> its label ([]: none), with the number of rows"]
+        lines += [f"# {in_line(doubt)}" for doubt in spellings.doubts]
+        for value, labels in spellings.map.items():
+            entry = {value: labels[0] if labels else []}
+            pair = yaml.safe_dump(entry, default_flow_style=False, allow_unicode=True, width=10**6).rstrip("\n")
+            lines.append(indent(f"{pair}  # {counts[value]:,}", "  "))
+        return indent("\n".join(lines), "      ") + "\n"
+
+
+def _place(number: int) -> str:
+    """What stands for the map of the dimension with this number until it is written."""
+    return f"map-{number}"
+
+
+def _joined(labels: Counter[str]) -> Counter[str]:
+    """The labels with their spellings joined; "" counts what says that there is none."""
+    map, groups = join_spellings(labels).map, Counter[str]()
+    for value, count in labels.items():
+        groups[next(iter(map.get(value, (value,))), "")] += count
+    return groups
 
 
 def look_at(
@@ -192,6 +252,10 @@ def look_at(
         if column.filled < rows:
             column.ids = None
     chosen = id or next((name for name, one in columns.items() if ID.fullmatch(name) and one.ids), ROW)
+    for name in groups:
+        if columns[name].values and not any(columns[name].groups()):
+            there = listed([f"{value!r} ({count:,})" for value, count in columns[name].labels()[0].most_common()])
+            raise UsageError(f"{path}: the column {name!r} holds no label, only {there}; name another with --group")
     texts = tuple(text) or _text_of(columns, {chosen, title, *groups})
     if not texts:
         raise UsageError(f"{path}: no column holds text; there are: {listed(list(columns))}; name one with --text")

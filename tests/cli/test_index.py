@@ -41,6 +41,27 @@ def test_the_notes_of_the_collection_are_shown(call: Call, tmp_path: Path) -> No
     assert "note: no document is in these groups of 'gender': other" in result.stdout
 
 
+def test_what_to_know_of_the_groups_is_shown(call: Call, tmp_path: Path) -> None:
+    """A map joins what looks alike, and `init` writes it."""
+    values = [f"g{place % 13}x" for place in range(130)] + ["G0X", "N/A"]
+    lines = [f"d{place},judge {place},{value}\n" for place, value in enumerate(values)]
+    (tmp_path / "rows.csv").write_text("id,text,gender\n" + "".join(lines), encoding="utf-8")
+    file = tmp_path / "own.yaml"
+    groups = "groups: {path: rows.csv, dimensions: {gender: {}}}"
+    file.write_text(f"name: own\ndocuments: {{path: rows.csv}}\n{groups}\n", encoding="utf-8")
+    first = call("index", "-c", str(file), "--set", "engine=bm25", "--json")
+    alike, many, small = json.loads(first.stdout)["notes"]
+    assert "G0X -> g0x; N/A -> no label; a `map` in the collection file joins them" in alike
+    assert "'gender' has 15 groups" in many
+    assert "G0X 0.76 %, N/A 0.76 %" in small
+    assert f"note: {many}" in call("index", "-c", str(file), "--set", "engine=bm25").stdout
+    proposed = call("init", str(tmp_path / "rows.csv"), "--output", "clean.yaml", "--yes").stdout
+    assert "G0X: g0x  # 1" in proposed
+    assert "note: 'gender' has 13 groups" in proposed
+    notes = json.loads(call("index", "-c", "clean.yaml", "--set", "engine=bm25", "--json").stdout)["notes"]
+    assert [note for note in notes if "gender" in note] == [note for note in notes if "13 groups" in note]
+
+
 def test_json(call: Call, tmp_path: Path) -> None:
     file = write_collection(tmp_path / "small")
     first = json.loads(call("index", "-c", str(file), "--index", "here", "--json").stdout)

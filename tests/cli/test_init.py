@@ -37,6 +37,24 @@ def test_three_commands_from_a_csv_file_to_a_fair_search(call: Call, file: Path)
     assert re.search(r"^exposure +before +after +target", found.stdout, re.MULTILINE)
 
 
+def test_spellings_are_joined_and_shown_before_it_asks(call: Call, file: Path) -> None:
+    file.write_text(
+        file.read_text(encoding="utf-8").replace(",female\n", ",F\n", 4) + "x,t,Text,N/A\n", encoding="utf-8"
+    )
+    call("config")  # sets the folder and the environment
+    result = CliRunner().invoke(app, ["init", "mine.csv"], input="y\n")
+    assert result.exit_code == 0
+    assert "male 20, female 10, (unknown) 1" in result.stdout
+    shown, asked = result.stdout.split("Write collection.yaml?")
+    assert "to be confirmed: F -> female; N/A -> no label" in shown
+    assert "F: female  # 4" in shown
+    assert "F: female  # 4" in Path("collection.yaml").read_text(encoding="utf-8")
+    index, search = re.findall(r"^  fairagent (.+)$", asked, re.MULTILINE)
+    assert call(*index.split()).exit_code == 0
+    found = call(*search.replace('"your words"', "judge").split())
+    assert found.exit_code == 0, found.stderr
+
+
 def test_without_groups_the_engine_searches(call: Call, file: Path) -> None:
     file.write_text(re.sub(r",[^,]*$", "", file.read_text(encoding="utf-8"), flags=re.MULTILINE), encoding="utf-8")
     first = call("init", "mine.csv", "--yes")

@@ -141,7 +141,11 @@ WRONG = [
     ([*ROWS, {"id": 4, "text": None}], {}, "records:4: field 'text' is None, expected text"),
     ([*ROWS, {"id": 4, "text": b"\xff"}], {}, "records:4: field 'text' is b'\\xff', expected text"),
     ([*ROWS, {"id": "a b", "text": "x"}], {}, "records:4: the document id 'a b' holds white space"),
-    ([*ROWS, {"id": 4, "text": "x", "gender": 0.5}], {"groups": "gender"}, "records:4: 0.5 is no label; expected text"),
+    (
+        [*ROWS, {"id": 4, "text": "x", "gender": 0.5}],
+        {"groups": "gender"},
+        "records:4: gender: 0.5 is no label; expected",
+    ),
     (
         [row | {"gender": ""} for row in ROWS],
         {"groups": {"sex": "gender"}},

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
+import yaml
 
 from fairagent.collection.config import GroupsFile
 from fairagent.collection.faults import Faults
 from fairagent.collection.labels import read_groups
+from fairagent.errors import DataError
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "collections.md"
 
 
 def memberships(tmp_path, name: str, content: str, **column: object) -> tuple[tuple[str, ...], list[float]]:
@@ -33,7 +40,7 @@ def memberships(tmp_path, name: str, content: str, **column: object) -> tuple[tu
         ("b", {"labels": ["b", "a"]}, ("b", "a"), [0, 1, 0]),
         ("F", {"map": {"F": "female"}}, ("female",), [0, 1]),
         ("both", {"map": {"both": ["f", "m"]}}, ("f", "m"), [0, 0.5, 0.5]),
-        ("N", {"map": {"N": []}, "labels": ["f", "m"]}, ("f", "m"), [1, 0, 0]),
+        ("N|f", {"separator": "|", "map": {"N": []}, "labels": ["f", "m"]}, ("f", "m"), [0, 1, 0]),
         ("a|b|c", {"separator": "|", "map": {"b": "a"}}, ("a", "c"), [0, 0.5, 0.5]),
         ("a|b", {"separator": "|", "normalize": False}, ("a", "b"), [0, 1, 1]),
         ("", {"separator": "|", "normalize": False, "labels": ["a"]}, ("a",), [1, 0]),
@@ -43,6 +50,21 @@ def memberships(tmp_path, name: str, content: str, **column: object) -> tuple[tu
 )
 def test_cells_of_a_table(tmp_path, cell, column, labels, row):
     assert memberships(tmp_path, "groups.tsv", f"id\tg\nd\t{cell}\n", **column) == (labels, row)
+
+
+def test_the_map_of_the_page(tmp_path):
+    (page,) = re.findall(r"^```yaml\ngender:\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE)
+    column = yaml.safe_load(page)
+    for cell, row in {"F": [0, 1, 0], "male": [0, 0, 1], "both": [0, 0.5, 0.5], "N/A": [1, 0, 0]}.items():
+        content = f"id\tg\nd\t{cell}\ne\tF\nf\tM\n"
+        assert memberships(tmp_path, "groups.tsv", content, **column) == (("female", "male"), row)
+
+
+def test_a_map_may_leave_some_documents_without_a_label_but_not_all(tmp_path):
+    column = {"map": {"N": []}, "labels": ["f", "m"]}
+    assert memberships(tmp_path, "groups.tsv", "id\tg\nd\tN\ne\tf\n", **column) == (("f", "m"), [1, 0, 0])
+    with pytest.raises(DataError, match=r"the `map` of dimension 'g' leaves no label: it makes nothing of 'N' \(2\)"):
+        memberships(tmp_path, "groups.tsv", "id\tg\nd\tN\ne\tN\nf\t\n", **column)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from fairagent.collection import load_collection
+from fairagent.collection.labeling import label_notes
 from fairagent.collection.look import MOST_ROWS, Look, look_at
 from fairagent.errors import DataError, SettingsError, UsageError
 
@@ -62,6 +63,60 @@ def test_the_file_says_what_was_seen_and_can_be_loaded(tmp_path: Path) -> None:
     assert next(iter(collection.documents())).title == "Person 0"
 
 
+DIRTY = (
+    ["M"] * 3 + ["male"] * 9 + ["Male "] * 2 + ["Female"] * 7 + ["F"] * 2 + ["N/A"] * 4 + ["  ", "prefer not to say"]
+)
+
+
+def dirty() -> list[dict[str, Any]]:
+    regions = ("Asia|Europe", "asia", "EUROPE", "n/a|Africa", "unknown")
+    return [
+        {"id": f"d{place}", "text": f"A text about {place}.", "gender": label, "region": regions[place % 5]}
+        for place, label in enumerate(DIRTY)
+    ]
+
+
+def test_spellings_are_joined_by_a_map_with_their_numbers_of_rows(tmp_path: Path) -> None:
+    found, output = look(tmp_path, dirty()), tmp_path / "collection.yaml"
+    assert found.groups == ("gender", "region")
+    assert found.labels_of("gender") == "male 14, Female 9, (unknown) 6"
+    assert found.labels_of("region") == "asia 12, Europe 12, Africa 6, (unknown) 5"
+    output.write_text(found.file(output), encoding="utf-8")
+    lines = [line.strip() for line in output.read_text(encoding="utf-8").splitlines()]
+    assert {"M: male  # 3", "Male: male  # 2", "F: Female  # 2", "N/A: []  # 4", "EUROPE: Europe  # 6"} <= set(lines)
+    collection = load_collection(output)
+    assert collection.groups.labels("gender") == ("Female", "male")
+    assert collection.groups.shares("gender").tolist() == pytest.approx([6 / 29, 9 / 29, 14 / 29])
+    assert collection.groups.labels("region") == ("Africa", "Europe", "asia")
+    assert label_notes(collection.groups, "joined") == []
+    (gender, region) = found.notes()
+    assert gender.endswith("Male, M -> male; F -> Female; N/A, prefer not to say -> no label")
+    assert "Asia -> asia; EUROPE -> Europe" in region
+
+
+def test_many_spellings_of_few_labels_are_groups(tmp_path: Path) -> None:
+    spellings = [f"{sign}female{other}" for sign in " _('\"." for other in " )'\".,"] + ["male"]
+    records = [{"text": f"A text about {place}.", "gender": spellings[place % 37]} for place in range(74)]
+    assert look(tmp_path, records).groups == ("gender",)
+
+
+def test_a_column_that_says_nothing_is_no_group(tmp_path: Path) -> None:
+    records = [row | {"gender": ("N/A", "unknown")[place % 2]} for place, row in enumerate(dirty())]
+    assert look(tmp_path, records).groups == ("region",)
+    with pytest.raises(UsageError, match=r"the column 'gender' holds no label, only 'N/A' \(15\), 'unknown' \(14\)"):
+        look(tmp_path, records, groups=["gender"])
+
+
+def test_groups_that_are_many_or_small_are_named(tmp_path: Path) -> None:
+    records = [{"text": "x", "gender": f"group {place % 15}"} for place in range(150)] + [
+        {"text": "x", "gender": "one"}
+    ]
+    many, small = look(tmp_path, records, groups=["gender"]).notes()
+    assert "16 groups" in many
+    assert "group 14" in many
+    assert small.endswith("one 0.66 %")
+
+
 def test_what_is_named_is_taken(tmp_path: Path) -> None:
     found = look(tmp_path, rows(), id="Name", text=["body", "city"], title="doc_id", groups=["year"])
     assert (found.id, found.text, found.title, found.groups) == ("Name", ("body", "city"), "doc_id", ("year",))
@@ -92,9 +147,13 @@ def test_the_text_is_the_longest_where_no_column_is_named_so(tmp_path: Path) -> 
 
 
 def test_a_label_cannot_write_into_the_file(tmp_path: Path) -> None:
-    records = [row | {"gender": "a\nname: b" if row["gender"] else "c"} for row in rows()]
-    text = look(tmp_path, records, groups=["gender"]).file(tmp_path / "collection.yaml")
+    hostile = ("a\nname: b", "A\nname: b", "c # d", "C # D", "e: [f", "*g", "*G", "map-0", "\u2028h", "\u2028H")
+    records = [row | {"gender": hostile[place % 10]} for place, row in enumerate(rows())]
+    output = tmp_path / "collection.yaml"
+    text = look(tmp_path, records, groups=["gender"]).file(output)
     assert [line for line in text.splitlines() if line.startswith("name:")] == ["name: rows"]
+    output.write_text(text, encoding="utf-8")
+    assert len(load_collection(output).groups.labels("gender")) == 6
 
 
 def test_a_name_that_no_folder_can_have(tmp_path: Path) -> None:

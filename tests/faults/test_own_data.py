@@ -1,8 +1,9 @@
-"""Cases 135 to 144 of docs/reliability.md: data of one's own that will not do, said where it happened."""
+"""Cases 135 to 144 and 190 to 192 of docs/reliability.md: data of one's own that will not do, said where it is."""
 
 from __future__ import annotations
 
 import gc
+import json
 import random
 from pathlib import Path
 from typing import Any
@@ -158,3 +159,38 @@ def test_144_a_build_in_memory_that_fails_leaves_no_folder(tmp_path: Path, monke
         FairAgent.from_records(ROWS, groups="gender", dimensions=["region"])
     gc.collect()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_190_labels_of_mixed_types_are_named_with_a_row_of_each(tmp_path: Path) -> None:
+    mixed = [*ROWS, ROWS[0] | {"id": "x", "gender": 1}, ROWS[0] | {"id": "y", "gender": True}]
+    kinds = r"text \('male', .*:1\), whole numbers \(1, .*:10\), true or false \(True, .*:11\); say with `map`"
+    with pytest.raises(DataError, match=kinds):
+        FairAgent.from_records(mixed, groups="gender")
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in mixed), encoding="utf-8")
+    file = tmp_path / "collection.yaml"
+    groups = "groups: {path: rows.jsonl, dimensions: {gender: {}}}"
+    file.write_text(f"name: own\ndocuments: {{path: rows.jsonl}}\n{groups}\n", encoding="utf-8")
+    with pytest.raises(DataError, match=kinds):
+        load_collection(file)
+    mapped = file.read_text(encoding="utf-8").replace("{gender: {}}", "{gender: {map: {'1': male, 'true': []}}}")
+    file.write_text(mapped, encoding="utf-8")
+    assert load_collection(file).groups.labels("gender") == ("female", "male")
+
+
+def test_191_a_map_that_leaves_no_label(tmp_path: Path) -> None:
+    nothing = r"the `map` of dimension 'gender' leaves no label: it makes nothing of 'female' \(6\), 'male' \(3\)"
+    with pytest.raises(DataError, match=nothing):
+        FairAgent.from_records(ROWS, groups="gender", labels={"gender": {"female": [], "male": []}})
+    file = csv(tmp_path, "id,text,gender\na,law,N/A\nb,law,-\n")
+    file.write_text(file.read_text(encoding="utf-8").replace("{gender: {}}", "{gender: {map: {N/A: [], '-': []}}}"))
+    with pytest.raises(DataError, match="leaves no label: it makes nothing of 'N/A'"):
+        load_collection(file)
+    with pytest.raises(UsageError, match="the column 'gender' holds no label, only 'N/A'"):
+        look_at(tmp_path / "rows.csv", groups=["gender"])
+
+
+def test_192_one_labelled_document_is_said_and_searched() -> None:
+    one = [row | {"gender": row["gender"] if row["id"] == "d0" else None} for row in ROWS]
+    agent = FairAgent.from_records(one, groups="gender", target="uniform", n=5)
+    assert "a single document of 9 has a label of 'gender' (male)" in agent.collection.notes[-1]
+    assert len(agent.search("law").hits) == 5

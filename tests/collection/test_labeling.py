@@ -1,0 +1,121 @@
+"""`from_records(labels=...)`, and what is said of labels before anything is measured."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fairagent import Collection
+from fairagent.collection.labeling import group_notes, label_notes
+from fairagent.errors import DataError, FairAgentError, SettingsError, UsageError
+
+DIRTY = ["M", "male", "Male ", "female", "Female", "F", "N/A", "unknown", "prefer not to say", None] * 2
+
+
+def rows(values: list[Any], column: str = "gender") -> list[dict[str, Any]]:
+    return [{"id": f"d{place}", "text": "law", column: value} for place, value in enumerate(values)]
+
+
+@pytest.mark.parametrize("labels", ["join", {"gender": "join"}])
+def test_spellings_are_joined(labels: Any) -> None:
+    collection = Collection.from_records(iter(rows(DIRTY)), groups="gender", labels=labels)
+    assert collection.groups.labels("gender") == ("female", "male")
+    assert collection.groups.shares("gender").tolist() == pytest.approx([0.4, 0.3, 0.3])
+    assert collection.notes == ()
+
+
+def test_a_map_is_taken_as_that_of_a_file() -> None:
+    map = {"M": "male", "Male": "male", "F": ["female"], "N/A": [], "Female": ["female", "human"]}
+    groups = Collection.from_records(rows(DIRTY), groups="gender", labels={"gender": map}).groups
+    assert groups.labels("gender") == ("female", "human", "male", "prefer not to say", "unknown")
+    assert groups.memberships("gender", ["d4", "d6"]).tolist() == [[0, 0.5, 0.5, 0, 0, 0], [1, 0, 0, 0, 0, 0]]
+
+
+def test_the_names_of_a_population_are_what_others_are_joined_to() -> None:
+    world = {"gender": {"FEMALE": 0.5, "MALE": 0.5}}
+    collection = Collection.from_records(rows(DIRTY), groups="gender", labels="join", population=world)
+    assert collection.groups.labels("gender") == ("FEMALE", "MALE")
+
+
+def test_lists_separators_columns_and_own_maps() -> None:
+    lists = Collection.from_records(rows([["A x", "a X"], ["b", "N/A"], "a x"]), groups="gender", labels="join")
+    assert lists.groups.labels("gender") == ("a x", "b")
+    split = Collection.from_records(
+        rows(["ab|CD", "Cd|Cd", "AB|unknown"], "who"), groups={"sex": "who"}, separator="|", labels="join"
+    )
+    assert split.groups.labels("sex") == ("Cd", "ab")
+    own = {"gender": {"map": {"M": "m"}}}
+    assert "Male" in Collection.from_records(rows(DIRTY), groups=own, labels="join").groups.labels("gender")
+
+
+def test_spellings_that_look_alike_are_said_and_left(caplog: pytest.LogCaptureFixture) -> None:
+    collection = Collection.from_records(rows(DIRTY), groups="gender")
+    assert len(collection.groups.labels("gender")) == 9
+    (note,) = collection.notes
+    assert "Female, F -> female" in note
+    assert "prefer not to say, unknown -> no label" in note
+    assert 'labels="join"' in note
+    assert note in caplog.text
+
+
+def test_doubts_are_said() -> None:
+    collection = Collection.from_records(rows(["none", "Jewish", "none"]), groups="gender", labels="join")
+    assert any("'none' is taken for no label" in note for note in collection.notes)
+
+
+def test_groups_that_are_many_or_small_are_named() -> None:
+    values = [f"group {chr(97 + place % 13)}" for place in range(130)] + ["rare"]
+    many, small = Collection.from_records(rows(values), groups="gender").notes
+    assert "14 groups" in many
+    assert small.endswith("rare 0.76 %")
+    assert group_notes("gender", {"a": 50, "b": 49, "c": 1}) == []
+    assert group_notes("gender", {}) == []
+
+
+def test_one_labelled_document_is_said() -> None:
+    collection = Collection.from_records(rows(["female", None, None]), groups="gender")
+    assert ["a single document of 3 has a label of 'gender' (female)" in note for note in collection.notes] == [True]
+    assert label_notes(Collection.from_records(rows(["female"]), groups="gender").groups, "") == []
+
+
+WRONG: list[tuple[list[Any], dict[str, Any], type[FairAgentError], str]] = [
+    (DIRTY, {"labels": "joined"}, UsageError, "labels='joined': expected 'join'"),
+    (DIRTY, {"labels": ["join"]}, UsageError, "expected 'join', or dimension"),
+    (DIRTY, {"labels": {"sex": "join"}}, UsageError, "no dimension 'sex'; there are: gender"),
+    (DIRTY, {"labels": {"gender": "no"}}, UsageError, "'gender' is 'no'"),
+    (DIRTY, {"labels": {"gender": {"M": 3.5}}}, SettingsError, "labels.gender: 1 fault"),
+    (
+        DIRTY,
+        {"labels": {"gender": {"M": "m"}}, "groups": {"gender": {"map": {"F": "f"}}}},
+        UsageError,
+        "has a `map` already",
+    ),
+    (["N/A", "-"], {"labels": "join"}, DataError, "leaves no label: it makes nothing of 'N/A' (1), '-' (1)"),
+    (["x", "y"], {"labels": {"gender": {"x": [], "y": []}}}, DataError, "leaves no label"),
+    (["f", 1, True], {}, DataError, "mixed types: text ('f', records:1), whole numbers (1, records:2), true or false"),
+    ([["f"], ["m", 1]], {}, DataError, "mixed types: text ('f', records:1), whole numbers (1, records:2)"),
+    (["ab", "AB", 1], {"labels": "join"}, DataError, "mixed types"),
+    (["f", 1, 2], {"labels": {"gender": {"1": "f"}}}, DataError, "whole numbers (2, records:3)"),
+    (["f", 1.5], {"labels": "join"}, DataError, "records:2: gender: 1.5 is no label"),
+]
+
+
+@pytest.mark.parametrize(("values", "how", "error", "words"), WRONG)
+def test_bad_input_is_one_error(values: list[Any], how: dict[str, Any], error: type[Exception], words: str) -> None:
+    with pytest.raises(error) as raised:
+        Collection.from_records(rows(values), **{"groups": "gender"} | how)
+    assert words in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("values", "labels", "there"),
+    [
+        (["18", 20], None, ("18", "20")),
+        (["f", "1"], None, ("1", "f")),  # as in any CSV file
+        (["f", 1], {"gender": {"1": "f"}}, ("f",)),
+        ([True, False, None], None, ("false", "true")),
+    ],
+)
+def test_what_is_not_mixed(values: list[Any], labels: Any, there: tuple[str, ...]) -> None:
+    assert Collection.from_records(rows(values), groups="gender", labels=labels).groups.labels("gender") == there

@@ -1,0 +1,108 @@
+"""`join_spellings`: which values of a column are the same label, and which say that there is none."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fairagent.collection.spellings import join_spellings
+
+WORDS = [
+    "female",
+    "male",
+    "m",
+    "f",
+    "w",
+    "d",
+    "weiblich",
+    "divers",
+    "NA",
+    "N/A",
+    "na",
+    "none",
+    "unknown",
+    "-",
+    "+",
+    "?",
+]
+WORDS += ["US", "U.S.", "us", "non-binary", "non binary", "Nonbinary", "DE", "A B", "AB", "C++", "c", "18-25", "Straße"]
+VALUES = st.one_of(
+    st.sampled_from(WORDS),
+    st.sampled_from(WORDS).map(lambda word: f" {word.upper()}."),
+    st.sampled_from(WORDS).map(str.title),
+    st.text("aAfFmM.-_ 1ßſ\u0301É/", min_size=1, max_size=5),
+)
+COLUMNS = st.dictionaries(VALUES, st.integers(1, 9), max_size=12)
+
+
+def joined(values: dict[str, int], map: dict[str, tuple[str, ...]]) -> dict[str, int]:
+    counts: Counter[str] = Counter()
+    for value, count in values.items():
+        for label in map.get(value, (value,)):
+            counts[label] += count
+    return dict(counts)
+
+
+@given(COLUMNS, st.lists(VALUES, max_size=6))
+def test_joined_labels_are_joined_no_further(values: dict[str, int], known: list[str]) -> None:
+    for names in ((), known):
+        once = joined(values, join_spellings(values, names).map)
+        assert join_spellings(once, names).map == {}
+
+
+@given(COLUMNS, st.lists(VALUES, max_size=6))
+def test_two_known_names_are_never_joined(values: dict[str, int], known: list[str]) -> None:
+    values = dict.fromkeys(known, 1) | values
+    map = join_spellings(values, known).map
+    assert not map.keys() & set(known)
+    assert all(len(labels) <= 1 for labels in map.values())
+    # Nothing is joined to a label that is neither in the column nor known.
+    assert {label for labels in map.values() for label in labels} <= values.keys() | set(known)
+
+
+def test_a_dirty_column() -> None:
+    values = {"M": 4, "male": 9, "Male ": 2, "MALE": 1, "Female": 7, "female": 7, "f": 1}
+    values |= {"N/A": 3, "unknown": 2, "prefer not to say": 2, "Prefer-not-to-say": 1, "-": 1, "other": 2}
+    assert joined(values, join_spellings(values).map) == {"male": 16, "female": 15, "other": 2}
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"female": 3, "woman": 2},  # one meaning, two words
+        {"C": 3, "C++": 2, "C#": 1},
+        {"A+": 3, "A-": 2, "A": 1},
+        {"18-25": 3, "1825": 1},
+        {"AB": 3, "A B": 1},
+        {"NA": 3, "DE": 2, "US": 4},  # Namibia
+        {"+": 3, "-": 2},  # results of a test
+        {"m": 3, "male": 2, "mixed": 2},
+        {"other": 3, "both": 1},
+        {"Nan": 1, "Na": 2, "Ada": 2},  # names
+    ],
+)
+def test_what_stays_apart(values: dict[str, int]) -> None:
+    assert join_spellings(values).map == {}
+
+
+def test_what_is_in_doubt_is_said() -> None:
+    for values, word in (
+        ({"m": 3, "male": 2, "mixed": 2}, "'M' could be short for 'male' or 'mixed'"),
+        ({"NA": 3, "DE": 2, "US": 4}, "'NA' stays a label"),
+        ({"none": 3, "Jewish": 2}, "'none' is taken for no label"),
+    ):
+        (doubt,) = join_spellings(values).doubts
+        assert word in doubt
+
+
+def test_known_names_are_what_others_are_joined_to() -> None:
+    assert join_spellings({"Female": 9, "FEMALE": 1, "unknown": 2}, ["female", "unknown"]).map == {
+        "Female": ("female",),
+        "FEMALE": ("female",),
+    }
+    both = join_spellings({"US": 3, "U.S.": 2, "us": 1}, ["US", "U.S."])
+    assert both.map == {}
+    assert "'U.S.', 'US' are labels that are known" in both.doubts[0]
