@@ -6,11 +6,11 @@ The aims are those of evaluations/light: no labels that come from the judgments,
 product nDCG@20 * AWRF@20; a collection is worth the mean of its aims, whose worth is the mean of their topics, and the
 objective is the mean over the collections: each weighs the same, however many topics it has.
 
-Coordinate descent from what the constants were before, constant after constant over GRIDS, `passes` times. Of the values within one
-standard error of the best (of the paired difference over the topics) that is taken which stands first in its grid: what
-was before, then the rest in turn. Each fold descends by itself over the other collections, and its choice is
-measured on the one left out. What a configuration gave on a topic is measured once, for all descents; `--table` keeps
-it in a file for another run (delete it when the code has changed).
+Coordinate descent from what the constants were before, constant after constant over GRIDS, `passes` times. Of the
+values within one standard error of the best (of the paired difference over the topics) that is taken which stands first
+in its grid: what was before, then the others in turn. Each fold descends by itself over the other collections, and its
+choice is measured on the one left out. What a configuration gives on a topic is measured once, for all descents;
+`--table` keeps it in a file for another run (delete the file when the code has changed).
 """
 
 from __future__ import annotations
@@ -51,15 +51,15 @@ Values = Mapping[str, Sequence[FloatArray]]
 """Collection -> for each of its aims the products of its topics (topics,)."""
 GRIDS: dict[str, tuple[Any, ...]] = {
     "weight": (0.5, 0.75, 1.0),
-    "fairness": ((1.0, 0.5, 0.25), 1.0, 0.5),
+    "fairness": (1.0, 0.5, 2.0),
     "graph": (0.4, 0.3, 0.5),
     "beta": (0.5, 0.7, 0.85),
     "terms": (0.2, 0.1, 0.0),
     "again": (100, 300),
     "prior": (0.6, 0.3),
 }
-"""What is tried: the weight of the vectors beside BM25, the fairness of exposure, the weight of the graph re-ranker, and
-the loop's constants. First stands what each was before any choice by this command, not what it is now: ties would
+"""What is tried: the weight of the vectors beside BM25, the fairness of exposure, the weight of the graph re-ranker, the
+loop's constants. First stands what each was before any choice by this command, not what it is now: ties would
 otherwise bring each fold what its own collection had helped to choose."""
 START: Config = tuple(grid[0] for grid in GRIDS.values())
 
@@ -118,8 +118,8 @@ class Table:
         rows = iter(self.run(tasks))
         for config in missing:
             self.rows[json.dumps(config)] = {"/".join(aim): next(rows) for aim in AIMS}
-        if missing and self.file:
-            self.file.write_text(json.dumps(self.rows), encoding="utf-8")
+            if self.file:
+                self.file.write_text(json.dumps(self.rows), encoding="utf-8")
 
     def __getitem__(self, config: Config) -> Values:
         row = self.rows[json.dumps(config)]
