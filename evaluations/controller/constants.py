@@ -58,7 +58,7 @@ GRIDS: dict[str, tuple[Any, ...]] = {
     "again": (100, 300),
     "prior": (0.6, 0.3),
 }
-"""What is tried: the weight of the vectors beside BM25, the fairness of exposure, the weight of the graph re-ranker, the
+"""What is tried: the vectors' weight beside BM25, the fairness of exposure, the weight of the graph re-ranker, and the
 loop's constants. First stands what each was before any choice by this command, not what it is now: ties would
 otherwise bring each fold what its own collection had helped to choose."""
 START: Config = tuple(grid[0] for grid in GRIDS.values())
