@@ -99,6 +99,7 @@ class RankingKind(JudgedKind):
     its columns are the mean probabilities of validation documents of each group. It adjusts the estimate of AWRF."""
 
     needs_judgments: ClassVar[bool] = False
+    ranks: ClassVar[bool] = True
 
     @cached_property
     def parsed(self) -> tuple[Measure | AgainstBaseline, ...]:
