@@ -17,7 +17,7 @@ from fairagent.types import Draw, Hit, Query, Ranking, SearchResult, Step, Trace
 class Found:
     """The candidates of `query` in their final order (`pool`), of which `result` serves the first.
 
-    `started` and `engine_started` are the clocks' readings when the search began, `retrieved` is as in `Trace`.
+    `started` and `engine_started` are the clocks' readings when the search began, `retrieved` is as in `SearchResult`.
     """
 
     query: Query
@@ -57,9 +57,8 @@ class Found:
             draw=draw,
             notes=(*self.notes, *unused_refiner(self.settings)),
             alarms=(*self.alarms, *(alarm for step in self.steps for alarm in step.alarms), *alarms.of_usage(usage)),
-            retrieved=self.retrieved,
         )
-        return SearchResult(self.query, served, hits, trace)
+        return SearchResult(self.query, served, hits, trace, self.retrieved)
 
 
 def engine_notes(engine: Retriever, query: Query) -> tuple[str, ...]:

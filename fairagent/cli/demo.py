@@ -23,8 +23,9 @@ def demo(
     Nothing measured on it is a finding about the world.
     """
     from fairagent.cli.indexing import ensure_indexes
-    from fairagent.cli.systems import LEGEND, compare, rows_record, systems_table
+    from fairagent.cli.systems import compare, rows_record, systems_table
     from fairagent.collection.demo import write_demo
+    from fairagent.evaluate.baselines import LEGEND
     from fairagent.evaluate.judging import judged_topics, standard_measures
     from fairagent.pipeline import build, open_site
     from fairagent.report.answer import answer_body, sources_table

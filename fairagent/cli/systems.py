@@ -11,36 +11,13 @@ from rich.text import Text
 
 from fairagent.agent import FairAgent
 from fairagent.cli.terminal import progress_bar
+from fairagent.evaluate.baselines import FUSED, SYSTEMS
 from fairagent.evaluate.engine.equal import SIGN, Equal, equal_systems
 from fairagent.evaluate.judging import mean_over_topics, standard_measures
 from fairagent.pipeline import build, resolve, with_settings
 from fairagent.settings import Settings
 from fairagent.site import Site
 from fairagent.types import Ranking
-
-FUSED = "BM25 + vectors"
-PLAIN: dict[str, Any] = {"profile": "engine", "engine": "auto"}
-SYSTEMS: dict[str, dict[str, Any]] = {
-    "BM25": {"profile": "engine"},
-    FUSED: PLAIN,
-    "labeled first": {"profile": "labeled", "engine": "auto"},
-    "exposure": {**PLAIN, "rerank": {"kind": "exposure", "fairness": 0.5}},
-    # Passes over what has no label: how much of a gain that alone explains.
-    "exposure, labeled": {
-        **PLAIN,
-        "rerank": {"kind": "exposure", "fairness": 0.5, "unlabeled": 0.5},
-        "unknown": "ignore",
-    },
-    "no loop": {"loop": "none"},
-    "FAIR-QR": {"profile": "fair-qr", "refine": {"kind": "feedback", "weight": 1}},
-    "agent": {},
-}
-"""What is compared. Where there are no vectors, `auto` is BM25, and there is no row of both."""
-LEGEND = (
-    "labeled first: what has a label, in the engine's order. exposure: one pass over the engine's list (fairness .5); "
-    "labeled: which also takes .5 of relevance from what has no label. no loop: the agent's re-rankers alone. "
-    "FAIR-QR: the paper's loop, with keywords from documents."
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +44,7 @@ class SystemMeans:
 
 
 def compare(site: Site) -> Iterator[SystemMeans]:
-    """Run every system on every topic, and judge it at the settings' cut-off.
+    """Run every system on every topic, and judge it at the settings' cut-off; without vectors `FUSED` is no row.
 
     The agent goes over all topics once before anything is timed: what the others read is in memory then.
     """

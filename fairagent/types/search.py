@@ -264,7 +264,6 @@ class Trace(Brief):
     `oracle` marks a search whose target or groups came from the relevance judgments. `seconds` is the whole time,
     `engine_seconds` the engine's part of it, `usage.seconds` the model's. `draw` is set where the ranking was drawn at
     random; `notes` say what else is to be known, such as an engine that failed, `alarms` what must not go unnoticed.
-    `retrieved` are the ids of the candidates that the re-ranker was given, in their order.
     """
 
     query: Query
@@ -284,7 +283,6 @@ class Trace(Brief):
     engine: str = ""
     notes: tuple[str, ...] = ()
     alarms: tuple[Alarm, ...] = ()
-    retrieved: tuple[str, ...] = ()
 
     @property
     def brief(self) -> str:
@@ -296,12 +294,16 @@ class Trace(Brief):
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class SearchResult(Drawn):
-    """A fair ranking: its `hits` for people, its `ranking` for programs, its `trace` for both."""
+    """A fair ranking: its `hits` for people, its `ranking` for programs, its `trace` for both.
+
+    `retrieved` are the ids of the candidates that the re-ranker was given, in their order.
+    """
 
     query: Query
     ranking: Ranking
     hits: tuple[Hit, ...]
     trace: Trace
+    retrieved: tuple[str, ...] = ()
 
     @property
     def brief(self) -> str:

@@ -4,7 +4,8 @@ import json
 import re
 from pathlib import Path
 
-from fairagent.cli.systems import FUSED, SYSTEMS, Fairness, SystemMeans, systems_table
+from fairagent.cli.systems import Fairness, SystemMeans, systems_table
+from fairagent.evaluate.baselines import FUSED, SYSTEMS
 from fairagent.evaluate.engine.equal import ORIGINAL, Equal
 from fairagent.report.text import plain
 

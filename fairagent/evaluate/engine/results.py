@@ -17,15 +17,7 @@ from fairagent.evaluate.engine.comparison import Comparison
 from fairagent.evaluate.engine.equal import SIGN
 from fairagent.evaluate.engine.run import JOURNAL, TRANSCRIPT, Run
 from fairagent.evaluate.engine.statistics import RESAMPLES
-from fairagent.evaluate.engine.tables import (
-    ORACLE,
-    SIGNIFICANT,
-    Cell,
-    Column,
-    Table,
-    counted,
-    p_value,
-)
+from fairagent.evaluate.engine.tables import ORACLE, SIGNIFICANT, Cell, Column, Table, counted, p_value
 from fairagent.evaluate.engine.verdicts import summary, thresholds_table
 from fairagent.files import file_name, write_whole
 from fairagent.measures.parse import labels_of

@@ -15,6 +15,8 @@ from fairagent.collection import Collection
 from fairagent.collection.faults import listed
 from fairagent.errors import BackendUnavailable, UsageError
 from fairagent.evaluate import query_groups
+from fairagent.evaluate.baselines import SYSTEMS
+from fairagent.evaluate.engine.fields import Name, Values
 from fairagent.evaluate.engine.kind import Checking, Measured, Opened, Record, Subject
 from fairagent.evaluate.engine.outcome import GroupRecall, Outcome
 from fairagent.evaluate.engine.page import Note, PageSection
@@ -56,7 +58,7 @@ class RankingTrial:
         own = checked(query, engine.search(query, self.depth)) if deep else found.trace.steps[0].ranking
         ranking = deepened(found.ranking, own, self.depth)
         below = slice(len(found.ranking), None)
-        retrieved = recall.first_retrieved(found.trace.retrieved, own.ids, self.depth)
+        retrieved = recall.first_retrieved(found.retrieved, own.ids, self.depth)
         return Outcome.of(
             topic,
             system,
@@ -97,6 +99,8 @@ class RankingKind(JudgedKind):
     """Systems rank a collection's documents, and the rankings are judged."""
 
     kind: Literal["ranking"] = "ranking"
+    systems: dict[Name, Values] = Field(min_length=1, examples=[SYSTEMS])
+    """Name -> settings that beat the shared ones; with a `profile`, laid over that."""
     measures: tuple[str, ...] = Field(STANDARD, min_length=1)
     """What rankings are judged by: ours (nDCG, AWRF, gap, unlabeled, products of two), those of ir-measures (AP, RR,
     P@5, R@100 ...), and `changed@20` and `kept@20`, which compare with the baseline's ranking. Left out for a
