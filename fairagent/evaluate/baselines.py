@@ -9,7 +9,7 @@ BASELINES: dict[str, dict[str, Any]] = {
     "labeled first": {"profile": "labeled", "engine": "auto"},
     "exposure": {**PLAIN, "rerank": {"kind": "exposure", "fairness": 0.5}},
     # Passes over what has no label: how much of a gain that alone explains.
-    "exposure + labeled": {
+    "exposure+labeled": {
         **PLAIN,
         "rerank": {"kind": "exposure", "fairness": 0.5, "unlabeled": 0.5},
         "unknown": "ignore",
@@ -27,6 +27,6 @@ SYSTEMS: dict[str, dict[str, Any]] = {
 """What a comparison that asks no model begins with."""
 LEGEND = (
     "labeled first: what has a label, in the engine's order. exposure: one pass over the engine's list (fairness .5); "
-    "+ labeled: which also takes .5 of relevance from what has no label. no loop: the agent's re-rankers alone. "
+    "+labeled: which also takes .5 of relevance from what has no label. no loop: the agent's re-rankers alone. "
     "FAIR-QR: the paper's loop, with keywords from documents."
 )
