@@ -85,14 +85,14 @@ class UnlabeledTarget:
         of_kind = float(self.shares[1]) / (1 - before) if before < 1 else 0.0
         return replace(self, shares=np.array([none, (1 - none) * of_kind]))
 
-    def with_known(self, target: FloatArray, least: float = 0.0) -> FloatArray:
+    def with_known(self, target: FloatArray, unknown: float, least: float) -> FloatArray:
         """The target of all groups (u + g,): what is left is shared by the known as `target` (g,) says.
 
-        No share of the unlabeled is below `least`, nor that of the labeled, so that one document at the last rank is
-        not as far from the target as can be.
+        Beside a list that gives the unlabeled `unknown`, neither these nor the labeled are due less than what they have
+        of `least`, so that one document at the last rank is not as far from the target as can be.
         """
         total = float(self.shares.sum())
-        part = min(max(total, least), 1 - least)
+        part = min(max(total, min(unknown, least)), 1 - min(1 - unknown, least))
         shares = self.shares / total * part if total > 0 else np.full(len(self.shares), part / len(self.shares))
         return np.concatenate([shares, (1 - part) * target])
 
@@ -230,13 +230,13 @@ class ExposureMeter:
         first = len(shares) - len(target.labels)
         unknown, known = float(shares[:first].sum()), float(shares[first:].sum())
         of_known = shares[first:] / known if known > 0 else np.zeros(len(target.labels))
-        if due is not None:
-            divergence = self.divergence(shares, due.with_known(target.shares, least), SMOOTHING)
-        elif known > 0:
-            divergence = self.divergence(of_known, target.shares, SMOOTHING)
-        else:
+        if known <= 0:
             # Nothing labeled is shown: as far from any target as can be, and any labeled document is a gain.
             divergence = math.inf
+        elif due is not None:
+            divergence = self.divergence(shares, due.with_known(target.shares, unknown, least), SMOOTHING)
+        else:
+            divergence = self.divergence(of_known, target.shares, SMOOTHING)
         share = None if due is None else float(due.shares.sum())
         return Exposure(
             target.dimension, target.labels, of_known, target.shares, unknown, divergence, unknown_target=share

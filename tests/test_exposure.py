@@ -45,6 +45,22 @@ def test_three_documents_by_hand() -> None:
     )
 
 
+def test_documents_without_a_label_are_one_more_group_by_hand() -> None:
+    """Four ranks that weigh the same: the engine has u u m m, so the unlabeled are due a half."""
+    made = meter(by_letter(["f1", "f2", "m1", "m2"]), first=ranking(["u1", "u2", "m1", "m2", "f1", "f2"]), n=4)
+    for found, shares in (("u1 u2 m1 f1", (0.5, 0.25, 0.25)), ("m1 m2 f1 f2", (0, 0.5, 0.5))):
+        (exposure,) = made.measure(ranking(found.split()))
+        assert exposure.unknown_target == 0.5
+        expected = kl(np.array(shares, dtype=np.float64), np.array([0.5, 0.25, 0.25]), 1e-6)
+        assert exposure.divergence == pytest.approx(expected, abs=1e-4)
+
+
+def test_a_list_without_unlabeled_documents_needs_none() -> None:
+    made = meter(by_letter(["f1", "m1"]), first=ranking(["m1", "f1"]), n=2)
+    assert made.measure(ranking(["m1", "f1"]))[0].divergence == pytest.approx(0, abs=1e-9)
+    assert 0.3 < made.measure(ranking(["u1", "m1"]))[0].divergence < math.inf
+
+
 def test_only_the_first_n_documents_count() -> None:
     found = meter(by_letter(["f1", "m1"]), n=2).measure(ranking(["m1", "f1", "f2", "f3"]))
     assert found[0].shares.tolist() == [0.5, 0.5]

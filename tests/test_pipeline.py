@@ -29,7 +29,7 @@ from fairagent.pipeline import (
 )
 from fairagent.refine.feedback import FeedbackRefiner
 from fairagent.rerank import pair_scorer
-from fairagent.rerank.base import Pool
+from fairagent.rerank.base import Pool, pool_of
 from fairagent.rerank.chain import ChainReranker
 from fairagent.rerank.exposure import ExposureReranker
 from fairagent.rerank.graph import GraphReranker
@@ -225,10 +225,7 @@ def test_what_the_engine_profile_serves_is_the_engines_list(opened: Callable[...
 def test_a_chain_is_what_its_parts_give(opened: Callable[..., Any]) -> None:
     chain = opened(profile="engine", rerank=[{"kind": "cross-encoder", "scorer": "shortest"}, {"fairness": 1}])
     alone = opened(profile="engine", rerank={"kind": "cross-encoder", "scorer": "shortest"}, n=20)
-    by_length = alone.search(QUERY).ranking
-    meter = alone.find(QUERY, 20).meter
-    targets = tuple(target.shares for target in meter.targets)
-    pool = Pool(Query(QUERY), by_length, meter.memberships(by_length.ids), targets, 6)
+    pool = pool_of(Query(QUERY), alone.search(QUERY).ranking, chain.find(QUERY, 6).meter, 6)
     reranker = chain.reranker
     assert isinstance(reranker, ChainReranker)
     assert chain.search(QUERY).ranking.ids == reranker.rerankers[1].rerank(pool).ids

@@ -24,7 +24,7 @@ def fair_order(
     ranking: Ranking,
     n: int,
     target: Any,
-    fairness: float | tuple[float, ...],
+    fairness: float,
     unknown: Unknown,
     query: str = "",
 ) -> tuple[Ranking, ExposureMeter]:
@@ -49,7 +49,7 @@ class GroupsByPlace:
     def __init__(self, groups: Groups, ids: Sequence[str]) -> None:
         self._groups, self._ids = groups, ids
         self.dimensions, self.oracle, self.predicted = groups.dimensions, groups.oracle, groups.predicted
-        self.labels, self.shares = groups.labels, groups.shares
+        self.labels, self.shares, self.missing = groups.labels, groups.shares, groups.missing
 
     def memberships(self, dimension: str, ids: Sequence[str], topic: str = "") -> FloatArray:
         """Those of the documents at these places, (len(ids), 1 + g)."""

@@ -75,7 +75,7 @@ def fair_rerank(
     target: str | Mapping[str, Any] = "uniform",
     n: int = 10,
     *,
-    fairness: float | tuple[float, ...] = FAIRNESS,
+    fairness: float = FAIRNESS,
     unknown: Unknown = "share",
     separator: str | None = None,
 ) -> FairHits:
@@ -96,9 +96,9 @@ def fair_rerank(
 
     Scores count where all hits have one and they fall along the order; else (they are missing, or are distances, which
     rise) the order stands for them. `fairness` is what a divergence of 1 nat costs, in units of mean relevance: 0 keeps
-    the engine's order, 10 comes as near to the target as the hits allow. Of several values, as by default, the largest
-    is taken whose list loses little relevance (`ExposureReranker` has the formula). Hits without a label are a group of
-    their own: `unknown` is what they get, share (what they have in the engine's order), ignore, or a number (0 to 1).
+    the engine's order, 10 comes as near to the target as the hits allow (`ExposureReranker` has the formula). Hits
+    without a label are a group of their own: `unknown` is what they get, share (what they have in the engine's order),
+    ignore, or a number (0 to 1).
 
     Returns the same objects in their new order, and the exposures before and after. Raises UsageError for what is no
     hit, for a field that no hit has, naming those there are, and for scores in no order; DataError, naming the hit, for

@@ -58,8 +58,10 @@ def index(
     from rich.filesize import decimal
 
     from fairagent.cli.indexing import ensure_indexes
-    from fairagent.pipeline import open_site
+    from fairagent.loop.kinds import KindSource
+    from fairagent.pipeline import open_site, settled
     from fairagent.report.record import to_json
+    from fairagent.retrieve.graph import graph_of
 
     chosen = settings_of(settings, assignments, collection=collection, index=index)
     if engine and engine not in (part.kind for part in (chosen.engine, *chosen.engine.inner)):
@@ -77,6 +79,8 @@ def index(
         indexed = ensure_indexes(site, force, workers, memory << 20)
     loaded = site.collection
     manifest, seconds = indexed.manifest, indexed.seconds
+    kinds = KindSource.of_collection(loaded, graph_of(settled(site)), site.memo)
+    notes = [*loaded.notes, *loaded.source.notes, *kinds.notes]
     if as_json:
         forecasts = {what: asdict(one) for what, one in indexed.forecasts.items()}
         record = {
@@ -87,7 +91,7 @@ def index(
             "bytes": indexed.size,
             "built": seconds is not None,
             "seconds": seconds,
-            "notes": [*loaded.notes, *loaded.source.notes],
+            "notes": notes,
             **({"changes": asdict(indexed.changes)} if indexed.changes else {}),
             **({"besides": list(indexed.besides)} if indexed.besides else {}),
             **({"forecasts": forecasts} if forecasts else {}),
@@ -109,7 +113,7 @@ def index(
         out.print(f"built besides: {', '.join(indexed.besides)}", soft_wrap=True)
     for ann in indexed.ann:
         out.print(f"ANN index of {ann.model}: {ann}", soft_wrap=True)
-    for note in (*loaded.notes, *loaded.source.notes):
+    for note in notes:
         out.print(f"note: {note}", soft_wrap=True)
 
 

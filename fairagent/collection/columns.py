@@ -66,6 +66,13 @@ class Column:
             values /= np.repeat(np.add.reduceat(values, self.indptr[:documents]), counts)
         return np.bincount(self.codes[:entries], values, minlength=1 + len(self.labels)) / documents
 
+    def missing(self) -> float:
+        """The mean unknown membership of all documents, those that are not of the type having none."""
+        if self.of_type is None:
+            return float(self.shares()[0])
+        rows = np.flatnonzero(self.of_type[:-1])
+        return float(self.matrix(rows)[:, 0].sum()) / (self.of_type.size - 1)
+
     def relabeled(self, labels: Sequence[str]) -> Column:
         """The same memberships with the known labels in this order; `labels` has all present ones."""
         places = np.array([0, *(labels.index(label) + 1 for label in self.labels)])

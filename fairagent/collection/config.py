@@ -108,6 +108,11 @@ class TypeColumn(Section):
     """The values that say so; not set: every value but an empty one (or false)."""
 
 
+def _rule(value: Any) -> Any:
+    """A column's name stands for the rule that any of its values says so."""
+    return {"column": value} if isinstance(value, str) and value != "all" else value
+
+
 class DimensionColumn(Section):
     """How one dimension (gender, region ...) is read from a column or JSON field.
 
@@ -125,10 +130,19 @@ class DimensionColumn(Section):
     """Values to replace, by one label or by a list (an empty list: unknown)."""
     normalize: bool = True
     """Divide the weights of a document by their sum; false keeps them as given."""
-    of: TypeColumn | None = None
-    """What says which documents can have a group at all, known or not; not set: nothing does."""
+    applies_to: Annotated[TypeColumn | Literal["all"] | None, BeforeValidator(_rule)] = None
+    """Which documents can have a group at all, known or not: a column's name, {column, values}, or all. Not set: what
+    `fairagent index` says of them, where near documents have a label, or none, together; else that is not known."""
     predicted: bool = False
     """The weights are a classifier's probabilities; those of a document add up to 1 (within .001)."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _older(cls, value: Any) -> Any:
+        """`of` is what `applies_to` was called first."""
+        if isinstance(value, dict) and "of" in value and "applies_to" not in value:
+            return {("applies_to" if key == "of" else key): one for key, one in value.items()}
+        return value
 
     @model_validator(mode="after")
     def _consistent(self) -> DimensionColumn:

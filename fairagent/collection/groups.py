@@ -43,6 +43,9 @@ class Groups(Protocol):
     def shares(self, dimension: str) -> FloatArray:
         """The mean membership (1 + g,) of all documents."""
 
+    def missing(self, dimension: str) -> float:
+        """The part of `shares` whose group is not known: what is unknown of documents that can be of the type."""
+
 
 class TopicGroups(GroupTable):
     """Labels that depend on the topic, e.g. the stance of a text towards a claim.
@@ -121,6 +124,10 @@ class JoinedGroups:
     def shares(self, dimension: str) -> FloatArray:
         """The mean membership (1 + g,) of all documents."""
         return self._part(dimension).shares(dimension)
+
+    def missing(self, dimension: str) -> float:
+        """What is unknown of documents that can be of the type, as a mean over all."""
+        return self._part(dimension).missing(dimension)
 
     def _part(self, dimension: str) -> Groups:
         try:

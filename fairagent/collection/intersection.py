@@ -91,6 +91,11 @@ class Intersection:
         self._check(dimension)
         return self._counted[0]
 
+    def missing(self, dimension: str) -> float:
+        """What is unknown of documents that can be of the type, as a mean over the same documents."""
+        self._check(dimension)
+        return self._counted[2]
+
     @property
     def counts(self) -> IntArray:
         """How many documents (g,) are in each group, at least in part; judged ones where labels depend on the topic."""
@@ -104,21 +109,30 @@ class Intersection:
         return dict(zip(self._labels, map(math.prod, itertools.product(*shares)), strict=True))
 
     @cached_property
-    def _counted(self) -> tuple[FloatArray, IntArray]:
+    def _counted(self) -> tuple[FloatArray, IntArray, float]:
         tables = list(dict.fromkeys(self._parts.values()))
         # Only judged pairs of topic and document have labels that depend on a topic; and a document that the first
         # table does not have is unknown there, so that it is in no group.
         first = next((table for table in tables if isinstance(table, TopicGroups)), tables[0])
-        sums, counts = np.zeros(1 + len(self._labels)), np.zeros(len(self._labels), np.int64)
+        sums, counts, missing = np.zeros(1 + len(self._labels)), np.zeros(len(self._labels), np.int64), 0.0
         for topic, ids in first.batches():
             rows = self.memberships(self.name, ids, topic)
             sums += rows.sum(axis=0)
             counts += np.count_nonzero(rows[:, 1:], axis=0)
+            missing += self._missing(rows[:, 0], ids, topic)
         documents = len(first)
         if len(tables) > 1 and not isinstance(first, TopicGroups):
-            documents = len({id for table in tables for _, ids in table.batches() for id in ids})
-            sums[0] += documents - len(first)
-        return sums / documents, counts
+            own = {id for _, ids in first.batches() for id in ids}
+            others = list({id for table in tables for _, ids in table.batches() for id in ids} - own)
+            documents += len(others)
+            sums[0] += len(others)
+            missing += self._missing(np.ones(len(others)), others, "")
+        return sums / documents, counts, missing / documents
+
+    def _missing(self, unknown: FloatArray, ids: Sequence[str], topic: str) -> float:
+        """The sum of the `unknown` memberships (n,) of these documents, as far as they can be of the type."""
+        of_type = self.of_type(self.name, ids, topic)
+        return float(unknown.sum() if of_type is None else unknown[of_type].sum())
 
     def _check(self, dimension: str) -> None:
         if dimension != self.name:

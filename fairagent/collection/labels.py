@@ -18,7 +18,9 @@ class LabelReader:
     def __init__(self, dimensions: Mapping[str, DimensionColumn]) -> None:
         self.dimensions = dimensions
         self.columns = {name: column.column or name for name, column in dimensions.items()}
-        self.types = {name: column.of for name, column in dimensions.items() if column.of}
+        rules = {name: column.applies_to for name, column in dimensions.items()}
+        self.types = {name: rule for name, rule in rules.items() if isinstance(rule, TypeColumn)}
+        self.of_all = [name for name, rule in rules.items() if rule == "all"]
         self.missing = set(dimensions)
         self.missing_types, self.nobody = set(self.types), set(self.types)
         self.fields: tuple[str, ...] = ()
@@ -29,7 +31,7 @@ class LabelReader:
             {name: column.labels for name, column in self.dimensions.items()},
             [name for name, column in self.dimensions.items() if not column.normalize],
             [name for name, column in self.dimensions.items() if column.predicted],
-            self.types,
+            [*self.types, *self.of_all],
         )
 
     def read(self, record: Record) -> dict[str, Labels]:
@@ -44,7 +46,7 @@ class LabelReader:
         self.missing_types -= {name for name in self.missing_types if self.types[name].column in record}
         found = [name for name, type in self.types.items() if _is_of(record.get(type.column), type)]
         self.nobody.difference_update(found)
-        return found
+        return [*found, *self.of_all]
 
     def check(self, path: Path, faults: Faults) -> None:
         """Add a fault for each column that no record had (one may lack it), and each type that no record is of."""

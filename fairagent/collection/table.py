@@ -56,6 +56,7 @@ class GroupTable:
         self._keys = keys(ids)
         self._columns = dict(columns)
         self._shares: dict[str, FloatArray] = {}
+        self._missing: dict[str, float] = {}
         # The same list is looked up once a dimension, and by measure, re-ranker and result.
         self._remembered = lru_cache(maxsize=64)(self._rows)
 
@@ -128,6 +129,12 @@ class GroupTable:
         if dimension not in self._shares:
             self._shares[dimension] = self._column(dimension).shares()
         return self._shares[dimension]
+
+    def missing(self, dimension: str) -> float:
+        """The mean unknown membership of all documents, those that are not of the type having none."""
+        if dimension not in self._missing:
+            self._missing[dimension] = self._column(dimension).missing()
+        return self._missing[dimension]
 
     def of_type(self, dimension: str, ids: Sequence[str], topic: str = "") -> NDArray[np.bool_] | None:
         """Whether each of the `ids` (n,) is of the dimension's type, e.g. about a person; None: that is not said.

@@ -15,11 +15,14 @@ With a(d) the membership row of document d over the known groups, all of these a
 The two mixed kinds are the judged or estimated share alone in a dimension without a population, as TREC Fair does in
 dimensions without a background distribution.
 
+What is counted from documents misses what those without a label (of those that can have one) would add to it. With m
+for their share, its known part is (1 - m) times the share, and of the mixed kinds half of that and half the world's.
+
 w(d) = (score(d) - lowest) / (highest - lowest), the min-max score within the ranking; 1 where all scores are
 equal. `trec` is the known part of TREC Fair 2022's target, t <- t/2 + K b/2 with K the known mass, over K.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Self, TypeVar
 
@@ -39,7 +42,8 @@ class Target:
     """The shares (g,) that the known `labels` of `dimension` should get; they add up to 1.
 
     `source` says where they come from. An `oracle` saw the judgments: fit for evaluation, and to be marked
-    wherever it was used inside the loop.
+    wherever it was used inside the loop. `known` (g,) is the part of the shares that is known whatever the labels are
+    that are missing in the documents that they were counted from: what it lacks to 1 can be any group's. None: all.
     """
 
     dimension: str
@@ -47,6 +51,7 @@ class Target:
     shares: FloatArray
     source: str
     oracle: bool
+    known: FloatArray | None = None
 
 
 class TargetKind(Part):
@@ -94,7 +99,8 @@ class Corpus(TargetKind):
     def make(self, dimension: str, collection: Collection, topic: str, ranking: Ranking | None = None) -> Target:
         """See `TargetKind.make`."""
         labels = _labels(dimension, collection)
-        return Target(dimension, labels, _corpus(dimension, collection), self.kind, _judged(dimension, collection))
+        shares, known = _corpus(dimension, collection)
+        return Target(dimension, labels, shares, self.kind, _judged(dimension, collection), known)
 
 
 class Estimated(TargetKind):
@@ -107,13 +113,16 @@ class Estimated(TargetKind):
         labels = _labels(dimension, collection)
         if ranking is None:
             raise UsageError(f"the target {self.kind!r} needs the ranking of the original query")
-        shares = _known(min_max(ranking.scores) @ collection.groups.memberships(dimension, ranking.ids, topic))
+        totals = min_max(ranking.scores) @ _typed(dimension, collection, ranking.ids, topic)
+        shares, known = _known(totals), _whatever(totals, dimension, collection)
         source = self.kind
         if shares is None:
             source = f"{self.kind} (nothing labeled was ranked: corpus)"
-            shares = _corpus(dimension, collection)
+            shares, of_corpus = _corpus(dimension, collection)
+            known = of_corpus if known is None else known
         shares = self._mixed(shares, dimension, labels, collection)
-        return Target(dimension, labels, shares, source, _judged(dimension, collection))
+        known = None if known is None else self._mixed(known, dimension, labels, collection)
+        return Target(dimension, labels, shares, source, _judged(dimension, collection), known)
 
     def _mixed(self, shares: FloatArray, dimension: str, labels: tuple[str, ...], collection: Collection) -> FloatArray:
         return shares
@@ -138,7 +147,8 @@ class Qrels(TargetKind):
     def make(self, dimension: str, collection: Collection, topic: str, ranking: Ranking | None = None) -> Target:
         """See `TargetKind.make`."""
         labels = _labels(dimension, collection)
-        return Target(dimension, labels, _of_relevant(dimension, collection, topic), self.kind, True)
+        shares, known = _of_relevant(dimension, collection, topic)
+        return Target(dimension, labels, shares, self.kind, True, known)
 
 
 class Trec(TargetKind):
@@ -150,12 +160,14 @@ class Trec(TargetKind):
         """See `TargetKind.make`; the population's alone where no relevant document is labeled."""
         labels = _labels(dimension, collection)
         if dimension not in collection.population:
-            return Target(dimension, labels, _of_relevant(dimension, collection, topic), self.kind, True)
-        world = _population(dimension, labels, collection)
-        shares = _known(_relevant_totals(dimension, collection, topic))
+            alone, known = _of_relevant(dimension, collection, topic)
+            return Target(dimension, labels, alone, self.kind, True, known)
+        world, totals = _population(dimension, labels, collection), _relevant_totals(dimension, collection, topic)
+        shares, known = _known(totals), _whatever(totals, dimension, collection)
+        known = None if known is None else (known + world) / 2
         if shares is None:
-            return Target(dimension, labels, world, "trec (no relevant document labeled: population)", True)
-        return Target(dimension, labels, (shares + world) / 2, self.kind, True)
+            return Target(dimension, labels, world, "trec (no relevant document labeled: population)", True, known)
+        return Target(dimension, labels, (shares + world) / 2, self.kind, True, known)
 
 
 class Given(TargetKind):
@@ -221,17 +233,39 @@ def _judged(dimension: str, collection: Collection) -> bool:
 
 def _relevant_totals(dimension: str, collection: Collection, topic: str) -> FloatArray:
     relevant = [id for id, grade in collection.qrels.get(topic, {}).items() if grade > 0]
-    return np.asarray(collection.groups.memberships(dimension, relevant, topic).sum(axis=0))
+    return np.asarray(_typed(dimension, collection, relevant, topic).sum(axis=0))
 
 
-def _of_relevant(dimension: str, collection: Collection, topic: str) -> FloatArray:
-    shares = _known(_relevant_totals(dimension, collection, topic))
+def _of_relevant(dimension: str, collection: Collection, topic: str) -> tuple[FloatArray, FloatArray | None]:
+    """The shares, and the known part of them."""
+    totals = _relevant_totals(dimension, collection, topic)
+    shares = _known(totals)
     if shares is None:
         raise DataError(
             f"topic {topic!r}: no relevant document has a label of {dimension!r}, so there is no target "
             "'qrels'; leave the topic out, or use 'trec' or 'population'"
         )
-    return shares
+    return shares, _whatever(totals, dimension, collection)
+
+
+def _typed(dimension: str, collection: Collection, ids: Sequence[str], topic: str) -> FloatArray:
+    """The membership rows (n, 1 + g) of documents; those that cannot have a label are nothing, also not unknown."""
+    rows = collection.groups.memberships(dimension, ids, topic)
+    of_type = collection.groups.of_type(dimension, ids, topic)
+    if of_type is not None:
+        rows = rows.copy()
+        rows[~of_type, 0] = 0.0
+    return rows
+
+
+def _whatever(totals: FloatArray, dimension: str, collection: Collection) -> FloatArray | None:
+    """The known part (g,) of summed memberships, whatever the missing labels are; None where none is missing.
+
+    A predicted label may be wrong: nothing of it is known.
+    """
+    if dimension in collection.groups.predicted:
+        return np.zeros(totals.size - 1)
+    return totals[1:] / totals.sum() if totals[0] > 0 else None
 
 
 def _known(totals: FloatArray) -> FloatArray | None:
@@ -240,11 +274,14 @@ def _known(totals: FloatArray) -> FloatArray | None:
     return totals[1:] / mass if mass > 0 else None
 
 
-def _corpus(dimension: str, collection: Collection) -> FloatArray:
-    shares = _known(collection.groups.shares(dimension))
+def _corpus(dimension: str, collection: Collection) -> tuple[FloatArray, FloatArray | None]:
+    """The shares, and the known part of them."""
+    totals = collection.groups.shares(dimension)
+    shares = _known(totals)
     if shares is None:
         raise DataError(f"no document of {collection.name!r} has a label of {dimension!r}: no target 'corpus'")
-    return shares
+    typed = np.append(collection.groups.missing(dimension), totals[1:])
+    return shares, _whatever(typed, dimension, collection)
 
 
 def _population(dimension: str, labels: tuple[str, ...], collection: Collection) -> FloatArray:

@@ -72,9 +72,12 @@ class Judge:
         """The exposure in the first `n` documents beside the target of the judgment, for what the topic counts for."""
         fairness = (part for measure in self.measures.values() for part in _factors(measure) if part.of_groups)
         discount = getattr(next(fairness, None), "discount", LOG2_MAX2)
-        meter = ExposureMeter(self.collection, topic, self.targets(topic), self.n, discount, DIVERGENCES["kl"])
-        top = ranking.top(self.n)
-        return tuple(self._seen(topic, top, one, discount) for one in meter.measure(top))
+        targets, top = self.targets(topic), ranking.top(self.n)
+        measured = ExposureMeter(self.collection, topic, targets, self.n, discount, DIVERGENCES["kl"]).measure(top)
+        return tuple(
+            replace(self._seen(topic, top, one, discount), target_known=target.known)
+            for one, target in zip(measured, targets, strict=True)
+        )
 
     def _seen(self, topic: str, top: Ranking, one: Exposure, discount: Discount) -> Exposure:
         """With what is to be known of its labels."""

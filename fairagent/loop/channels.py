@@ -48,16 +48,14 @@ class Mix:
 class Mixer:
     """Mixes evidence into a query: `beta` is its share among vectors, `terms` among the scores of words.
 
-    `source` tells terms for engines without vectors.
-
-    What a model has said of a group takes the place of what its documents have in common, or with `feedback` stands
-    beside it.
+    `source` tells terms for engines without vectors. What a model has said of a group takes the place of what its
+    documents have in common, or with `feedback` stands beside it.
     """
 
-    beta: float = 0.5
-    terms: float = 0.2
+    beta: float = 0.7
     source: TermSource | None = None
     feedback: bool = True
+    terms: float = 0.1
 
     def able(self, engine: Retriever) -> bool:
         """Whether this engine's scores can be refined."""

@@ -99,10 +99,10 @@ class ControllerConfig(GuardedConfig):
     on_error: Literal["fallback", "fail"] = "fallback"
     """What is done where the model gives no usable reply, or the budget is used up. fallback: the groups' own documents
     are the evidence, the engine's scores the judgment, rules choose the next action, and nothing is filtered."""
-    beta: float = Field(0.5, gt=0, lt=1)
+    beta: float = Field(0.7, gt=0, lt=1)
     """The share of the groups' evidence in the refined query, between 0 and 1. Larger values lead further from the
     user's words."""
-    terms: float = Field(0.2, ge=0, lt=1)
+    terms: float = Field(0.1, ge=0, lt=1)
     """The share of the words of the groups' documents in the scores of an engine of words, 0 to below 1. Larger values
     lead further from the user's words."""
     eta: float = Field(0.5, gt=0)
@@ -117,7 +117,7 @@ class ControllerConfig(GuardedConfig):
     drift: float = Field(0.1, ge=0, le=1)
     """How much of the estimated relevance of the engine's own list an action may lose, as a share (0 to 1): 0 allows no
     loss, 1 any."""
-    again: int = Field(100, ge=0)
+    again: int = Field(300, ge=0)
     """How many documents the refined query retrieves over the whole collection, besides those of groups that have too
     few candidates; 0: only what the user's query retrieves is re-ranked. More take longer."""
     prior: float | None = Field(None, ge=0)
@@ -169,7 +169,7 @@ class ControllerConfig(GuardedConfig):
         return Controller(
             self._actions(site, graph),
             ModelPolicy(site.model, site.prompts, self.on_error) if self.policy == "model" else Rules(),
-            Mixer(self.beta, self.terms, source, "feedback" in self.evidence),
+            Mixer(self.beta, source, "feedback" in self.evidence, self.terms),
             self.feedback,
             self.drift,
             site.settings.threshold,

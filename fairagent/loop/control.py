@@ -10,6 +10,8 @@ from fairagent.types import Exposure, FloatArray
 
 HALVINGS = 2
 """How often a step that overshoots is halved."""
+Reached = tuple[FloatArray, tuple[Exposure, ...]]
+"""The weights (g,) of a step, and the exposures that came of them."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -17,14 +19,14 @@ class Control:
     """How far refinement has come: `made` steps, the last of them halved `halved` times.
 
     `part` is how much of the evidence's share (beta) this query bears: half as much after each first step that led too
-    far from it. `reached` are the weights (g,) and exposures of the last step that was accepted, None before there is
-    one; `ended` says why there is no next step.
+    far from it. `reached` is what the next step starts from: the last step that was accepted, or that changed
+    nothing, None before there is one; `ended` says why there is no next step.
     """
 
     made: int = 0
     halved: int = 0
     part: float = 1.0
-    reached: tuple[FloatArray, tuple[Exposure, ...]] | None = None
+    reached: Reached | None = None
     ended: str = ""
 
 

@@ -19,6 +19,8 @@ from fairagent.loop.lack import Lack, lacking
 from fairagent.loop.prior import bonus
 from fairagent.loop.sources import ModelEvidence, Sources
 from fairagent.loop.state import JudgedDocuments, State, sorted_by
+from fairagent.retrieve.dense import VectorEngine
+from fairagent.retrieve.fused import FusedRetriever
 from fairagent.types import FloatArray, Ranking
 
 LOSS = 0.5
@@ -81,11 +83,11 @@ class Environment:
         weights = self._weighted(start(self.meter.targets, has_evidence(state.learned, texts)))
         evidence = Evidence(state.found, state.learned, texts, weights, self._short(state))
         try:
-            found = self.second.documents(self.search, self.mixer, evidence)
-            entering = [id for id in found if id not in set(state.found.ids)]
-            joined = self.joined(state.found, entering)
+            found, known = self.second.documents(self.search, self.mixer, evidence), set(state.found.ids)
+            joined = self.joined(state.found, [id for id in found if id not in known])
         except (BackendUnavailable, DataError) as error:
             return state, (f"the engine failed at the second search, and its first list is kept: {error}",)
+        entering = set(joined.ids) - known
         if not entering:
             return state, ("the refined query finds no other documents",)
         self.meter.knowing(joined.ids)
@@ -95,12 +97,18 @@ class Environment:
         scores = np.array([before.get(id, new) for id, new in zip(joined.ids, relevance.tolist(), strict=True)])
         learned = self._learned(joined, relevance, state.judged)
         state = replace(state, found=joined, added=added, lost=lost, scores=scores, learned=learned, mix=None)
-        return replace(state, entered=state.entered | set(entering)), ()
+        return replace(state, entered=state.entered | entering), ()
 
     def joined(self, found: Ranking, entering: Sequence[str]) -> Ranking:
-        """All of them by the engine's scores for the user's query, ties by id."""
-        ids = (*found.ids, *entering)
-        scores = np.concatenate([found.scores, self.search.engine.score(self.search.query, entering)])
+        """All of them by the engine's scores for the user's query, ties by id.
+
+        To an engine of words a document without any of the user's is no answer: it stays out.
+        """
+        engine = self.search.engine
+        scores = engine.score(self.search.query, entering)
+        if not isinstance(engine, VectorEngine | FusedRetriever):
+            entering, scores = [id for id, score in zip(entering, scores, strict=True) if score > 0], scores[scores > 0]
+        ids, scores = (*found.ids, *entering), np.concatenate([found.scores, scores])
         order = np.lexsort((np.array(ids, dtype=str), -scores))
         return Ranking(tuple(ids[place] for place in order.tolist()), scores[order])
 

@@ -12,7 +12,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from fairagent.errors import DataError
-from fairagent.measures.checks import as_distribution, as_memberships, check_cutoff, check_nonnegative
+from fairagent.measures.checks import (
+    TOLERANCE,
+    as_distribution,
+    as_memberships,
+    as_vector,
+    check_cutoff,
+    check_nonnegative,
+)
 from fairagent.measures.discounts import LOG2_MAX2, Discount
 from fairagent.measures.divergence import jensen_shannon
 from fairagent.measures.quantification import as_posteriors, prevalence
@@ -20,6 +27,8 @@ from fairagent.types import FloatArray
 
 RESAMPLES = 1000
 LEVEL = 0.95
+ROUNDING = 1e-12
+"""By how much shares that fit below a distribution may add up to more than 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,40 +64,95 @@ def exposure_bounds(exposure: FloatArray) -> tuple[FloatArray, FloatArray]:
     return shares[1:], shares[1:] + shares[0]
 
 
-def awrf_bounds(exposure: FloatArray, target: FloatArray, base: float = math.e) -> tuple[float, float]:
+def awrf_bounds(
+    exposure: FloatArray, target: FloatArray, base: float = math.e, target_known: FloatArray | None = None
+) -> tuple[float, float]:
     """The least and the largest AWRF over the known groups that the unlabeled documents' exposure allows.
 
-    `exposure` (1 + g,) is as in `exposure_bounds`, `target` (g,) is over the known groups and taken as given. With u
-    the unknown share, the exposure is known + u s for some distribution s. AWRF is concave in s, so that it is least
-    where all unknowns are of one group. It is largest where the unlabeled exposure fills up the groups that have least
-    for their target: e_g = max(known_g, r t_g), with r such that the sum is 1. Both ends are exact for exposure that
-    can be shared out freely. No labels of the documents lead outside; some lead to the lower end, while the upper one
-    takes documents whose weights can be shared out so. AWRF(unknown=ignore) lies in between (s as the known exposure).
-    The mean over topics lies between the means of both ends. `base` is the logarithm's.
+    `exposure` (1 + g,) is as in `exposure_bounds`, `target` (g,) is over the known groups. It is taken as given, unless
+    `target_known` (g,) says which part of it is known whatever the missing labels are: with m for what that lacks to 1,
+    the target is then target_known + m s' for some distribution s'. With u the unknown share, the exposure is
+    known + u s for some distribution s. AWRF is concave in (s, s'), so that it is least where all unknowns of each are
+    of one group. It is largest where the unlabeled exposure fills up the groups that have least for their target:
+    e_g = max(known_g, r t_g), with r such that the sum is 1, and likewise t_g for its exposure.
 
-    Raises DataError for shares that are no distribution, and shapes that differ.
+    Both ends are exact for exposure that can be shared out freely, and for documents shown that are others than those
+    that the target was counted from. No labels of the documents lead outside; some lead to the lower end, while the
+    upper one takes documents whose weights can be shared out so. AWRF(unknown=ignore) lies in between (s as the known
+    exposure). The mean over topics lies between the means of both ends. `base` is the logarithm's.
+
+    Raises DataError for shares that are no distribution, a known part that is more than the target, and shapes that
+    differ.
 
     >>> import numpy as np
     >>> low, high = awrf_bounds(np.array([0.5, 0.5, 0.0]), np.array([0.5, 0.5]))
     >>> round(low, 6), high
     (0.784238, 1.0)
+    >>> low, high = awrf_bounds(np.array([0.0, 1.0, 0.0]), np.array([0.5, 0.5]), target_known=np.array([0.4, 0.4]))
+    >>> round(low, 6), round(high, 6)
+    (0.725642, 0.836103)
     """
     shares, due = _exposure(exposure), as_distribution(target, "target")
     if due.size != shares.size - 1:
         raise DataError(f"exposure has {shares.size - 1} known groups and target {due.size}, expected the same")
-    corners = shares[1:] + shares[0] * np.eye(due.size)
-    high = 1.0 - jensen_shannon(_filled(shares, due), due, base=base)
-    low = 1.0 - max(jensen_shannon(corner, due, base=base) for corner in corners)
+    known = due if target_known is None else _part_of(due, target_known)
+    missing = 0.0 if target_known is None else max(0.0, 1.0 - float(known.sum()))
+    high = 1.0 - jensen_shannon(*_nearest(shares[0], shares[1:], missing, known), base=base)
+    low = 1.0 - jensen_shannon(*_farthest(shares[0], shares[1:], missing, known), base=base)
     return min(low, high), high  # where nothing is unknown, both are one value, but for rounding
 
 
-def _filled(exposure: FloatArray, target: FloatArray) -> FloatArray:
-    """The distribution max(known, r target), which is closest to the target of those at or above the known exposure.
+def _part_of(target: FloatArray, known: FloatArray) -> FloatArray:
+    """The known part (g,) of a target, checked."""
+    part = as_vector(known, "target_known")
+    check_nonnegative(part, "target_known")
+    if part.size != target.size:
+        raise DataError(f"target has {target.size} groups and target_known {part.size}, expected the same")
+    if (above := np.flatnonzero(part > target + TOLERANCE)).size:
+        place = int(above[0])
+        raise DataError(f"target_known[{place}] is {part[place]:g} of {target[place]:g}, expected a part of the target")
+    return part
 
-    The derivative of the divergence in e_g is ln(2 e_g / (e_g + t_g)) / 2, which rises with e_g / t_g: where the
-    unlabeled exposure goes, that ratio is the same r, and elsewhere it is r or more.
+
+def _farthest(unknown: float, known: FloatArray, missing: float, due: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Of the exposures and targets in which all that is unknown or missing is of one group, the two farthest apart.
+
+    The divergence is a sum over groups, so that a group's gain changes its own term alone.
     """
-    unknown, known = exposure[0], exposure[1:]
+    change = _terms(known + unknown, due)[:, None] + _terms(known, due + missing)
+    change -= np.add.outer(terms := _terms(known, due), terms)
+    np.fill_diagonal(change, _terms(known + unknown, due + missing) - terms)
+    shown, owed = np.unravel_index(int(change.argmax()), change.shape)
+    corners = np.eye(known.size)
+    return known + unknown * corners[shown], due + missing * corners[owed]
+
+
+def _terms(p: FloatArray, q: FloatArray) -> FloatArray:
+    """Twice each group's term of the Jensen-Shannon divergence of p and q, which need not add up to 1."""
+    pair = np.array((p, q))
+    ratio = np.divide(2.0 * pair, p + q, out=np.ones_like(pair), where=pair > 0.0)
+    terms: FloatArray = (pair * np.log(ratio)).sum(axis=0)
+    return terms
+
+
+def _nearest(unknown: float, known: FloatArray, missing: float, due: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Of the exposures at or above `known` and the targets at or above `due`, each adding up to 1, the nearest two.
+
+    The divergence's derivative in e_g is ln(2 e_g / (e_g + t_g)) / 2, which rises with e_g / t_g: where the unlabeled
+    exposure goes, that ratio is the same r, and elsewhere it is r or more. In t_g it falls with e_g / t_g: where the
+    target's missing part goes, the ratio is the same R, and elsewhere it is R or less. If known exposure and target
+    both fit below one distribution, that is exposure and target; if not, r < 1 < R, so that no group gets of both, and
+    each side is filled up beside what is known of the other.
+    """
+    both = np.maximum(known, due)
+    if missing > 0.0 and both.sum() <= 1.0 + ROUNDING:
+        shared = both + max(0.0, 1.0 - float(both.sum())) / both.size
+        return shared, shared
+    return _filled(unknown, known, due), _filled(missing, due, known) if missing > 0.0 else due
+
+
+def _filled(unknown: float, known: FloatArray, target: FloatArray) -> FloatArray:
+    """The distribution max(known, r target), which is closest to the target of those at or above `known`."""
     due = np.flatnonzero(target > 0.0)
     order = due[np.argsort(known[due] / target[due], kind="stable")]
     # r if the first k groups of that order are filled up; it is right for the last k at which it takes none of them.

@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, field_validator
+from pydantic import Field
 
 from fairagent.measures import LOG2_MAX2, Discount, min_max, parse_discount
 from fairagent.rerank.base import Pool, Reranker, Unlabeled
@@ -21,11 +21,10 @@ from fairagent.types import FloatArray, Ranking
 SMALLEST = float(np.finfo(np.float64).tiny)
 
 ROUNDING = 1e-9
-FAIRNESS = (1.0, 0.5, 0.25)
-"""What is tried, the largest first: see `ExposureReranker`."""
+FAIRNESS = 1.0
+"""Chosen over public topics (evaluations/controller/constants.py)."""
 TOLERANCE = 0.04
 """How far the exposure of documents without a label may move from their share, whatever the fairness."""
-MEDIAN_COST = 0.03
 STRICT = 4.0
 """The fairness that is tried where what is served would be less fair than the engine's own list."""
 
@@ -45,43 +44,20 @@ class ExposureReranker:
     early at any price, and what is missing weighs more the fewer ranks are left. A document without a label helps no
     group: in each dimension that it has none in, its relevance is lowered by `unlabeled`. Ties go to the better-placed
     candidate.
-
-    Of several values of `fairness`, the largest first, that is taken whose list keeps its relevance: its mean score
-    may lose at most `cost` of what the best n have above the median candidate.
     """
 
-    fairness: float | tuple[float, ...] = FAIRNESS
+    fairness: float = FAIRNESS
     unlabeled: float = 0.0
     discount: Discount = LOG2_MAX2
-    cost: float = MEDIAN_COST
 
     def rerank(self, pool: Pool) -> Ranking:
         """The best `pool.n` candidates; scores fall strictly from 1 at rank 1, since the order is no engine's."""
         order = ExposureOrder.of(pool, self.unlabeled, self.discount)
-        if isinstance(self.fairness, tuple):
-            return placed(pool.ranking.ids, self._affordable(pool.ranking.scores, order))
         return placed(pool.ranking.ids, order(self.fairness))
 
     def stricter(self) -> ExposureReranker:
         """The same with more weight on what the groups lack."""
-        most = max(self.fairness) if isinstance(self.fairness, tuple) else self.fairness
-        return replace(self, fairness=max(STRICT, most))
-
-    def _affordable(self, scores: FloatArray, order: ExposureOrder) -> list[int]:
-        assert isinstance(self.fairness, tuple)
-        if not len(scores):
-            return []
-        falling = np.sort(scores)[::-1]
-        best = float(falling[: len(order.weights)].mean())
-        # numpy's own median loads a module that nothing else here needs.
-        median = float(falling[(len(falling) - 1) // 2] + falling[len(falling) // 2]) / 2
-        least = best - self.cost * (best - median)
-        chosen: list[int] = []
-        for fairness in sorted(self.fairness, reverse=True):
-            chosen = order(fairness)
-            if float(scores[chosen].mean()) >= least:
-                break
-        return chosen
+        return replace(self, fairness=max(STRICT, self.fairness))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,8 +66,8 @@ class ExposureOrder:
 
     Documents with the same groups differ in relevance alone: only the best of each kind can be next. Columns are the
     groups of all dimensions, those without a label included where they count: `column` (columns, parts) says whose
-    divergence each belongs to, `of_dimension` (columns, dimensions) whose dimension. `least` and `most` (columns,)
-    bound what each gets in the end.
+    divergence each belongs to, `disjoint` (columns, sets) which no document can be in two of. `least` and `most`
+    (columns,) bound what each gets in the end.
     """
 
     kinds: FloatArray
@@ -99,7 +75,7 @@ class ExposureOrder:
     relevance: FloatArray
     target: FloatArray
     column: FloatArray
-    of_dimension: FloatArray
+    disjoint: FloatArray
     weights: FloatArray
     importance: FloatArray | None
     least: FloatArray
@@ -119,7 +95,7 @@ class ExposureOrder:
             np.concatenate([getattr(part, name) for part in parts]) for name in ("target", "least", "most")
         )
         column = _belonging([len(part.target) for part in parts])
-        of_dimension = _belonging([sum(len(part.target) for part in dimension) for dimension in by_dimension])
+        disjoint = _disjoint([[len(part.target) for part in dimension] for dimension in by_dimension])
         numbers: dict[bytes, int] = {}
         kind_of = np.array([numbers.setdefault(row.tobytes(), len(numbers)) for row in rows], dtype=np.intp)
         kinds = rows[np.unique(kind_of, return_index=True)[1]]
@@ -132,7 +108,7 @@ class ExposureOrder:
         weights = discount(min(pool.n, len(pool.ranking)))
         total = weights.sum()
         bounds = least * total, most * total
-        return cls(kinds, queues, relevance, target, column, of_dimension, weights, importance, *bounds)
+        return cls(kinds, queues, relevance, target, column, disjoint, weights, importance, *bounds)
 
     def __call__(self, fairness: float) -> list[int]:
         """The places of the chosen candidates, in their order."""
@@ -143,6 +119,7 @@ class ExposureOrder:
         total = weights.sum()
         entropy = self._entropy(target)
         exposure, mass = np.zeros(len(target)), np.zeros(labeled.shape[1])
+        supply = np.array([len(queue) for queue in self.queues]) @ kinds
         spent = np.zeros(len(kinds), dtype=bool)
         chosen: list[int] = []
         for rank, weight in enumerate(weights, start=1):
@@ -162,25 +139,31 @@ class ExposureOrder:
                 divergence += self._counted(empty.astype(np.float64)) * (np.log(2) / 2)
             value = weight * heads / total - fairness * divergence
             if fairness:
-                value[self._broken(after, left, spent)] = -np.inf
+                value[self._broken(after, supply - kinds, weights[rank:], spent)] = -np.inf
             value[spent] = -np.inf
             best = min(np.flatnonzero(value == value.max()).tolist(), key=lambda kind: self.queues[kind][next_of[kind]])
             chosen.append(self.queues[best][next_of[best]])
             next_of[best] += 1
             spent[best] = next_of[best] == len(self.queues[best])
             heads[best] = 0.0 if spent[best] else self.relevance[self.queues[best][next_of[best]]]
+            supply -= kinds[best]
             exposure += weight * kinds[best]
             mass += weight * labeled[best]
         return chosen
 
-    def _broken(self, after: FloatArray, left: float, spent: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    def _broken(
+        self, after: FloatArray, supply: FloatArray, left: FloatArray, spent: NDArray[np.bool_]
+    ) -> NDArray[np.bool_]:
         """The kinds after which the bounds can be met less well than after others, (kinds,).
 
-        What the groups of a dimension still lack of their least exposure has to fit into the ranks that are `left`.
+        What a group still lacks of its least exposure has to be in reach of the documents that it has then, its
+        `supply` (kinds, columns), at the next ranks, whose discounts are `left`; what disjoint groups lack has to fit
+        into these.
         """
-        lacking = np.maximum(self.least - after, 0) @ self.of_dimension
-        over = np.maximum(after - self.most, 0) @ self.of_dimension
-        excess = (np.maximum(lacking - left, 0) + over).sum(axis=1)
+        lacking = np.maximum(self.least - after, 0)
+        reach = np.interp(supply, np.arange(len(left) + 1), np.concatenate(([0.0], np.cumsum(left))))
+        missed = np.maximum(lacking - reach, 0) + np.maximum(after - self.most, 0)
+        excess = missed.sum(axis=1) + np.maximum(lacking @ self.disjoint - left.sum(), 0).sum(axis=1)
         return np.asarray(excess > excess[~spent].min() + ROUNDING)
 
     def _entropy(self, shares: FloatArray) -> FloatArray:
@@ -224,7 +207,7 @@ def _columns(
     yield _Columns(
         np.column_stack([unlabeled.rows, known.sum(axis=1)]),
         np.append(shares, 1 - none),
-        np.append(np.maximum(shares - margin, 0), 0),
+        np.maximum(np.append(shares, 1 - none) - margin, 0),
         np.append(shares + margin, 1),
         importance,
     )
@@ -233,6 +216,22 @@ def _columns(
 def _belonging(sizes: Sequence[int]) -> FloatArray:
     """1 where a column belongs to the part of these sizes, (columns, parts)."""
     return np.repeat(np.eye(len(sizes)), sizes, axis=0)
+
+
+def _disjoint(dimensions: Sequence[Sequence[int]]) -> FloatArray:
+    """Sets of columns of which no document is in two, (columns, sets); each dimension has the sizes of its parts.
+
+    Known groups and the unlabeled are such a set, and so are the unlabeled and all that have a label.
+    """
+    sets, start, total = [], 0, sum(map(sum, dimensions))
+    places = np.arange(total)
+    for known, *others in dimensions:
+        end = start + known + sum(others)
+        sets.append((places >= start) & (places < end - bool(others)))
+        if others:
+            sets.append((places >= start + known) & (places < end))
+        start = end
+    return np.array(sets, dtype=np.float64).T
 
 
 def _queues(relevance: FloatArray, kind_of: NDArray[np.intp], kinds: int) -> list[list[int]]:
@@ -254,27 +253,16 @@ class ExposureConfig(Part):
 
     of_groups: ClassVar[bool] = True
     kind: Literal["exposure"] = "exposure"
-    fairness: float | tuple[float, ...] = FAIRNESS
+    fairness: float = Field(FAIRNESS, ge=0)
     """What a divergence of 1 nat from the target costs, in units of mean relevance (0 to 1): larger values are fairer
-    and less relevant. Of several the largest is taken whose list `cost` allows."""
-    cost: float = Field(MEDIAN_COST, ge=0)
-    """With several values of `fairness`: what the mean score of a list may lose, as a share of the distance between the
-    best documents and the median candidate. Larger values allow fairer lists."""
+    and less relevant."""
     unlabeled: float = Field(0.0, ge=0)
     """How much relevance (0 to 1) a document loses for each dimension in which it has no label. Larger values put
-    labeled documents first."""
-
-    @field_validator("fairness")
-    @classmethod
-    def _not_negative(cls, value: float | tuple[float, ...]) -> float | tuple[float, ...]:
-        values = value if isinstance(value, tuple) else (value,)
-        if not values or min(values) < 0:
-            raise ValueError("expected a number of 0 or more, or several")
-        return value
+    labeled documents first, as far as `unknown` lets them."""
 
     def build(self, site: Site) -> ExposureReranker:
         """The re-ranker."""
-        return ExposureReranker(self.fairness, self.unlabeled, parse_discount(site.settings.discount), self.cost)
+        return ExposureReranker(self.fairness, self.unlabeled, parse_discount(site.settings.discount))
 
 
 def stricter(reranker: Reranker) -> Reranker | None:

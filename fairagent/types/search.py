@@ -158,9 +158,10 @@ class Exposure(Brief):
     ranking is labeled); `unknown` is the exposure share of documents without a label; `divergence` is the smoothed
     divergence of `shares` from `target` (nats). `unknown_target` is what documents without a label should get, by
     default their share of the engine's own list: they are then one more group in the divergence. None: they are
-    ignored there. `importance` in [0, 1] is the dimension's weight in the gap. Where rankings are
-    judged, `missing` is the part of `unknown` that goes to documents of the dimension's type (all of it, where nobody
-    says which are: None), and `predicted` says that labels are a classifier's probabilities.
+    ignored there. `importance` in [0, 1] is the dimension's weight in the gap. Where rankings are judged, `missing` is
+    the part of `unknown` that goes to documents of the dimension's type (all of it, where nobody says which are: None),
+    and `predicted` says that labels are a classifier's probabilities; `target_known` (g,) is the part of the target
+    that is known whatever the missing labels are (None: all of it).
     """
 
     dimension: str
@@ -173,6 +174,7 @@ class Exposure(Brief):
     missing: float | None = None
     predicted: bool = False
     unknown_target: float | None = None
+    target_known: FloatArray | None = None
 
     @property
     def brief(self) -> str:

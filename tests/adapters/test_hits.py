@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from fairagent import Collection, DataError, GroupTable, SettingsError, UsageError, fair_rerank
+from fairagent.rerank.exposure import FAIRNESS
+from fairagent.settings import Unknown
 from fairagent.types import Hit
 
 GENDERS = ["male"] * 4 + ["female", "male", "", "male", "female", "male", "male", "female"]
@@ -63,7 +65,7 @@ def made(kind: str) -> list[Any]:
 
 
 ORDER = [0, 4, 1, 2, 3]
-"""As `ExposurePostprocessor` orders these hits, with fairness 2."""
+"""With fairness 2."""
 
 KINDS = ["dicts", "metadata", "elasticsearch", "llama_index", "langchain", "haystack", "named tuples", "fairagent"]
 
@@ -71,23 +73,22 @@ KINDS = ["dicts", "metadata", "elasticsearch", "llama_index", "langchain", "hays
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_same_objects_come_back_in_the_same_order_from_every_engine(kind: str) -> None:
     hits = made(kind)
-    found = fair_rerank(hits, "gender", EVEN, n=N)
+    found = fair_rerank(hits, "gender", EVEN, n=N, fairness=2)
     assert [hits.index(hit) for hit in found.hits] == ORDER
     assert all(any(hit is one for one in hits) for hit in found.hits)
 
 
-@pytest.mark.parametrize(("fairness", "unlabeled"), [(0.5, 1.0), (2.0, 0.0), (10.0, 0.5)])
-def test_the_order_is_that_of_the_postprocessor(fairness: float, unlabeled: float) -> None:
+@pytest.mark.parametrize(("fairness", "unknown"), [(FAIRNESS, "share"), (2.0, "ignore"), (10.0, 0.5)])
+def test_the_order_is_that_of_the_postprocessor(fairness: Any, unknown: Unknown) -> None:
     from fairagent.adapters.llama_index import ExposurePostprocessor
 
     hits = made("llama_index")
     stage = ExposurePostprocessor(
-        groups={"gender": "gender"}, target={"gender": EVEN}, n=N, fairness=fairness, unlabeled=unlabeled
+        groups={"gender": "gender"}, target={"gender": EVEN}, n=N, fairness=fairness, unknown=unknown
     )
     expected = [one.node.node_id for one in stage.postprocess_nodes(hits)]
-    found = fair_rerank(hits, "gender", EVEN, n=N, fairness=fairness, unlabeled=unlabeled)
+    found = fair_rerank(hits, "gender", EVEN, n=N, fairness=fairness, unknown=unknown)
     assert [one.node.node_id for one in found.hits] == expected
-    assert fairness != 2.0 or expected == [f"d{place}" for place in ORDER]
 
 
 def test_exposures_are_those_of_the_first_n_before_and_after() -> None:
@@ -117,10 +118,25 @@ def test_groups_beside_the_hits() -> None:
     table = GroupTable.from_rows([(str(row["id"]), {"gender": str(row["gender"])}) for row in rows], ["gender"])
     labels = {row["id"]: row["gender"] for row in rows}
     expected = [pairs[place] for place in ORDER]
-    assert fair_rerank(pairs, {"gender": labels}, EVEN, n=N).hits == expected
-    assert fair_rerank(pairs, table, {"gender": EVEN}, n=N).hits == expected
-    assert fair_rerank(pairs, collection, "population", n=N).hits == expected
-    assert fair_rerank([id for id, _ in pairs], collection, n=N).hits == [id for id, _ in expected]
+    assert fair_rerank(pairs, {"gender": labels}, EVEN, n=N, fairness=2).hits == expected
+    assert fair_rerank(pairs, table, {"gender": EVEN}, n=N, fairness=2).hits == expected
+    assert fair_rerank(pairs, collection, "population", n=N, fairness=2).hits == expected
+    assert fair_rerank([id for id, _ in pairs], collection, n=N, fairness=2).hits == [id for id, _ in expected]
+
+
+def test_hits_without_a_label_keep_their_share_whatever_the_fairness() -> None:
+    """Two women among forty men and 38 without a label: in every other place nobody is labeled."""
+    labels = {f"d{place}": ("male", None)[place % 2] for place in range(78)} | {"d78": "female", "d79": "female"}
+    hits = [f"d{place}" for place in range(80)]
+    for fairness in (0.1, 0.5, FAIRNESS, 2, 10, 100):
+        found = fair_rerank(hits, {"gender": labels}, EVEN, n=20, fairness=fairness)
+        (before,), (after,) = found.before, found.after
+        assert after.unknown_target == before.unknown
+        assert after.unknown == pytest.approx(before.unknown, abs=0.05)
+        assert after.shares[0] >= before.shares[0]
+    assert str(found).startswith("20 hits; gender: female 0% -> ")
+    everything = fair_rerank(hits, {"gender": labels}, EVEN, n=20, unknown=0.0).after[0]
+    assert everything.unknown <= 0.05
 
 
 def test_two_passages_of_a_document_are_two_hits() -> None:

@@ -150,12 +150,13 @@ def test_a_table_or_a_collection_says_the_same_as_metadata() -> None:
     assert ids(mixed.postprocess_nodes(nodes)) == expected
 
 
-def test_nodes_without_a_label_come_after_those_with_one() -> None:
-    nodes = found("u1 m1 u2 f1")
-    behind = ExposurePostprocessor(groups=BY_KEY, target=HALF, n=4).postprocess_nodes(nodes)
-    assert ids(behind) == ["m1", "f1", "u1", "u2"]
-    kept = ExposurePostprocessor(groups=BY_KEY, target=HALF, n=4, unlabeled=0).postprocess_nodes(nodes)
-    assert ids(kept)[0] == "u1"
+def test_nodes_without_a_label_keep_their_share() -> None:
+    nodes = found("u1 m1 u2 m2 u3 f1 f2")
+    for fairness in (0.5, 10.0):
+        chosen = ExposurePostprocessor(groups=BY_KEY, target=HALF, n=4, fairness=fairness).postprocess_nodes(nodes)
+        assert sum(id[0] == "u" for id in ids(chosen)) == 2
+    none = ExposurePostprocessor(groups=BY_KEY, target=HALF, n=4, unknown=0.0).postprocess_nodes(nodes)
+    assert sorted(id[0] for id in ids(none)) == ["f", "f", "m", "m"]
     nobody = found("u1 u2 u3")
     assert ids(ExposurePostprocessor(groups=BY_KEY, target=HALF).postprocess_nodes(nobody)) == ["u1", "u2", "u3"]
 

@@ -142,6 +142,7 @@ intersections: {gender x job: [gender, job]}
         collection.groups.memberships(name, ["d1", "d2", "d9"]), [[1, 0, 0, 0, 0], [0, 0, 0, 0.5, 0.5], [1, 0, 0, 0, 0]]
     )
     np.testing.assert_allclose(collection.groups.shares(name), [0.8, 0, 0, 0.1, 0.1])
+    assert collection.groups.missing(name) == pytest.approx(0.8)
     # There are no world shares for jobs, so there are none for the combinations.
     assert name not in collection.population
 
@@ -233,11 +234,13 @@ def test_it_is_of_the_type_of_every_part_that_says(write, settings):
     groups = load_collection(write({"collection.yaml": typed, "groups.tsv": kinds})).groups
     assert groups.of_type(BOTH, ["d1", "d2", "d3", "d9"]).tolist() == [True, True, False, False]
     assert groups.of_type(BOTH, []).tolist() == []
+    assert groups.missing(BOTH) == pytest.approx(1 / 3)
     both = typed.replace('separator: "|"', 'separator: "|", of: {column: regions}')
     kinds = kinds.replace("d2\t\tAsia", "d2\t\t")
     groups = load_collection(write({"collection.yaml": both, "groups.tsv": kinds})).groups
     assert groups.of_type("region", ["d1", "d2", "d3", "d9"]).tolist() == [True, False, True, False]
     assert groups.of_type(BOTH, ["d1", "d2", "d3", "d9"]).tolist() == [True, False, False, False]
+    assert groups.missing(BOTH) == 0
 
 
 def test_where_no_part_says_it_does_not_either(write, settings):

@@ -2,11 +2,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from fairagent.collection import load_collection, make_target
+from fairagent.collection import Collection, GroupTable, load_collection, make_target
+from fairagent.collection.columns import Column
 from fairagent.errors import DataError, UsageError
 from fairagent.measures.target import blend
-from fairagent.types import Ranking
+from fairagent.types import Ranking, Topic
 
 from .conftest import FILES
 
@@ -74,6 +77,89 @@ def test_trec_estimated_is_half_estimated_half_population(collection):
     fallen_back = make_target("trec-estimated", "region", collection, "T1", ranking())
     np.testing.assert_allclose(fallen_back.shares, [3.5 / 12, 4 / 12, 4.5 / 12], rtol=1e-12)
     assert fallen_back.source == "trec-estimated (nothing labeled was ranked: corpus)"
+
+
+# d3 has no label: a quarter of the corpus, all of T2's relevant documents, 1/3 of the 2 that the scores weigh.
+@pytest.mark.parametrize(
+    ("kind", "topic", "known"),
+    [
+        ("population", "T2", None),
+        ("uniform", "T2", None),
+        ({"Africa": 0.1, "Europe": 0.9}, "T2", None),
+        ("corpus", "T2", [1 / 4, 0.5 / 4, 1.5 / 4]),
+        ("qrels", "T1", None),
+        ("trec", "T1", None),
+        ("trec", "T2", [0.125, 0.25, 0.125]),
+        ("estimated", "T1", [0, 1 / 6, 2 / 3]),
+        ("trec-estimated", "T1", [0.125, 1 / 12 + 0.25, 1 / 3 + 0.125]),
+    ],
+)
+def test_what_is_known_of_a_target_whatever_the_missing_labels_are(collection, kind, topic, known):
+    target = make_target(kind, "region", collection, topic, ranking(("d2", 9), ("d1", 7), ("d3", 5), ("d4", 3)))
+    if known is None:
+        assert target.known is None
+    else:
+        np.testing.assert_allclose(target.known, known, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("hits", "known"),
+    [
+        # Nothing labeled has any weight: all of the estimate is missing; with nothing ranked it is the corpus.
+        ([("d3", 2), ("d4", 1)], [0, 0, 0]),
+        ([], [1 / 4, 0.5 / 4, 1.5 / 4]),
+    ],
+)
+def test_what_is_known_where_the_corpus_is_the_target(collection, hits, known):
+    target = make_target("estimated", "region", collection, "T1", ranking(*hits))
+    np.testing.assert_allclose(target.known, known, rtol=1e-12)
+
+
+COUNTED = ("corpus", "qrels", "trec", "estimated", "trec-estimated")
+
+
+TYPED = np.arange(11) < 8
+"""d0 to d7 can have a label; d8 and d9, and documents that are not there, cannot."""
+
+
+def labeled(codes: list[int], of_type: bool, predicted: bool = False) -> Collection:
+    """d0 to d7 with the groups of `codes` (0: no label), d8 and d9 without; d9 is relevant, too."""
+    column = Column(
+        ("a", "b", "c"), np.array([*codes, 0, 0, 0], np.uint8), of_type=TYPED if of_type else None, predicted=predicted
+    )
+    groups = GroupTable(np.array([f"d{n}" for n in range(10)], "S8"), {"g": column})
+    judged = {"T": {f"d{n}": 1 for n in (0, 1, 2, 3, 9)}}
+    world = {"g": {"a": 0.5, "b": 0.25, "c": 0.25}}
+    return Collection("made", {"T": Topic("T", "words")}, judged, groups, world, (), None)
+
+
+SHOWN = ranking(("d8", 9), ("d0", 8), ("d7", 7), ("d4", 5), ("d1", 3), ("d6", 2))
+
+
+@given(st.lists(st.integers(1, 3), min_size=8, max_size=8), st.sets(st.integers(0, 7), max_size=7))
+@pytest.mark.parametrize("of_type", [False, True])
+@pytest.mark.parametrize("kind", COUNTED)
+def test_the_true_target_has_the_known_part(kind, of_type, codes, hidden):
+    """Labels are deleted: what is known is below the target without them and below that with them."""
+    left = labeled([0 if n in hidden else code for n, code in enumerate(codes)], of_type)
+    try:
+        target = make_target(kind, "g", left, "T", SHOWN)
+    except DataError:
+        assert hidden >= {0, 1, 2, 3}
+        return
+    truth = make_target(kind, "g", labeled(codes, of_type), "T", SHOWN)
+    known = target.shares if target.known is None else target.known
+    assert (known <= target.shares + 1e-12).all()
+    assert (known <= truth.shares + 1e-12).all()
+    if of_type and not hidden:
+        assert target.known is None
+
+
+@pytest.mark.parametrize(("kind", "part"), [(kind, 0.5 if kind.startswith("trec") else 0.0) for kind in COUNTED])
+def test_nothing_is_known_of_predicted_labels(kind, part):
+    collection = labeled([1, 2, 3, 1, 1, 2, 2, 2], True, predicted=True)
+    target = make_target(kind, "g", collection, "T", SHOWN)
+    np.testing.assert_allclose(target.known, part * np.array([0.5, 0.25, 0.25]), rtol=1e-12)
 
 
 def test_trec_is_the_known_part_of_the_tracks_target(collection):

@@ -12,6 +12,7 @@ import pytest
 from fairagent.collection import GroupTable, load_collection
 from fairagent.collection.config import GroupsFile
 from fairagent.collection.faults import Faults
+from fairagent.collection.groups import JoinedGroups
 from fairagent.collection.labels import read_groups
 from fairagent.errors import DataError, SettingsError, UsageError
 
@@ -53,6 +54,16 @@ def test_a_column_says_so(tmp_path, of, expected):
 
 def test_without_a_column_it_is_not_said(tmp_path):
     assert read(tmp_path, KINDS).of_type("g", IDS) is None
+
+
+def test_what_is_missing_is_of_those_that_can_have_a_label(tmp_path):
+    """b is a person without a label, c a river: one of three documents, two where nobody says what they are."""
+    of = {"column": "kind", "values": ["person"]}
+    table, untyped = read(tmp_path, KINDS, of=of), read(tmp_path, KINDS)
+    assert table.missing("g") == JoinedGroups([table]).missing("g") == pytest.approx(1 / 3)
+    assert untyped.missing("g") == pytest.approx(2 / 3)
+    with pytest.raises(UsageError, match="no dimension 'h'"):
+        table.missing("h")
 
 
 @pytest.mark.parametrize(

@@ -13,11 +13,16 @@ from fairagent.types import Topic, Usage
 
 
 def shares(
-    first: float | None, unknown: float, missing: float | None = None, predicted: bool = False, target: float = 0.5
+    first: float | None,
+    unknown: float,
+    missing: float | None = None,
+    predicted: bool = False,
+    target: float = 0.5,
+    target_known: tuple[float, float] | None = None,
 ) -> GroupShares:
     """The exposure of gender: `first` of the labeled is of the first group; None: nothing has a label."""
-    known = (0.0, 0.0) if first is None else (first, 1.0 - first)
-    return GroupShares("gender", ("female", "male"), known, (target, 1.0 - target), unknown, missing, predicted)
+    known, due = (0.0, 0.0) if first is None else (first, 1.0 - first), (target, 1.0 - target)
+    return GroupShares("gender", ("female", "male"), known, due, unknown, missing, predicted, target_known)
 
 
 def outcome(

@@ -12,17 +12,19 @@ import pytest
 
 from fairagent.collection import load_collection
 from fairagent.errors import FairAgentError
+from fairagent.evaluate.engine.outcome import from_line, to_line
 from fairagent.evaluate.engine.run import Run
 from fairagent.evaluate.kinds.ranking.unawareness import (
     Confusion,
     Unaware,
     base_of,
+    fairness_bounds,
     files,
     group_tables,
     tables,
     unawareness,
 )
-from fairagent.measures import group_fairness, parse_measure, stopping
+from fairagent.measures import group_fairness, jensen_shannon, parse_measure, stopping
 from fairagent.report.page import page
 
 from . import words
@@ -140,6 +142,29 @@ def test_no_table_where_everything_is_known() -> None:
     assert of_awrf(run, math.e, {}) == []
     assert tables(run, math.e, {}) == []
     assert files(run, math.e, {}) == {}
+
+
+def test_a_target_that_labels_are_missing_for() -> None:
+    """Shown is all of one group, and all is labeled; the target is even and .2 of it is missing: .4 to .6 is due.
+
+    Half of T2's exposure is missing as well: it can be anything from all in one, where .4 is due of it, to as due.
+    """
+    some = (0.4, 0.4)
+    run = run_of([outcome("T1", "a", {}, [shares(1.0, 0.0, target_known=some)])])
+    (row,) = of_awrf(run, math.e, {})
+    ends = [1 - jensen_shannon(np.array([1.0, 0.0]), np.array([due, 1 - due])) for due in (0.4, 0.6)]
+    assert (row.missing, row.labeled) == (0, pytest.approx(ALL_IN_ONE))
+    assert (row.lowest, row.highest) == pytest.approx(tuple(ends))
+    (table,) = tables(run, math.e, {})
+    assert "20.0% of the target would come from documents without a label" in table.text().replace("\n", " ")
+    # What is shown of a group is known: its bounds are those of the exposure.
+    assert [(one.lowest, one.highest) for one in unawareness(run, math.e, {})[1:]] == [(1.0, 1.0), (0.0, 0.0)]
+    shown = shares(1.0, 0.5, target_known=some)
+    assert fairness_bounds(shown) == pytest.approx((ends[0], 1.0))
+    assert fairness_bounds(shares(1.0, 0.5)) == pytest.approx((ALL_IN_ONE, 1.0))
+    # Rivers alone: nothing that is missing of the target changes that nobody is shown.
+    assert fairness_bounds(shares(None, 1.0, 0.0, target_known=some)) == pytest.approx((NOTHING, NOTHING))
+    assert from_line(to_line(run.outcomes[0])) == run.outcomes[0]
 
 
 def test_only_topics_of_all_systems_count() -> None:

@@ -62,7 +62,7 @@ def test_a_search_looks_up_the_groups_of_its_list_once_and_shows_all_hits_at_onc
     made = agent(engine, Controller(drift=0.9))
     collection = replace(made.collection, groups=groups)
     # Documents' kinds are looked at by label, as where there is no corpus graph.
-    loop = Controller(drift=0.9, kinds=KindSource(collection, {"gender": 0.5}))
+    loop = Controller(drift=0.9, kinds=KindSource(collection, {"gender": 0.5}, frozenset({"gender"})))
     reranker = ChainReranker((seen, ExposureReranker()))
     result = replace(made, collection=collection, loop=loop, reranker=reranker).search("law")
     assert len(result.trace.steps) > 2

@@ -9,9 +9,19 @@ from hypothesis import strategies as st
 from loop_engine import LAWYERS, Dense, Texts, Words, begun, by_letter, encoded
 
 from fairagent.loop.channels import Mixer
-from fairagent.loop.evidence import averaged, by_queries, by_terms, by_vectors, learn_from, words
+from fairagent.loop.evidence import (
+    Channel,
+    averaged,
+    by_queries,
+    by_terms,
+    by_vectors,
+    centroids,
+    learn_from,
+    refined_vector,
+    words,
+)
 from fairagent.loop.sources import GroupText
-from fairagent.measures.scale import min_max
+from fairagent.measures.scale import min_max, on_scale_of
 from fairagent.retrieve.fused import FusedRetriever
 from fairagent.types import FloatArray, Query, Term
 
@@ -21,6 +31,12 @@ FOUND = ENGINE.search(QUERY, 100)
 ROWS = np.array([[0.0, float(id[0] == "f"), float(id[0] == "m")] for id in FOUND.ids])
 LEARNED = learn_from(FOUND.scores, (ROWS,), 4)
 BOTH = np.array([0.3, 0.7])
+VECTORS = ENGINE.vectors(FOUND.ids)
+GROUPS = centroids(VECTORS, LEARNED)
+
+
+def vector_channel() -> Channel:
+    return by_vectors(FOUND.scores, VECTORS, ENGINE.query_vector(QUERY), GROUPS, 0.4)
 
 
 def test_the_best_documents_of_each_group_are_learned_from() -> None:
@@ -34,23 +50,31 @@ def test_a_document_counts_by_its_membership() -> None:
 
 
 def test_centroids_are_the_mixture_of_vectors_written_out() -> None:
-    channel = by_vectors(ENGINE.vectors(FOUND.ids), ENGINE.query_vector(QUERY), LEARNED, 0.4, 2.0)
-    centroids = [encoded(LAWYERS["f1"]), encoded(LAWYERS["m1"])]
-    mixed = BOTH[0] * centroids[0] + BOTH[1] * centroids[1]
+    mixed = BOTH[0] * encoded(LAWYERS["f1"]) + BOTH[1] * encoded(LAWYERS["m1"])
     refined = 0.6 * encoded("law") + 0.4 * mixed / np.linalg.norm(mixed)
-    assert channel.scores(BOTH) == pytest.approx(2 * min_max(ENGINE.vectors(FOUND.ids) @ refined), abs=1e-5)
+    assert refined_vector(encoded("law"), GROUPS, BOTH, 0.4) == pytest.approx(refined, abs=1e-6)
+    expected = on_scale_of((VECTORS @ refined).astype(np.float64), FOUND.scores)
+    assert vector_channel().scores(BOTH) == pytest.approx(expected, abs=1e-5)
+
+
+@given(st.floats(0, 1), st.floats(0, 1))
+def test_refined_scores_keep_the_mean_and_deviation_of_the_engines_own(female: float, male: float) -> None:
+    source = Words(LAWYERS | {f"s{number}": "ship sea" for number in range(40)})
+    for channel in (vector_channel(), by_terms(source, FOUND.ids, FOUND.scores, LEARNED, 0.5, 50)):
+        scores = channel.scores(np.array([female, male]))
+        assert scores.mean() == pytest.approx(FOUND.scores.mean())
+        assert scores.std() == pytest.approx(FOUND.scores.std())
 
 
 @given(st.floats(0.01, 1), st.floats(0.01, 1))
 def test_only_the_direction_of_the_weights_counts(female: float, male: float) -> None:
-    channel = by_vectors(ENGINE.vectors(FOUND.ids), ENGINE.query_vector(QUERY), LEARNED, 0.4, 1.0)
+    channel = vector_channel()
     weights = np.array([female, male])
     assert channel.scores(weights) == pytest.approx(channel.scores(3 * weights), abs=1e-5)
 
 
 def test_without_weights_the_query_stands_alone() -> None:
-    channel = by_vectors(ENGINE.vectors(FOUND.ids), ENGINE.query_vector(QUERY), LEARNED, 0.4, 1.0)
-    assert channel.scores(np.zeros(2)) == pytest.approx(min_max(FOUND.scores), abs=1e-6)
+    assert vector_channel().scores(np.zeros(2)).tolist() == FOUND.scores.tolist()
 
 
 def test_terms_hold_the_words_of_the_group_and_none_that_are_everywhere() -> None:
@@ -64,7 +88,7 @@ def test_terms_hold_the_words_of_the_group_and_none_that_are_everywhere() -> Non
 
 def test_term_evidence_lifts_the_group_whose_weight_is_higher() -> None:
     source = Words(LAWYERS | {f"s{number}": "ship sea" for number in range(40)})
-    channel = by_terms(source, FOUND.ids, FOUND.scores, QUERY, LEARNED, 0.5, 50)
+    channel = by_terms(source, FOUND.ids, FOUND.scores, LEARNED, 0.5, 50)
     women = ROWS[:, 1] == 1
 
     def lead(weights: list[float]) -> float:
@@ -124,14 +148,16 @@ def test_a_models_words_are_a_query_of_their_own_for_engines_of_words(text_alone
     assert mixed.channels[0].evidence[:, 0] == pytest.approx(min_max(scores) if text_alone else scores)
 
 
-def test_in_a_fusion_the_vectors_are_refined_and_the_words_are_not() -> None:
+def test_in_a_fusion_vectors_and_words_are_refined_each_on_its_own_scale() -> None:
     lexical = Words(LAWYERS)
     engine = FusedRetriever([lexical, ENGINE], ["words", "dense"], (1.0, 2.0))
     found = engine.search(QUERY, 100)
     mixed = Mixer(0.5).mix(begun(engine, groups=by_letter(LAWYERS)), found, LEARNED)
-    assert len(mixed.channels) == 1
-    assert mixed.channels[0].weight == 2
-    assert mixed.fixed == pytest.approx(min_max(lexical.score(QUERY, found.ids)))
+    by_words, by_vector = mixed.channels
+    assert by_words.now == pytest.approx(min_max(lexical.score(QUERY, found.ids)))
+    assert by_vector.now == pytest.approx(2 * min_max(ENGINE.score(QUERY, found.ids)))
+    assert (by_words.mix, by_vector.mix) == (Mixer().terms, 0.5)
+    assert mixed.fixed.tolist() == [0] * len(found)
 
 
 def test_an_engine_without_vectors_and_terms_is_not_refined() -> None:

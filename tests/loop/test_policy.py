@@ -5,20 +5,26 @@ from __future__ import annotations
 import json
 
 import pytest
-from loop_engine import LAWYERS, Dense, agent, judging, verdicts
+from loop_engine import Dense, agent, judging, verdicts
 
 from fairagent.errors import BudgetExceeded, FatalModelError, ReplyInvalid
 from fairagent.llm import ModelRequest
 from fairagent.llm.on_error import OnError
 from fairagent.loop.actions.base import Offer
 from fairagent.loop.actions.refine import RefineAction
+from fairagent.loop.channels import Mixer
 from fairagent.loop.controller import Controller
 from fairagent.loop.policy import ModelPolicy, Rules
 from fairagent.prompts import Prompts
 from fairagent.testing import ScriptedModel
 from fairagent.types import Trace
 
-ENGINE = Dense(LAWYERS)
+ENGINE = Dense(
+    {f"m{number}": "law" for number in range(5)}
+    | {f"f{number}": "law law woman" for number in range(3)}
+    | {f"f{number}": "law woman woman woman woman woman" for number in range(3, 6)}
+)
+"""Men first; one refinement brings in women, and no other is a gain."""
 
 
 def choice(action: str, reason: str = "it may help") -> str:
@@ -28,7 +34,7 @@ def choice(action: str, reason: str = "it may help") -> str:
 def chosen(model: ScriptedModel, *more: object, drift: float = 0.1, on_error: OnError = "fallback") -> Trace:
     actions = (*more, RefineAction(9, 0.5))
     policy = ModelPolicy(model, Prompts(), on_error)  # type: ignore[arg-type]
-    loop = Controller(actions, policy, drift=drift, on_error=on_error)  # type: ignore[arg-type]
+    loop = Controller(actions, policy, Mixer(0.9), drift=drift, on_error=on_error)  # type: ignore[arg-type]
     return agent(ENGINE, loop).search("law").trace
 
 
@@ -46,7 +52,7 @@ def test_the_model_is_shown_what_is_lacking_and_what_is_offered() -> None:
     model = ScriptedModel([choice("stop", "good enough")])
     trace = chosen(model, judging(ScriptedModel([])))
     user = model.requests[0].messages[-1][1]
-    assert '"group": "female", "share": "0.0%", "target": "50.0%", "documents_found": 4' in user
+    assert '"group": "female", "share": "0.0%", "target": "50.0%", "documents_found": 6' in user
     assert '"action": "judge"' in user
     assert '"action": "filter"' not in user
     assert trace.stopped == "the model: good enough"

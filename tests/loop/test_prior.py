@@ -9,11 +9,15 @@ from hypothesis import strategies as st
 from loop_engine import LAWYERS, Dense, agent
 from scripted import by_letter, collection
 
+from fairagent.collection import GroupTable
+from fairagent.collection.table_buffer import TableBuffer
 from fairagent.loop.actions.refine import RefineAction
 from fairagent.loop.controller import Controller
 from fairagent.loop.kinds import KindSource
 from fairagent.loop.prior import DocumentKind, bonus, kinds_of
 from fairagent.memo import Memo
+from fairagent.retrieve.graph import Graph
+from fairagent.retrieve.strings import IdTable
 
 SCORES = np.array([4.0, 3.0, 2.0, 1.0])
 
@@ -59,9 +63,49 @@ def test_dimensions_without_a_difference_and_those_of_the_judgments_have_no_kind
     everywhere = collection(by_letter(LAWYERS))
     assert KindSource.of_collection(everywhere, None, Memo()).document_kinds(list(LAWYERS), "t1") == []
     some = collection(by_letter([*LAWYERS, "u1", "u2"]))
-    (kind,) = KindSource.of_collection(some, None, Memo()).document_kinds(["f1", "u1"], "t1")
-    assert (kind.dimension, kind.of.tolist()) == ("gender", [1, 0])
-    assert kind.chance == pytest.approx(10 / 12)
+    assert KindSource.of_collection(some, None, Memo()).document_kinds(["f1", "u1"], "t1") == []
+
+
+ROWS = [(f"{letter}{number}", letter) for letter in "fr" for number in range(60)]
+"""People, all but f55 to f59 with a gender, and rivers."""
+
+
+def table(typed: bool) -> GroupTable:
+    buffer = TableBuffer({"gender": ("f", "m")}, typed=["gender"] if typed else [])
+    for line, (id, letter) in enumerate(ROWS, start=1):
+        named = letter == "f" and int(id[1:]) < 55
+        buffer.add(id, {"gender": "f" if named else None}, line, ["gender"] if typed and letter == "f" else [])
+    return GroupTable(*buffer.finish())
+
+
+def graph(apart: bool) -> Graph:
+    """Each document beside the next two of its kind, or beside some of each."""
+    places = {id: place for place, (id, _) in enumerate(ROWS)}
+    near = [
+        [places[f"{letter if apart else 'fr'[step % 2]}{(int(id[1:]) + step) % 60}"] for step in (1, 2)]
+        for id, letter in ROWS
+    ]
+    names = np.array([id.encode() for id, _ in ROWS])
+    return Graph(IdTable(names, np.argsort(names).astype(np.uint32)), np.array(near, dtype=np.int32))
+
+
+def test_a_collection_declares_which_documents_can_have_a_label() -> None:
+    kinds = KindSource.of_collection(collection(table(typed=True)), None, Memo())
+    (kind,) = kinds.document_kinds(["f0", "f59", "r0"], "t1")
+    assert (kind.dimension, kind.of.tolist(), kind.chance) == ("gender", [1, 1, 0], 0.5)
+    assert (kinds.clustered, list(kinds.notes)) == (frozenset(), [])
+
+
+def test_missing_labels_that_cluster_tell_a_kind_and_others_do_not() -> None:
+    kinds = KindSource.of_collection(collection(table(typed=False)), graph(apart=True), Memo())
+    (kind,) = kinds.document_kinds(["f0", "f59", "r0"], "t1")
+    named, unnamed, river = kind.of.tolist()
+    assert named > 0.9 > unnamed > 0.6 > 0.1 > river
+    assert kinds.clustered == {"gender"}
+    assert "54 % of the documents have no label of 'gender'; near documents lack it together" in next(kinds.notes)
+    mixed = KindSource.of_collection(collection(table(typed=False)), graph(apart=False), Memo())
+    assert mixed.document_kinds(["f0", "r0"], "t1") == []
+    assert "taken for documents whose label nobody gave" in next(mixed.notes)
 
 
 class Judgments:

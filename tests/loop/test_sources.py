@@ -141,7 +141,7 @@ def test_the_models_words_stand_for_the_group_instead_of_its_documents() -> None
 
 
 def test_a_model_that_says_nothing_leaves_the_numbers_of_feedback() -> None:
-    plain = agent(Dense(LAWYERS), Controller((RefineAction(3, 0.5),), drift=0.9)).search("law").trace
+    plain = agent(Dense(LAWYERS), Controller((RefineAction(3, 0.5),), mixer=Mixer(0.5), drift=0.9)).search("law").trace
     silent = run(ScriptedModel(['{"groups": []}']), "llm")
     assert [step.ranking.ids for step in silent.steps] == [step.ranking.ids for step in plain.steps]
     assert [step.gap for step in silent.steps] == [step.gap for step in plain.steps]

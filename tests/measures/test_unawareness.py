@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 from scipy.optimize import minimize
 
 from fairagent.errors import DataError
@@ -24,7 +25,7 @@ from fairagent.measures import (
 )
 from fairagent.types import FloatArray
 
-from .laws import law, rankings
+from .laws import AMOUNTS, law, rankings
 
 
 def divergence(p: list[float], q: list[float]) -> float:
@@ -141,6 +142,125 @@ def test_both_ends_meet_where_everything_is_labeled(ranking: tuple[FloatArray, F
 def test_bad_shares(exposure: list[float], target: list[float], match: str) -> None:
     with pytest.raises(DataError, match=match):
         awrf_bounds(np.array(exposure), np.array(target))
+
+
+# --- a target that is known in part ---------------------------------------------------------------------------------
+
+
+@st.composite
+def partly_known(draw: st.DrawFn) -> tuple[FloatArray, FloatArray, FloatArray, float]:
+    """Documents shown and documents counted for the target, (n, 1 + g) each, the world's shares (g,) and their part."""
+    rows, world = draw(rankings())
+    counted = draw(arrays(np.float64, (draw(st.integers(1, 6)), rows.shape[1]), elements=AMOUNTS))
+    counted[~counted.any(axis=1), 0] = 1.0
+    world = known_part(world)
+    if not world.any():
+        world = np.full(world.size, 1.0 / world.size)
+    return rows, counted / counted.sum(axis=1, keepdims=True), world, draw(st.sampled_from([0.0, 0.5]))
+
+
+def completed(rows: FloatArray, spread: FloatArray) -> FloatArray:
+    return rows[:, 1:] + rows[:, :1] * spread
+
+
+@law
+@given(partly_known(), st.integers(0, 2**32 - 1))
+def test_no_labels_of_what_the_target_was_counted_from_lead_outside(
+    drawn: tuple[FloatArray, FloatArray, FloatArray, float], seed: int
+) -> None:
+    """Whoever the unlabeled documents are, shown or counted; where all of each are of one group the end is reached."""
+    rows, counted, world, part = drawn
+    g, weights, rng = world.size, LOG2_MAX2(len(rows)), np.random.default_rng(seed)
+    exposure, mean = group_exposure(rows, weights), counted.mean(axis=0)
+    known = (1 - part) * mean[1:] + part * world
+    low, high = awrf_bounds(exposure, known + (1 - part) * mean[0] * world, target_known=known)
+
+    def value(shown: FloatArray, of_target: FloatArray) -> float:
+        target = (1 - part) * completed(counted, of_target).mean(axis=0) + part * world
+        reached = 1 - jensen_shannon(group_exposure(completed(rows, shown), weights), target)
+        assert low - 1e-12 <= reached <= high + 1e-12
+        return reached
+
+    corners = np.eye(g)
+    ends = [value(a, b) for a in corners for b in corners]
+    assert min(ends) == pytest.approx(low, abs=1e-12)
+    for _ in range(5):
+        value(corners[rng.integers(g, size=len(rows))], corners[rng.integers(g, size=len(counted))])
+        value(rng.dirichlet(np.full(g, 0.3), size=len(rows)), rng.dirichlet(np.full(g, 0.3), size=len(counted)))
+
+
+@law
+@given(partly_known())
+def test_the_upper_end_over_both_is_what_an_optimizer_finds(
+    drawn: tuple[FloatArray, FloatArray, FloatArray, float],
+) -> None:
+    rows, counted, world, part = drawn
+    g, exposure, mean = world.size, group_exposure(rows, LOG2_MAX2(len(rows))), counted.mean(axis=0)
+    known, missing = (1 - part) * mean[1:] + part * world, (1 - part) * mean[0]
+
+    def divergence_of(spread: FloatArray) -> float:
+        shown, owed = np.split(np.abs(spread), 2)
+        return jensen_shannon(
+            known_part(np.append(0.0, exposure[1:] + exposure[0] * shown)),
+            known_part(np.append(0.0, known + missing * owed)),
+        )
+
+    sums = [{"type": "eq", "fun": lambda spread, of=of: np.split(spread, 2)[of].sum() - 1.0} for of in (0, 1)]
+    best = minimize(
+        divergence_of,
+        np.full(2 * g, 1.0 / g),
+        bounds=[(0.0, 1.0)] * (2 * g),
+        constraints=sums,
+        method="SLSQP",
+        options={"ftol": 1e-14, "maxiter": 500},
+    )
+    high = awrf_bounds(exposure, known + missing * world, target_known=known)[1]
+    assert high >= 1.0 - best.fun - 1e-9
+    assert high == pytest.approx(1.0 - best.fun, abs=2e-4)
+
+
+@law
+@given(partly_known(), st.floats(0.0, 1.0))
+def test_the_more_of_the_target_is_known_the_nearer_the_ends(
+    drawn: tuple[FloatArray, FloatArray, FloatArray, float], share: float
+) -> None:
+    rows, _, world, _ = drawn
+    exposure = group_exposure(rows, LOG2_MAX2(len(rows)))
+    wide, given_ends = awrf_bounds(exposure, world, target_known=share * world), awrf_bounds(exposure, world)
+    assert wide[0] <= given_ends[0] + 1e-12
+    assert given_ends[1] <= wide[1] + 1e-12
+    assert awrf_bounds(exposure, world, target_known=world) == pytest.approx(given_ends, abs=1e-12)
+    nothing = awrf_bounds(exposure, world, target_known=np.zeros(world.size))
+    assert nothing[1] == pytest.approx(1.0, abs=1e-12)
+    assert nothing[0] <= wide[0] + 1e-12
+
+
+def test_the_bounds_over_both_by_hand() -> None:
+    """Shown 1/2, 0 and 1/2 unknown; of the target 0, 1/2 and 1/2 missing: both can be (1/2, 1/2), or apart for good.
+
+    With .9 shown to the first and .6 owed to the second no distribution is above both: .1 goes to the second, .4 to the
+    first.
+    """
+    low, high = awrf_bounds(np.array([0.5, 0.5, 0.0]), np.array([0.0, 1.0]), target_known=np.array([0.0, 0.5]))
+    assert high == 1.0
+    assert low == pytest.approx(1 - math.log(2))
+    low, high = awrf_bounds(np.array([0.1, 0.9, 0.0]), np.array([0.0, 1.0]), target_known=np.array([0.0, 0.6]))
+    assert high == pytest.approx(1 - divergence([0.9, 0.1], [0.4, 0.6]), abs=1e-12)
+    assert low == pytest.approx(1 - math.log(2))
+
+
+@pytest.mark.parametrize(
+    ("known", "match"),
+    [
+        ([0.4, 0.6], r"target_known\[1\] is 0.6 of 0.5"),
+        ([0.5], "target has 2 groups and target_known 1"),
+        ([0.5, -0.1], r"target_known\[1\] is -0.1"),
+        ([[0.5, 0.5]], "target_known has shape"),
+    ],
+)
+def test_a_known_part_that_is_none(known: list[float], match: str) -> None:
+    with pytest.raises(DataError, match=match):
+        awrf_bounds(np.array([0.5, 0.25, 0.25]), EVEN, target_known=np.array(known))
 
 
 # --- the estimate -------------------------------------------------------------------------------------------------

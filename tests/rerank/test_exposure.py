@@ -13,13 +13,16 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
+from scripted import by_letter, collection
 
+from fairagent.exposure import ExposureMeter
 from fairagent.measures import LOG2_MAX2, Discount, Geometric, Log2Plus1, StepDiscount, Uniform
-from fairagent.rerank.base import Pool
+from fairagent.rerank.base import Pool, pool_of
 from fairagent.rerank.chain import ChainReranker
-from fairagent.rerank.exposure import STRICT, ExposureConfig, ExposureReranker, stricter
+from fairagent.rerank.exposure import FAIRNESS, STRICT, ExposureConfig, ExposureReranker, stricter
 from fairagent.rerank.relevance import OriginalReranker
-from fairagent.types import Query, Ranking
+from fairagent.settings import Settings
+from fairagent.types import Exposure, FloatArray, Query, Ranking
 
 F, M, U = (0.0, 1.0, 0.0), (0.0, 0.0, 1.0), (1.0, 0.0, 0.0)
 """Membership rows: unknown, female, male."""
@@ -128,46 +131,78 @@ def test_a_unit_says_what_a_difference_in_relevance_is_worth() -> None:
             assert order(found) == [0, second], (unit, fairness)
 
 
-# --- several values of fairness ---------------------------------------------------------------------------------
+# --- documents without a label ------------------------------------------------------------------------------------
 
-# HAND again: scores 3, 2, 1. The two best have 2.5 on average, the median candidate 2: what they have above it is .5.
-# The fair list, d0 and d2, has 2: it costs all of that.
-
-
-@pytest.mark.parametrize(("cost", "second"), [(0.0, 1), (0.99, 1), (1.0, 2), (3.0, 2)])
-def test_the_largest_fairness_that_the_query_can_afford(cost: float, second: int) -> None:
-    for values in ((2.0, 0.1), (0.1, 2.0), (0.1, 2.0, 1.9)):
-        assert order(ExposureReranker(fairness=values, cost=cost).rerank(pool(HAND, 2))) == [0, second]
+EVERY = ["f_", "m_", "n_"]
+"""Somebody of each group, so that the collection has all three."""
 
 
-def test_where_none_can_be_afforded_it_is_the_smallest() -> None:
-    assert order(ExposureReranker(fairness=(3.0, 2.0), cost=0.5).rerank(pool(HAND, 2))) == [0, 2]
-    one = ExposureReranker(fairness=(2.0,), cost=0).rerank(pool(HAND, 2))
-    assert order(one) == order(ExposureReranker(fairness=2.0).rerank(pool(HAND, 2)))
+def measured(letters: Sequence[str], n: int, target: Sequence[float], **more: Any) -> tuple[ExposureMeter, Ranking]:
+    """A meter of documents with these groups (u: no label), the first the most relevant, and their ranking."""
+    ids = tuple(f"{letter}{place}" for place, letter in enumerate(letters))
+    groups = by_letter([*EVERY, *ids], labels=("female", "male", "nonbinary"))
+    shares = dict(zip(("female", "male", "nonbinary"), target, strict=True))
+    found = Ranking(ids, np.linspace(1, 0, len(ids)))
+    return ExposureMeter.make(collection(groups), "", Settings(n=n, target={"gender": shares}, **more), found), found
 
 
-def test_several_values_and_no_candidates() -> None:
-    found = ExposureReranker(fairness=(1.0, 0.5)).rerank(pool([], 5))
-    assert (found.ids, found.scores.shape) == ((), (0,))
+def known(exposure: Exposure) -> FloatArray:
+    """The shares of the known groups of all exposure."""
+    return (1 - exposure.unknown) * exposure.shares
 
 
-def test_the_default_asks_what_a_query_can_afford() -> None:
-    assert ExposureReranker().fairness == ExposureConfig().fairness == (1.0, 0.5, 0.25)
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(st.sampled_from("fmnuu"), min_size=20, max_size=60),
+    st.lists(st.integers(1, 9), min_size=3, max_size=3),
+    st.sampled_from([0.1, 0.5, 2.0, 10.0, 100.0]),
+)
+def test_the_unlabeled_keep_their_share_and_no_group_that_lacks_falls(
+    letters: list[str], shares: list[int], fairness: float
+) -> None:
+    meter, found = measured(letters, 20, (np.array(shares) / sum(shares)).tolist())
+    served = ExposureReranker(fairness).rerank(pool_of(Query("q"), found, meter, 20))
+    (before,), (after,) = meter.measure(found), meter.measure(served)
+    assert after.unknown_target == before.unknown
+    assert after.unknown == pytest.approx(before.unknown, abs=0.05)
+    due = np.minimum(known(before), (1 - before.unknown) * before.target)
+    assert (known(after) >= due - 0.02).all()
+
+
+def test_the_unlabeled_get_a_share_of_ones_own() -> None:
+    letters = "mumumu" * 5 + "ffffff"
+    for unknown, least, most in ((0.2, 0.15, 0.25), (0.0, 0.0, 0.05), (1.0, 0.95, 1.0)):
+        meter, found = measured(letters, 10, (0.5, 0.5, 0.0), unknown=unknown)
+        (after,) = meter.measure(ExposureReranker(10.0).rerank(pool_of(Query("q"), found, meter, 10)))
+        assert least <= after.unknown <= most
+
+
+def test_the_unlabeled_are_ignored_where_that_is_asked_for() -> None:
+    meter, found = measured("m" * 10 + "u" * 10 + "f" * 10, 10, (0.5, 0.5, 0.0), unknown="ignore")
+    made = pool_of(Query("q"), found, meter, 10)
+    assert made.unlabeled == ()
+    assert meter.measure(found)[0].unknown_target is None
+
+
+# --- settings ---------------------------------------------------------------------------------------------------
+
+
+def test_the_defaults() -> None:
+    assert ExposureReranker().fairness == ExposureConfig().fairness == FAIRNESS
     assert ExposureReranker().unlabeled == ExposureConfig().unlabeled == 0
-    assert ExposureReranker().cost == ExposureConfig().cost == 0.03
 
 
-@pytest.mark.parametrize("fairness", [-1, [], [1, -0.5], "much"])
+@pytest.mark.parametrize("fairness", [-1, [1, 0.5], "much"])
 def test_a_fairness_that_makes_no_sense(fairness: Any) -> None:
     with pytest.raises(ValidationError):
         ExposureConfig(fairness=fairness)
 
 
 def test_a_stricter_one_gives_exposure_more_weight() -> None:
-    made = ExposureReranker(fairness=(0.5, 0.25), unlabeled=0.2, discount=Uniform(), cost=0.1)
+    made = ExposureReranker(fairness=0.5, unlabeled=0.2, discount=Uniform())
     assert made.stricter() == replace(made, fairness=STRICT)
     assert ExposureReranker(fairness=0.5).stricter().fairness == STRICT == 4
-    assert ExposureReranker(fairness=(9.0, 1.0)).stricter().fairness == 9
+    assert ExposureReranker(fairness=9.0).stricter().fairness == 9
     plain = OriginalReranker(None)  # type: ignore[arg-type]
     assert stricter(made) == made.stricter()
     assert stricter(ChainReranker((plain, made))) == ChainReranker((plain, made.stricter()))
@@ -315,21 +350,6 @@ def test_every_choice_is_the_best_by_the_objective(made: Pool, reranker: Exposur
     for rank, document in enumerate(chosen):
         values = objectives(made, reranker, chosen[:rank])
         assert values[document] >= max(values.values()) - 1e-9
-
-
-@given(pools(), rerankers, st.sampled_from([0.0, 0.03, 0.5, 1.0]))
-def test_of_several_values_the_first_affordable_is_taken(made: Pool, reranker: ExposureReranker, cost: float) -> None:
-    values = (2.0, 0.5, 0.1)
-    found = replace(reranker, fairness=values, cost=cost).rerank(made)
-    alone = [order(replace(reranker, fairness=value).rerank(made)) for value in values]
-    scores = made.ranking.scores
-    if not len(scores):
-        assert found.ids == ()
-        return
-    best = np.sort(scores)[::-1][: made.n].mean()
-    least = best - cost * (best - np.median(scores))
-    expected = next((chosen for chosen in alone if scores[chosen].mean() >= least - 1e-12), alone[-1])
-    assert order(found) == expected
 
 
 @given(pools(), rerankers)

@@ -138,7 +138,7 @@ def test_only_rerankers_make_chains() -> None:
         ),
         (
             {"rerank": {"zzz": 1}},
-            "rerank.parts[1].zzz: unknown key of re-ranker 'exposure'; there are: fairness, cost, unlabeled",
+            "rerank.parts[1].zzz: unknown key of re-ranker 'exposure'; there are: fairness, unlabeled",
         ),
         ({"rerank": {"refined": 1}}, "rerank.parts[1].refined: unknown key of re-ranker 'exposure'; fused has it"),
         (

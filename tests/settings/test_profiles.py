@@ -57,7 +57,8 @@ def test_the_engine_alone() -> None:
 def test_the_engine_with_labeled_documents_first() -> None:
     chosen = loaded("labeled")
     assert chosen.rerank == ExposureConfig(fairness=0, unlabeled=1)
-    rest = {"profile": "engine", "rerank": chosen.rerank}
+    assert chosen.unknown == "ignore"
+    rest = {"profile": "engine", "rerank": chosen.rerank, "unknown": "ignore"}
     assert chosen.model_dump(exclude=set(rest)) == loaded("engine").model_dump(exclude=set(rest))
 
 
@@ -204,13 +205,13 @@ def test_a_chain_is_laid_over_as_a_whole() -> None:
         ("offline", {"fairness": 2}, [GraphConfig(), ExposureConfig(fairness=2)]),
         ("agent", {"fairness": 2}, [GraphConfig(), ExposureConfig(fairness=2)]),
         ("", {"fairness": 2}, [GraphConfig(), ExposureConfig(fairness=2)]),
-        ("agent", {"weight": 0.1, "cost": 0}, [GraphConfig(weight=0.1), ExposureConfig(cost=0)]),
+        ("agent", {"weight": 0.1, "unlabeled": 1}, [GraphConfig(weight=0.1), ExposureConfig(unlabeled=1)]),
         # Of several that have the key it is the last one's.
         (["mmr", {"kind": "dlf", "alpha": 0.1}, "mmr", "exposure"], {"encoder": "x"},
          [MMRConfig(), DLFConfig(alpha=0.1), MMRConfig(encoder="x"), ExposureConfig()]),
-        ([{"fairness": 1, "cost": 0}], {"fairness": 2}, [ExposureConfig(fairness=2, cost=0)]),
-        (["mmr", ["graph", "exposure"]], {"cost": 0},
-         [MMRConfig(), ChainConfig(parts=(GraphConfig(), ExposureConfig(cost=0)))]),
+        ([{"fairness": 1, "unlabeled": 1}], {"fairness": 2}, [ExposureConfig(fairness=2, unlabeled=1)]),
+        (["mmr", ["graph", "exposure"]], {"unlabeled": 1},
+         [MMRConfig(), ChainConfig(parts=(GraphConfig(), ExposureConfig(unlabeled=1)))]),
     ],
 )  # fmt: skip
 def test_keys_over_a_chain_are_those_of_the_part_that_has_them(below: Any, keys: Any, expected: list[Any]) -> None:

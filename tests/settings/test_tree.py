@@ -69,7 +69,7 @@ def test_the_defaults() -> None:
     assert [chosen.engine.kind, chosen.loop.kind, str(chosen.rerank)] == ["auto", "controller", "graph, exposure"]
     assert chosen.expansion.documents == 0
     exposure = chosen.rerank.inner[1]
-    assert exposure == ExposureConfig(fairness=(1.0, 0.5, 0.25), unlabeled=0.0)
+    assert exposure == ExposureConfig(fairness=1.0, unlabeled=0.0)
 
 
 def test_nothing_given_is_the_defaults() -> None:

@@ -91,6 +91,10 @@ class MetadataGroups:
             "use a target other than 'corpus'"
         )
 
+    def missing(self, dimension: str) -> float:
+        """Not known: raises UsageError."""
+        return float(self.shares(dimension)[0])
+
 
 def _weights(value: object) -> dict[str, float]:
     """Label -> weight > 0; ValueError for anything that says no such thing."""

@@ -95,7 +95,7 @@ class ExposurePostprocessor(BaseNodePostprocessor):
     groups: SkipValidation[Collection | Groups | Keys]
     target: Target = "uniform"
     n: int = Field(default=10, ge=1)
-    fairness: float | tuple[float, ...] = FAIRNESS
+    fairness: float = Field(default=FAIRNESS, ge=0)
     unknown: Unknown = "share"
     id_key: str = ""
     """The metadata key with the id of a node's document; "": its source node's id, or its own."""

@@ -34,7 +34,7 @@ groups:
   path: groups.tsv
   id: id
   dimensions:
-    gender: {{column: gender, labels: [female, male, nonbinary], of: {{column: kind, values: [person]}}}}
+    gender: {{column: gender, labels: [female, male, nonbinary], applies_to: {{column: kind, values: [person]}}}}
     region: {{column: region, separator: "|", labels: [{", ".join(REGIONS)}]}}
 population: population.json
 """

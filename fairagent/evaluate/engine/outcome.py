@@ -23,7 +23,8 @@ WEIGHTS_KEPT = 5
 class GroupShares:
     """The exposure of one dimension's known groups in a ranking beside their target; `unknown` is outside of `shares`.
 
-    `shares` are all zero where nothing in the ranking has a label. `missing` and `predicted` are those of `Exposure`.
+    `shares` are all zero where nothing in the ranking has a label. `missing`, `predicted` and `target_known` are those
+    of `Exposure`.
     """
 
     dimension: str
@@ -33,13 +34,15 @@ class GroupShares:
     unknown: float
     missing: float | None = None
     predicted: bool = False
+    target_known: tuple[float, ...] | None = None
 
     @classmethod
     def of(cls, exposure: Exposure) -> GroupShares:
         """An exposure as plain values."""
         shares, target = tuple(exposure.shares.tolist()), tuple(exposure.target.tolist())
         seen = exposure.unknown, exposure.missing, exposure.predicted
-        return cls(exposure.dimension, exposure.labels, shares, target, *seen)
+        known = None if exposure.target_known is None else tuple(exposure.target_known.tolist())
+        return cls(exposure.dimension, exposure.labels, shares, target, *seen, known)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,10 @@
 
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from fairagent.loop.actions.base import Attempt, Offer
-from fairagent.loop.control import HALVINGS, Control, moved
+from fairagent.loop.control import HALVINGS, Control, Reached, moved
 from fairagent.loop.environment import Environment
 from fairagent.loop.lack import lacking
 from fairagent.loop.state import State, refusal
@@ -14,7 +16,8 @@ from fairagent.types import FloatArray
 class RefineAction:
     """At most `steps` steps with the exponent `eta`; one that overshoots is halved, twice at most.
 
-    Where the first refined list is no gain, the evidence gets half of its share of this query.
+    A step that changes nothing is none too far: the next goes on from it. Where the first refined list is no gain, the
+    evidence gets half of its share of this query.
     """
 
     steps: int = 3
@@ -37,9 +40,11 @@ class RefineAction:
         after = environment.refined(state, weights)
         bar = state.bar
         control = replace(state.control, made=state.control.made + 1)
+        before, reached = state.control.reached, (weights, after.exposures)
+        same = after.served.ids == state.served.ids and (before is None or not np.allclose(weights, before[0]))
         return Attempt(
-            replace(after, control=replace(control, reached=(weights, after.exposures))),
-            replace(state, control=self._halved(control, refusal(after, bar))),
+            replace(after, control=replace(control, reached=reached)),
+            replace(state, control=self._refused(control, reached, refusal(after, bar), same)),
             bar,
             notes,
             weights=weights,
@@ -61,8 +66,10 @@ class RefineAction:
             return environment.start(state)
         return moved(*control.reached, self.eta / 2**control.halved, self.smoothing)
 
-    def _halved(self, control: Control, reason: str) -> Control:
-        """Half a step from what was reached comes next, or half of the evidence; none after `HALVINGS`."""
+    def _refused(self, control: Control, tried: Reached, reason: str, same: bool) -> Control:
+        """What comes next: a step on from one that changed nothing, else half of it, or of the evidence's share."""
+        if same:
+            return replace(control, reached=tried)
         if control.halved == HALVINGS:
             return replace(control, ended=f"a step was no gain: {reason}")
         part = control.part / 2 if control.reached is None else control.part

@@ -146,6 +146,11 @@ class ServerGroups:
             )
         return np.array([counts[""], *(counts.get(label, 0) for label in labels)], dtype=np.float64) / documents
 
+    def missing(self, dimension: str) -> float:
+        """The share of all documents that have no label, where none has several."""
+        counts = self.counts(dimension)
+        return counts[""] / sum(counts.values())
+
     def table(self) -> GroupTable:
         """The labels of all documents as a table to save, which experiments need; it takes a request for 10,000.
 

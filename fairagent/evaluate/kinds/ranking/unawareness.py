@@ -55,7 +55,9 @@ class Unaware:
 
 
 def unawareness(run: Run, base: float, confusion: Confusion) -> list[Unaware]:
-    """Every system in every dimension in which some document shown lacks a label, or labels are predicted.
+    """Every system in every dimension in which some document shown, or counted for the target, lacks a label.
+
+    And where labels are predicted.
 
     AWRF, then each group's share of exposure. `base` is that of AWRF's logarithm.
     """
@@ -66,6 +68,18 @@ def unawareness(run: Run, base: float, confusion: Confusion) -> list[Unaware]:
     key = (FILE, base, *((name, np.asarray(matrix).tobytes()) for name, matrix in confusion.items()))
     found: list[Unaware] = run.memo.get(key, rows)
     return found
+
+
+def fairness_bounds(one: GroupShares, base: float = math.e) -> tuple[float, float]:
+    """The least and the largest AWRF of a topic's ranking that its missing labels allow, those of the target too.
+
+    Without a document shown that can have a group, both are the lowest value.
+    """
+    exposure = _possible(one)
+    if exposure is None:
+        return _lowest(base), _lowest(base)
+    known = None if one.target_known is None else np.array(one.target_known)
+    return awrf_bounds(exposure, np.array(one.target), base, known)
 
 
 def tables(run: Run, base: float, confusion: Confusion) -> list[Table]:
@@ -135,6 +149,11 @@ def _notes(run: Run, rows: Sequence[Unaware], base: float) -> Iterator[str]:
         f"labeled: AWRF of the others ({logarithm}), its lowest value where nobody else is shown; lowest, highest: if "
         "the missing are given to groups in any way"
     )
+    if lacking := _lacking(run, row.dimension):
+        yield (
+            f"{lacking:.1%} of the target would come from documents without a label; lowest, highest: that is given to "
+            "groups in any way, too"
+        )
     if above := [one.system for one in rows if one.lowest > row.highest]:
         yield f"above {run.baseline}, whatever the missing are: {', '.join(above)}"
     if below := [one.system for one in rows if one.highest < row.lowest]:
@@ -159,7 +178,7 @@ def _of_dimension(run: Run, dimension: str, base: float, confusion: FloatArray |
     topics = [topic for topic in shown[run.baseline] if all(topic in of_topic for of_topic in shown.values())]
     exposures = [shown[system][topic] for system in run.systems for topic in topics]
     predicted = any(one.predicted for one in exposures)
-    if not predicted and all(_missing(one) <= NEGLIGIBLE for one in exposures):
+    if not predicted and all(_missing(one) <= NEGLIGIBLE and one.target_known is None for one in exposures):
         return
     matrix = confusion if predicted else None
     # (systems, topics, 1 + g): AWRF, then the shares.
@@ -187,6 +206,18 @@ def _of_dimension(run: Run, dimension: str, base: float, confusion: FloatArray |
                 yield Unaware(*about, value, least, most)
 
 
+def _lacking(run: Run, dimension: str) -> float:
+    """The mean over topics of the part of the target that is not known, for who looks at missing labels."""
+    of_topic = {
+        outcome.topic: 1.0 - sum(one.target if one.target_known is None else one.target_known)
+        for outcome in run.answered
+        for one in outcome.exposures
+        if one.dimension == dimension
+    }
+    share = float(np.mean(list(of_topic.values())))
+    return share if share > NEGLIGIBLE else 0.0
+
+
 def _missing(one: GroupShares) -> float:
     return one.unknown if one.missing is None else one.missing
 
@@ -194,22 +225,35 @@ def _missing(one: GroupShares) -> float:
 def _seen(one: GroupShares, values: FloatArray, base: float) -> FloatArray:
     """What is missing of the exposure of documents that have a group, and the bounds of `values` (1 + g,); (3, 1 + g).
 
-    Nothing predicted counts as known. Without any such document the bounds are the values.
+    Without any such document the bounds are the values.
+    """
+    exposure = _possible(one)
+    if exposure is None:
+        return np.stack([np.zeros_like(values), values, values])
+    lowest, highest = zip(fairness_bounds(one, base), exposure_bounds(exposure), strict=True)
+    return np.stack([np.full_like(values, exposure[0]), np.hstack(lowest), np.hstack(highest)])
+
+
+def _possible(one: GroupShares) -> FloatArray | None:
+    """The exposure (1 + g,) of documents that have a group, known or not; None where there are none.
+
+    Nothing predicted counts as known.
     """
     known, missing = (1.0 - one.unknown) * np.array(one.shares), _missing(one)
     if one.predicted:
         known, missing = np.zeros_like(known), missing + known.sum()
     total = missing + known.sum()
-    if total <= NEGLIGIBLE:
-        return np.stack([np.zeros_like(values), values, values])
-    exposure = np.append(missing, known) / total
-    lowest, highest = zip(awrf_bounds(exposure, np.array(one.target), base), exposure_bounds(exposure), strict=True)
-    return np.stack([np.full_like(values, missing / total), np.hstack(lowest), np.hstack(highest)])
+    return np.append(missing, known) / total if total > NEGLIGIBLE else None
 
 
 def _values(one: GroupShares, base: float, confusion: FloatArray | None) -> FloatArray:
     """AWRF over the known or predicted groups, and their shares; its lowest value where nothing has a label."""
     if not any(one.shares):
-        return np.append(1.0 - math.log(2.0) / math.log(base), one.shares)
+        return np.append(_lowest(base), one.shares)
     shares = prevalence(np.array(one.shares), confusion).shares
     return np.append(1.0 - jensen_shannon(shares, np.array(one.target), base=base), shares)
+
+
+def _lowest(base: float) -> float:
+    """AWRF of a ranking that shows no group anything."""
+    return 1.0 - math.log(2.0) / math.log(base)
