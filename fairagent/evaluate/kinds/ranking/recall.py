@@ -147,5 +147,6 @@ def _table(run: Run, dimension: str, few: int | None) -> Table:
         "relevant documents of the group",
         f"entered: how many of the {depth:,} the engine's own first {depth:,} lack",
     ]
-    columns = ["system", "all", *heads, Column("entered", ".1f")]
-    return Table.of(columns, lines, title, notes, systems=True, folded=few is None)
+    return Table.of(
+        ["system", "all", *heads, Column("entered", ".1f")], lines, title, notes, systems=True, folded=few is None
+    )
