@@ -58,10 +58,12 @@ def group_recall(
 
     Raises UsageError for a dimension that there is not.
     """
-    rows = groups.memberships(dimension, relevant, topic) if relevant else np.zeros((0, 1))
-    there = np.isin(np.array(relevant, dtype=object), np.array(found, dtype=object))
+    labels = (UNKNOWN, *groups.labels(dimension))
+    rows = groups.memberships(dimension, relevant, topic) if relevant else np.zeros((0, len(labels)))
+    known = frozenset(found)
+    there = np.array([id in known for id in relevant], dtype=np.bool_)
     own = rows[there].sum(axis=0), rows.sum(axis=0)
-    return GroupRecall(dimension, (UNKNOWN, *groups.labels(dimension)), *(tuple(one.tolist()) for one in own))
+    return GroupRecall(dimension, labels, *(tuple(one.tolist()) for one in own))
 
 
 def mean_recalls(run: Run) -> list[MeanRecall]:
