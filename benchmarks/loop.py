@@ -10,7 +10,12 @@ documents and the vocabulary), `vectors`, `fusion`. The agent's: `target` (the g
 documents), `measure` (groups of documents, exposures), `refine` (evidence from the terms), `re-rank`, `result` (the
 hits' texts and groups), and `loop`, which is everything else. Each is the median of five passes, each on an engine
 newly opened and asked one query to warm it. What the default engine needs is made first; indexes of a collection go to
-./indexes and are reused. How long the default takes beside Lucene's BM25: `benchmarks/searching.py`.
+./indexes and are reused.
+
+Then what the two retrievals of a search by default take, in the best pass: `first` by the user's query, `again` by the
+refined one over the whole collection, found and scored; and both as a ratio to the first, which is one search of the
+engine. `evidence` is what the refined query is made of, most of which the loop needs in any case. How long the default
+takes beside Lucene's BM25: `benchmarks/searching.py`.
 """
 
 from __future__ import annotations
@@ -27,6 +32,7 @@ from fairagent.agent import FairAgent
 from fairagent.collection.demo import write_demo
 from fairagent.exposure import ExposureMeter
 from fairagent.found import Found
+from fairagent.loop.again import SecondSearch
 from fairagent.loop.channels import Mixer
 from fairagent.loop.environment import Environment
 from fairagent.pipeline import build, open_site, parts_of, settled
@@ -41,6 +47,13 @@ SYSTEMS: dict[str, Mapping[str, Any]] = {
     "default on BM25": {"engine": "bm25"},
     "default": {},
 }
+SEARCHES: Mapping[str, tuple[tuple[Any, str], ...]] = {
+    "first": ((FairAgent, "_retrieve"),),
+    "again": ((SecondSearch, "documents"), (Environment, "joined")),
+}
+"""The two retrievals of a search -> their methods; one within another counts as the outer one."""
+RETRIEVING = ("matrix", "vectors", "fusion")
+"""Accounts of the engine that finding and scoring documents goes to."""
 PARTS: Mapping[str, tuple[tuple[Any, str], ...]] = {
     "target": ((ExposureMeter, "make"),),
     "measure": ((ExposureMeter, "measure"), (ExposureMeter, "memberships")),
@@ -82,6 +95,14 @@ def main() -> None:
         plain = plain or total
         columns = "".join(f"{accounts[account]:8.2f}" for account in ACCOUNTS)
         print(f"{name:18s} {total:7.2f}{columns} {total / plain:12.2f} {accounts['loop'] / total:13.3f}")
+    stopwatch = Stopwatch()
+    stopwatch.install()
+    print(f"retrieval, ms a topic {'first':>9s}{'again':>9s}{'evidence':>10s}   both to the first   with evidence")
+    for name in (name for name in shown if name.startswith("default")):
+        settings = load_settings(overrides=shown[name], environ={})
+        first, again, evidence = retrievals(lambda: build(open_site(file, index, settings=settings)), stopwatch)  # noqa: B023
+        ratios = f"{(first + again) / first:18.2f}{(first + again + evidence) / first:16.2f}"
+        print(f"{name:21s} {first:9.2f}{again:9.2f}{evidence:10.2f}{ratios}")
 
 
 def timed(opened: Callable[[], FairAgent]) -> tuple[float, Mapping[str, float]]:
@@ -100,6 +121,50 @@ def timed(opened: Callable[[], FairAgent]) -> tuple[float, Mapping[str, float]]:
         passes.append({name: 1000 * spent.get(name, 0.0) / len(topics) for name in ("all", *ACCOUNTS)})
     median = {name: statistics.median(one[name] for one in passes) for name in ("all", *ACCOUNTS)}
     return median["all"], median
+
+
+class Stopwatch:
+    """Seconds spent in the methods of `SEARCHES`: all of them, and by account of the engine."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._within = False
+
+    def install(self) -> None:
+        """Time all of them from now on."""
+        for name, methods in SEARCHES.items():
+            for owner, method in methods:
+                setattr(owner, method, self._timed(name, getattr(owner, method)))
+
+    def _timed(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
+        def timed(*given: Any) -> Any:
+            if self._within:
+                return method(*given)
+            before, started, self._within = engine_accounts(), perf_counter(), True
+            try:
+                return method(*given)
+            finally:
+                self._within, seconds = False, perf_counter() - started
+                now = engine_accounts()
+                asked = sum(now.get(account, 0.0) - before.get(account, 0.0) for account in RETRIEVING)
+                self.seconds[name] = self.seconds.get(name, 0.0) + asked
+                self.seconds[f"{name} evidence"] = self.seconds.get(f"{name} evidence", 0.0) + seconds - asked
+
+        return timed
+
+
+def retrievals(opened: Callable[[], FairAgent], stopwatch: Stopwatch) -> list[float]:
+    """Milliseconds a topic of the first and the second retrieval, and of what the second goes by: the best pass."""
+    passes = []
+    for _ in range(PASSES):
+        agent = opened()
+        agent.search("warm")
+        topics = agent.collection.topics.values()
+        stopwatch.seconds.clear()
+        for topic in topics:
+            agent.search(topic)
+        passes.append([1000 * stopwatch.seconds[name] / len(topics) for name in ("first", "again", "again evidence")])
+    return min(passes, key=sum)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from enum import Enum
 from functools import partial
 from pathlib import Path
@@ -101,14 +102,16 @@ def parts_page() -> Iterator[str]:
 
 def experiment_page() -> Iterator[str]:
     """The experiment file: what all kinds share, then what each has of its own."""
-    first, *others = (section.keys for section in kinds().values())
+    # An example is for templates: each kind may have its own.
+    described = {kind: [replace(key, example=None) for key in section.keys] for kind, section in kinds().items()}
+    first, *others = described.values()
     shared = [key for key in first if all(key in other for other in others)]
     yield f"# Experiment file\n\n{EXPERIMENT}\nThe kinds are {', '.join(f'`{kind}`' for kind in kinds())}.\n"
     yield "## All kinds\n"
     yield from keys_of(shared)
     for kind, section in kinds().items():
         yield f"## Kind `{kind}`\n\n{section.meaning}\n"
-        if own := [key for key in section.keys if key not in shared]:
+        if own := [key for key in described[kind] if key not in shared]:
             yield from keys_of(own)
 
 

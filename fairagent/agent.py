@@ -141,7 +141,7 @@ class FairAgent(Brief):
             notes += ("no topic words were added: this engine does not tell the terms of its documents",)
         clocks = (started, engine_started)
         found = asked, guarded.ranking, looped.steps, looped.stopped, looped.meter
-        return Found(*found, self.retriever, self.settings, notes, guarded.alarms, *clocks)
+        return Found(*found, self.retriever, self.settings, notes, guarded.alarms, *clocks, looped.candidates.ids)
 
     def _serve(self, pool: Pool) -> Ranking:
         return self.reranker.rerank(pool) if self.reranker else pool.ranking.top(pool.n)

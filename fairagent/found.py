@@ -17,7 +17,7 @@ from fairagent.types import Draw, Hit, Query, Ranking, SearchResult, Step, Trace
 class Found:
     """The candidates of `query` in their final order (`pool`), of which `result` serves the first.
 
-    `started` and `engine_started` are the clocks' readings when the search began.
+    `started` and `engine_started` are the clocks' readings when the search began, `retrieved` is as in `SearchResult`.
     """
 
     query: Query
@@ -31,6 +31,7 @@ class Found:
     alarms: tuple[Alarm, ...]
     started: float
     engine_started: float
+    retrieved: tuple[str, ...] = ()
 
     def result(self, ranking: Ranking, draw: Draw | None = None) -> SearchResult:
         """The first `settings.n` documents of `ranking`, with their titles and groups, and the trace."""
@@ -57,7 +58,7 @@ class Found:
             notes=(*self.notes, *unused_refiner(self.settings)),
             alarms=(*self.alarms, *(alarm for step in self.steps for alarm in step.alarms), *alarms.of_usage(usage)),
         )
-        return SearchResult(self.query, served, hits, trace)
+        return SearchResult(self.query, served, hits, trace, self.retrieved)
 
 
 def engine_notes(engine: Retriever, query: Query) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ def demo(
     people: Annotated[int, typer.Option("--people", metavar="N", help="How many people to generate.")] = 3000,
     as_json: AsJson = False,
 ) -> None:
-    """Compare BM25 with the agent on a made-up collection.
+    """Compare engines, simple baselines and the agent on a made-up collection.
 
     No key is needed. Every run makes up the same collection: people who never lived, to show how fairagent works.
     Nothing measured on it is a finding about the world.
@@ -25,6 +25,7 @@ def demo(
     from fairagent.cli.indexing import ensure_indexes
     from fairagent.cli.systems import compare, rows_record, systems_table
     from fairagent.collection.demo import write_demo
+    from fairagent.evaluate.baselines import LEGEND
     from fairagent.evaluate.judging import judged_topics, standard_measures
     from fairagent.pipeline import build, open_site
     from fairagent.report.answer import answer_body, sources_table
@@ -52,6 +53,10 @@ def demo(
     out = console()
     out.print(f"{indexed.manifest.documents:,} documents about people who never lived, {len(collection.topics)} topics")
     out.print(systems_table(rows, n))
+    for row in rows:
+        if row.equal:
+            out.print(str(row.equal), style="dim")
+    out.print(LEGEND, style="dim")
     out.print(
         "Means over the topics, judged against half the relevant documents' shares and half the world's; documents "
         f"without a label are left out. Inside the loop the target is {result.trace.targets[0]}: it sees no judgments.",

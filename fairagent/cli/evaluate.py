@@ -229,6 +229,7 @@ def _record(run: Run) -> dict[str, Any]:
         "baseline": run.baseline,
         "systems": list(run.systems),
         "oracles": list(run.oracle_systems),
+        "equal": [asdict(one) for one in run.equal],
         "excluded": dict(run.excluded),
         "comparisons": [asdict(row) for row in run.comparisons],
         "alarms": alarms_of(run),

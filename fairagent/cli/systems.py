@@ -1,7 +1,7 @@
-"""Comparison of systems on a collection's topics: engines alone, the paper's loop, and the agent."""
+"""Comparison of systems on a collection's topics: engines alone, the dullest baselines, the paper's loop, the agent."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from time import perf_counter
 from typing import Any
 
@@ -11,18 +11,13 @@ from rich.text import Text
 
 from fairagent.agent import FairAgent
 from fairagent.cli.terminal import progress_bar
+from fairagent.evaluate.baselines import FUSED, SYSTEMS
+from fairagent.evaluate.engine.equal import SIGN, Equal, equal_systems
 from fairagent.evaluate.judging import mean_over_topics, standard_measures
 from fairagent.pipeline import build, resolve, with_settings
+from fairagent.settings import Settings
 from fairagent.site import Site
 from fairagent.types import Ranking
-
-SYSTEMS: dict[str, dict[str, Any]] = {
-    "BM25": {"profile": "engine"},
-    "BM25 + vectors": {"profile": "engine", "engine": "auto"},
-    "FAIR-QR, no model": {"profile": "fair-qr", "refine": {"kind": "feedback", "weight": 1}},
-    "agent": {},
-}
-"""What is compared; engines that cannot be had here are left out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,25 +30,36 @@ class Fairness:
 
 @dataclass(frozen=True, slots=True)
 class SystemMeans:
-    """One system: nDCG over all judged topics, fairness by dimension, and what all topics took together."""
+    """One system: nDCG over all judged topics, fairness by dimension, and what all topics took together.
+
+    `equal` says which system before it has the same rankings on all topics; None: none has.
+    """
 
     system: str
     ndcg: float
     fairness: Mapping[str, Fairness]
     calls: int
     seconds: float
+    equal: Equal | None = None
 
 
 def compare(site: Site) -> Iterator[SystemMeans]:
-    """Run every system on every topic, and judge it at the settings' cut-off.
+    """Run every system on every topic, and judge it at the settings' cut-off; without vectors `FUSED` is no row.
 
     The agent goes over all topics once before anything is timed: what the others read is in memory then.
     """
     agent = build(site)
     _run("warming up", agent)
+    ranked: dict[str, list[tuple[str, ...]]] = {}
+    settings: dict[str, Settings] = {}
     for name, told in SYSTEMS.items():
-        if told.get("engine") != "auto" or agent.settings.engine.kind == "fused":
-            yield _run(name, build(with_settings(site, resolve(site.settings, told))))
+        if name == FUSED and agent.settings.engine.kind != "fused":
+            continue
+        tried = build(with_settings(site, resolve(site.settings, told)))
+        means, rankings = _run(name, tried)
+        ranked[name], settings[name] = [one.ids for one in rankings.values()], tried.settings
+        equal = {one.system: one for one in equal_systems(ranked, settings)}
+        yield replace(means, equal=equal.get(name))
 
 
 def systems_table(rows: Sequence[SystemMeans], n: int) -> Table:
@@ -70,7 +76,7 @@ def systems_table(rows: Sequence[SystemMeans], n: int) -> Table:
     best = [max(column) for column in zip(*values, strict=True)]
     for row, numbers in zip(rows, values, strict=True):
         cells = [Text(f"{v:.3f}", "bold" if v == top else "") for v, top in zip(numbers, best, strict=True)]
-        table.add_row(row.system, *cells, f"{row.calls:,}", f"{row.seconds:.2f}")
+        table.add_row(f"{row.system}{f' {SIGN}' * bool(row.equal)}", *cells, f"{row.calls:,}", f"{row.seconds:.2f}")
     return table
 
 
@@ -79,7 +85,7 @@ def rows_record(rows: Sequence[SystemMeans]) -> list[dict[str, Any]]:
     return [asdict(row) for row in rows]
 
 
-def _run(system: str, agent: FairAgent) -> SystemMeans:
+def _run(system: str, agent: FairAgent) -> tuple[SystemMeans, dict[str, Ranking]]:
     collection, n = agent.collection, agent.settings.n
     rankings: dict[str, Ranking] = {}
     calls = 0
@@ -96,7 +102,7 @@ def _run(system: str, agent: FairAgent) -> SystemMeans:
         dimension: Fairness(*mean_over_topics(collection, dimension, rankings, [fairness, product]))
         for dimension in collection.groups.dimensions
     }
-    return SystemMeans(system, ndcg, by_dimension, calls, seconds)
+    return SystemMeans(system, ndcg, by_dimension, calls, seconds), rankings
 
 
 def _values(row: SystemMeans) -> list[float]:

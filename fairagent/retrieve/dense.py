@@ -53,6 +53,7 @@ class VectorEngine(EmbeddingSource, Protocol):
 class VectorSearch(VectorEngine, Protocol):
     """An engine that finds the documents near any vector, not a query's alone."""
 
+    @engine_time("vectors")
     def nearest(self, vector: Embeddings, n: int) -> Ranking:
         """The `n` documents with the largest products with `vector` (d,)."""
         ...

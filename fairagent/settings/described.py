@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 from pydantic import TypeAdapter
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 
 from fairagent.intake.yaml_text import parse_yaml
 from fairagent.settings.parts import SLOTS
@@ -62,13 +63,21 @@ class DescribedSection:
     keys: tuple[Key, ...]
 
 
+class _AsWritten(GenerateJsonSchema):
+    """With the keys of examples in their own order, which says what a file begins with."""
+
+    def sort(self, value: JsonSchemaValue, parent_key: str | None = None) -> JsonSchemaValue:
+        """As it is."""
+        return value
+
+
 def describe(model: Any, *required: str) -> dict[str, DescribedSection]:
     """What a file may hold: one section for each value of a union's discriminator, else one under the name "".
 
     `model` is a pydantic model, or a discriminated union of models, each of which then requires its discriminator.
     `required` are keys that a file needs though the model has a default for them.
     """
-    schema = TypeAdapter(model).json_schema()
+    schema = TypeAdapter(model).json_schema(schema_generator=_AsWritten)
     models = schema.get("$defs", {})
     if (union := schema.get("discriminator")) is None:
         return {"": _section(schema, models, *required)}
@@ -188,7 +197,16 @@ def template(section: DescribedSection, margin: str = "", active: bool = True) -
             yield name
             yield from template(key.sections[0], margin + "  ", now)
         else:
-            yield f"{name} {flow(_example(key))}"
+            yield from _set(name, _example(key), f"{margin}{'' if now else '#'}  ")
+
+
+def _set(name: str, value: Any, inner: str) -> Iterator[str]:
+    """A key with its value: of a long mapping a line for each name."""
+    if isinstance(value, Mapping) and len(f"{name} {flow(value)}") > WIDTH:
+        yield name
+        yield from (f"{inner}{flow({one: of})[1:-1]}" for one, of in value.items())
+    else:
+        yield f"{name} {flow(value)}"
 
 
 def _example(key: Key) -> Any:

@@ -296,12 +296,16 @@ class Trace(Brief):
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class SearchResult(Drawn):
-    """A fair ranking: its `hits` for people, its `ranking` for programs, its `trace` for both."""
+    """A fair ranking: its `hits` for people, its `ranking` for programs, its `trace` for both.
+
+    `retrieved` are the ids of the candidates that the re-ranker was given, in their order.
+    """
 
     query: Query
     ranking: Ranking
     hits: tuple[Hit, ...]
     trace: Trace
+    retrieved: tuple[str, ...] = ()
 
     @property
     def brief(self) -> str:

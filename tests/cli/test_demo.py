@@ -5,6 +5,8 @@ import re
 from pathlib import Path
 
 from fairagent.cli.systems import Fairness, SystemMeans, systems_table
+from fairagent.evaluate.baselines import FUSED, SYSTEMS
+from fairagent.evaluate.engine.equal import ORIGINAL, Equal
 from fairagent.report.text import plain
 
 from .conftest import Call
@@ -15,8 +17,11 @@ def test_a_small_demo_from_nothing_and_again(call: Call) -> None:
     assert result.exit_code == 0, result.stderr
     assert result.stderr == ""
     text = result.stdout
-    for system in ("BM25", "FAIR-QR, no model", "agent"):
-        assert system in text
+    lines = text.splitlines()
+    for system in ("BM25", "labeled first", "exposure", "exposure+labeled", "no loop", "FAIR-QR =", "agent"):
+        assert any(line.strip().startswith(f"{system} ") for line in lines)
+    # The reason wraps at 80 columns.
+    assert f"= FAIR-QR: the rankings of BM25 on all topics, since {ORIGINAL}" in " ".join(text.split())
     assert "1. query" in text
     assert not re.search(r"\bnan\b", text)
     assert re.search(r"^ +\[1\] .* yes *$", text, re.M)
@@ -31,14 +36,18 @@ def test_a_small_demo_from_nothing_and_again(call: Call) -> None:
     again = json.loads(call("demo", "--people", "60", "--folder", "here", "--json").stdout)
     assert Path("here/index/fairagent.json").stat().st_ino == built
     # Without the packaged encoder there is no row of vector search.
-    assert [row["system"] for row in again["systems"]] == ["BM25", "FAIR-QR, no model", "agent"]
+    names = [row["system"] for row in again["systems"]]
+    assert names == [name for name in SYSTEMS if name != FUSED]
+    equal = {row["system"]: row["equal"] for row in again["systems"] if row["equal"]}
+    assert equal["FAIR-QR"] == {"system": "FAIR-QR", "other": "BM25", "why": ORIGINAL}
     for row in again["systems"]:
         assert 0 < row["ndcg"] <= 1
         assert set(row["fairness"]) == {"gender", "region"}
         assert row["calls"] == 0
         values = [row["ndcg"], *(value for pair in row["fairness"].values() for value in pair.values())]
-        line = next(line for line in text.splitlines() if line.strip().startswith(row["system"]))
-        assert line.replace(row["system"], "").split()[: len(values)] == [f"{value:.3f}" for value in values]
+        shown = row["system"] + " =" * bool(row["equal"])
+        line = next(line for line in lines if line.strip().startswith(f"{shown} "))
+        assert line.strip().removeprefix(f"{shown} ").split()[: len(values)] == [f"{value:.3f}" for value in values]
 
 
 def test_a_folder_with_something_else_in_it_is_left_alone(call: Call) -> None:
@@ -57,11 +66,14 @@ def test_nobody_makes_no_demo(call: Call) -> None:
 
 
 def test_the_table_fits_80_columns() -> None:
+    equal = Equal("FAIR-QR", "BM25")
     rows = [
         SystemMeans("BM25", 0.5, {"gender": Fairness(0.9, 0.45), "region": Fairness(0.8, 0.4)}, 0, 0.05),
-        SystemMeans("agent, exposure", 0.6, {"gender": Fairness(0.95, 0.57), "region": Fairness(0.7, 0.42)}, 12, 3.5),
+        SystemMeans("exposure+labeled", 0.6, {"gender": Fairness(0.95, 0.57), "region": Fairness(0.7, 0.42)}, 12, 30.5),
+        SystemMeans("FAIR-QR", 0.5, {"gender": Fairness(0.9, 0.45), "region": Fairness(0.8, 0.4)}, 0, 0.1, equal),
     ]
     text = plain(systems_table(rows, 20), 80)
     assert "…" not in text
     assert max(map(len, text.splitlines())) <= 80
     assert text.split("BM25")[1].split()[:7] == ["0.500", "0.900", "0.450", "0.800", "0.400", "0", "0.05"]
+    assert text.split("FAIR-QR =")[1].split()[:2] == ["0.500", "0.900"]

@@ -46,15 +46,16 @@ def unjudged(folder: Path, more: str = "") -> Path:
 
 
 def test_below_a_ranking_stands_what_else_the_engine_finds() -> None:
+    found = ENGINE.search(Query("words"), 5)
     ranking = Ranking(("c", "x"), np.array([0.9, 4.5e-1]))
-    deep = deepened(ranking, ENGINE, Query("words"), 5)
+    deep = deepened(ranking, found, 5)
     assert deep.ids == ("c", "x", "a", "b", "d")
     # Scores of another scale never rise.
     assert deep.scores.tolist() == [0.9, 0.45, 0.45, 0.45, 0.45]
     own = Ranking(("a", "b"), np.array([6.0, 5.0]))
-    assert deepened(own, ENGINE, Query("words"), 4).scores.tolist() == [6, 5, 4, 3]
-    assert deepened(own, ENGINE, Query("words"), 2) is own
-    assert deepened(Ranking((), np.zeros(0)), ENGINE, Query("words"), 2).ids == ("a", "b")
+    assert deepened(own, found, 4).scores.tolist() == [6, 5, 4, 3]
+    assert deepened(own, found, 2) is own
+    assert deepened(Ranking((), np.zeros(0)), found, 2).ids == ("a", "b")
 
 
 def test_runs_are_deep_and_exposure_is_measured_at_n(tmp_path: Path) -> None:

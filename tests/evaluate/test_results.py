@@ -139,7 +139,7 @@ def test_latex(run: Run) -> None:
 def test_latex_in_full(run: Run) -> None:
     """What the text says of each measure, number for number."""
     tables = details_latex(run).split("\n\n")
-    assert len(tables) == 6
+    assert len(tables) == 8
     assert tables[0].startswith("% nDCG(discount=log2-plus1)@10 (19 topics)\n\\begin{tabular}{lrrrrrrrrr}\n")
     plain = re.sub(r"\$([<-])\$", r"\1", tables[0].replace("{[}", "[").replace(r"$^\dagger$", "†").replace("\\%", "%"))
     rows = [line.removesuffix(r" \\").split(" & ") for line in plain.splitlines() if "&" in line]

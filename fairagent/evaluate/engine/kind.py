@@ -165,6 +165,8 @@ class ExperimentKind(Section, ABC):
     """Whether dimensions are classes of the topics (bias types, domains): a topic has one, "" is all together."""
     exposes: ClassVar[bool] = False
     """Whether outcomes have `exposures`, so that `assert` may ask for a group's share."""
+    ranks: ClassVar[bool] = False
+    """Whether rankings alone are judged, so that systems with the same rankings are equal."""
     overall: ClassVar[str] = "relevance"
     """What tables call the dimension ""."""
 

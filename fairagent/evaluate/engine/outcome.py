@@ -45,6 +45,19 @@ class GroupShares:
         return cls(exposure.dimension, exposure.labels, shares, target, *seen, known)
 
 
+@dataclass(frozen=True, slots=True)
+class GroupRecall:
+    """How much of the relevant documents of each group was retrieved: `found` of `relevant`, (1 + g,) documents each.
+
+    `labels` begin with the one for no label. A document of several groups counts for each its share.
+    """
+
+    dimension: str
+    labels: tuple[str, ...]
+    found: tuple[float, ...]
+    relevant: tuple[float, ...]
+
+
 def _gap(value: Any) -> Any:
     return math.inf if value is None else value
 
@@ -168,7 +181,8 @@ class Outcome:
     the ids and scores of the documents below the hits, for run files. `record` has what a kind of experiment keeps
     besides, as plain values. `group` is that of the topic, "" where it has none; `cited` is the exposure in what
     answers rest on. `alarms` are those of the search and the answer, `removals` what a filter took from each group;
-    `unusable` of the calls came to nothing.
+    `unusable` of the calls came to nothing. `recall` is that of what was retrieved for a ranking, `entered` the number
+    of documents in it that the engine's own list lacks.
     """
 
     topic: str
@@ -195,6 +209,8 @@ class Outcome:
     alarms: tuple[Alarm, ...] = ()
     removals: tuple[Removal, ...] = ()
     unusable: int = 0
+    recall: tuple[GroupRecall, ...] = ()
+    entered: int = 0
 
     @property
     def scored(self) -> tuple[tuple[str, float], ...]:
@@ -219,6 +235,8 @@ class Outcome:
         cited: Iterable[Exposure] = (),
         alarms: tuple[Alarm, ...] = (),
         removals: tuple[Removal, ...] = (),
+        recall: tuple[GroupRecall, ...] = (),
+        entered: int = 0,
         seconds: float = 0.0,
     ) -> Outcome:
         """The outcome of a topic, which took `usage`; `search` tells the steps, and has `alarms` of its own.
@@ -247,6 +265,8 @@ class Outcome:
             cited=tuple(map(GroupShares.of, cited)),
             alarms=tuple(dict.fromkeys(raised)),
             removals=removals,
+            recall=recall,
+            entered=entered,
         )
 
     @classmethod

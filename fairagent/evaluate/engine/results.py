@@ -14,17 +14,10 @@ import numpy as np
 from fairagent.collection.faults import listed
 from fairagent.evaluate.engine.alarmed import alarms_of
 from fairagent.evaluate.engine.comparison import Comparison
+from fairagent.evaluate.engine.equal import SIGN
 from fairagent.evaluate.engine.run import JOURNAL, TRANSCRIPT, Run
 from fairagent.evaluate.engine.statistics import RESAMPLES
-from fairagent.evaluate.engine.tables import (
-    ORACLE,
-    SIGNIFICANT,
-    Cell,
-    Column,
-    Table,
-    counted,
-    p_value,
-)
+from fairagent.evaluate.engine.tables import ORACLE, SIGNIFICANT, Cell, Column, Table, counted, p_value
 from fairagent.evaluate.engine.verdicts import summary, thresholds_table
 from fairagent.files import file_name, write_whole
 from fairagent.measures.parse import labels_of
@@ -194,9 +187,9 @@ def means_table(run: Run, latex: bool = False) -> Table:
     lines = []
     for system in run.systems:
         means = [Cell(row.mean, mark(run, row)) for row in (rows[system, *pair] for pair in pairs)]
-        name = f"{system}{ORACLE}" if latex and system in run.oracle_systems else _name(run, system)
-        lines.append([name, *means, *([str(spent[system].calls)] if latex else [])])
-    return Table.of(["System" if latex else "system", *heading, *(["Calls"] if latex else [])], lines)
+        lines.append([_name(run, system, "" if latex else " "), *means, *([str(spent[system].calls)] if latex else [])])
+    head = ["System" if latex else "system", *heading, *(["Calls"] if latex else [])]
+    return Table.of(head, lines, notes=map(str, run.equal))
 
 
 def measure_tables(run: Run) -> list[Table]:
@@ -292,8 +285,10 @@ def not_judged(run: Run) -> dict[str, tuple[str, ...]]:
     return {dimension: topics for dimension, topics in without.items() if topics}
 
 
-def _name(run: Run, system: str) -> str:
-    return f"{system} {ORACLE}" if system in run.oracle_systems else system
+def _name(run: Run, system: str, between: str = " ") -> str:
+    """The system with its marks."""
+    equal = any(one.system == system for one in run.equal)
+    return f"{system}{f'{between}{ORACLE}' * (system in run.oracle_systems)}{f' {SIGN}' * equal}"
 
 
 # --- tables for programs --------------------------------------------------------------------------------------------

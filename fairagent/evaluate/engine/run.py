@@ -15,6 +15,7 @@ from fairagent.brief import Brief, counted
 from fairagent.digests import checksum
 from fairagent.errors import DataError, UsageError
 from fairagent.evaluate.engine.comparison import Comparison, compare
+from fairagent.evaluate.engine.equal import Equal, equal_systems
 from fairagent.evaluate.engine.fingerprint import keys
 from fairagent.evaluate.engine.journal import read_journal
 from fairagent.evaluate.engine.kind import ExperimentKind
@@ -48,7 +49,8 @@ class Run(Brief):
     finished: its comparisons cover the topics that all systems have answered. `oracle_systems` looked at the
     judgments. `expected` are numbers to compare with (a paper's): system -> dimension ("" for relevance alone) ->
     measure -> value. `rows` is what the experiment's `kind` says of each system alone. `thresholds` are what the
-    numbers have to reach; a relative one looks at the experiment's own baseline.
+    numbers have to reach; a relative one looks at the experiment's own baseline. `equal` are systems that rank as
+    another one does on all topics, where rankings are what is judged.
     """
 
     name: str
@@ -68,6 +70,7 @@ class Run(Brief):
     kind: ExperimentKind
     rows: Mapping[str, Mapping[str, Any]]
     thresholds: tuple[Threshold, ...] = ()
+    equal: tuple[Equal, ...] = ()
     memo: Memo = field(default_factory=Memo, init=False, compare=False)
     """What several tables are made of, and is computed once."""
 
@@ -145,6 +148,8 @@ def load_run(folder: Path | str, baseline: str = "") -> Run:
     latest = kind.completed(latest, done, plan)
     outcomes = tuple(latest[key] for topic in topics for system in systems if (key := (topic, system)) in latest)
     columns = [(dimension, measure) for dimension in ("", *plan.dimensions) for measure in plan.measures]
+    rankings = {name: [[id for id, _ in latest[topic, name].scored] for topic in done] for name in systems}
+    settings = {name: system.settings for name, system in plan.systems.items()}
     return Run(
         name=kind.name,
         collection=head["provenance"]["collection"]["name"],
@@ -163,6 +168,7 @@ def load_run(folder: Path | str, baseline: str = "") -> Run:
         kind=kind,
         rows={name: system.row for name, system in plan.systems.items()},
         thresholds=plan.thresholds,
+        equal=equal_systems(rankings, settings) if kind.ranks else (),
     )
 
 

@@ -15,21 +15,23 @@ from fairagent.collection import Collection
 from fairagent.collection.faults import listed
 from fairagent.errors import BackendUnavailable, UsageError
 from fairagent.evaluate import query_groups
+from fairagent.evaluate.baselines import SYSTEMS
+from fairagent.evaluate.engine.fields import Name, Values
 from fairagent.evaluate.engine.kind import Checking, Measured, Opened, Record, Subject
-from fairagent.evaluate.engine.outcome import Outcome
+from fairagent.evaluate.engine.outcome import GroupRecall, Outcome
 from fairagent.evaluate.engine.page import Note, PageSection
 from fairagent.evaluate.engine.plan import Plan
 from fairagent.evaluate.engine.run import Run
 from fairagent.evaluate.engine.systems import System, build_systems
 from fairagent.evaluate.engine.tables import Table, counted
 from fairagent.evaluate.judged_kind import Judge, JudgedKind
-from fairagent.evaluate.kinds.ranking import unawareness
+from fairagent.evaluate.kinds.ranking import recall, unawareness
 from fairagent.evaluate.kinds.ranking.against import AgainstBaseline, read
 from fairagent.measures import Measure, Product, parse_measure
 from fairagent.query import as_query
-from fairagent.retrieve.base import Retriever, checked
+from fairagent.retrieve.base import checked
 from fairagent.retrieve.run_file import RunFileConfig, check_scored
-from fairagent.types import FloatArray, Query, Ranking
+from fairagent.types import FloatArray, Ranking
 
 OF_GROUPS = ("AWRF(unknown=ignore)@20", "unlabeled@20", "unlabeled(of=type)@20")
 STANDARD = ("nDCG@20", OF_GROUPS[0], f"nDCG@20*{OF_GROUPS[0]}", *OF_GROUPS[1:])
@@ -51,8 +53,12 @@ class RankingTrial:
         """See `Trial.outcome`."""
         used, judge, topic = self.systems[system], self.judge, self.judge.collection.topics[id]
         found = used.agent.search(topic)
-        ranking = deepened(found.ranking, used.agent.retriever, as_query(topic), self.depth)
+        engine, query = used.agent.retriever, as_query(topic)
+        deep = len(found.ranking) < self.depth
+        own = checked(query, engine.search(query, self.depth)) if deep else found.trace.steps[0].ranking
+        ranking = deepened(found.ranking, own, self.depth)
         below = slice(len(found.ranking), None)
+        retrieved = recall.first_retrieved(found.retrieved, own.ids, self.depth)
         return Outcome.of(
             topic,
             system,
@@ -62,17 +68,25 @@ class RankingTrial:
             hits=judge.hits(id, found.hits),
             tail=tuple(zip(ranking.ids[below], ranking.scores[below].tolist(), strict=True)),
             exposures=judge.exposures(id, found.ranking),
+            recall=self._recalls(id, retrieved),
+            entered=len(set(retrieved) - set(own.ids)),
             oracle=found.trace.oracle and used.sees_groups,
             # What a search takes, and not its judgment.
             seconds=found.trace.seconds,
         )
 
+    def _recalls(self, id: str, retrieved: Sequence[str]) -> tuple[GroupRecall, ...]:
+        """The recall of what was retrieved in the dimensions that the topic counts for, where anything is relevant."""
+        collection = self.judge.collection
+        relevant = [document for document, grade in collection.qrels.get(id, {}).items() if grade > 0]
+        counted = [name for name, topics in self.judge.counted.items() if id in topics and relevant]
+        return tuple(recall.group_recall(collection.groups, name, id, relevant, retrieved) for name in counted)
 
-def deepened(ranking: Ranking, engine: Retriever, query: Query, depth: int) -> Ranking:
-    """`ranking`, and below it, to `depth`, what else the engine finds for the user's own words, in its order."""
+
+def deepened(ranking: Ranking, more: Ranking, depth: int) -> Ranking:
+    """`ranking`, and below it, to `depth`, what else is in the engine's list for the user's own words, in its order."""
     if depth <= len(ranking):
         return ranking
-    more = checked(query, engine.search(query, depth))
     shown = set(ranking.ids)
     rest = [place for place, id in enumerate(more.ids) if id not in shown][: depth - len(ranking)]
     # The scores of a re-ranker are on another scale: what stands below is worth no more.
@@ -85,6 +99,8 @@ class RankingKind(JudgedKind):
     """Systems rank a collection's documents, and the rankings are judged."""
 
     kind: Literal["ranking"] = "ranking"
+    systems: dict[Name, Values] = Field(min_length=1, examples=[SYSTEMS])
+    """Name -> settings that beat the shared ones; with a `profile`, laid over that."""
     measures: tuple[str, ...] = Field(STANDARD, min_length=1)
     """What rankings are judged by: ours (nDCG, AWRF, gap, unlabeled, products of two), those of ir-measures (AP, RR,
     P@5, R@100 ...), and `changed@20` and `kept@20`, which compare with the baseline's ranking. Left out for a
@@ -92,13 +108,14 @@ class RankingKind(JudgedKind):
     run_depth: int = Field(1000, ge=1)
     """How many documents run files hold, for measures that look deep. Exposure is measured, and systems are fair, in
     the first n: the largest cut-off of the measures that look at groups. Below stands what else the system's engine
-    finds for the user's own words."""
+    finds for the user's own words. Recall by group is that of so many documents retrieved."""
 
     confusion: dict[str, tuple[tuple[float, ...], ...]] = Field(default={})
     """Of a classifier that predicted a dimension's labels: dimension -> matrix, a row a label, in the labels' order;
     its columns are the mean probabilities of validation documents of each group. It adjusts the estimate of AWRF."""
 
     needs_judgments: ClassVar[bool] = False
+    ranks: ClassVar[bool] = True
 
     @cached_property
     def parsed(self) -> tuple[Measure | AgainstBaseline, ...]:
@@ -200,17 +217,21 @@ class RankingKind(JudgedKind):
         )
 
     def tables(self, run: Run) -> list[Table]:
-        """AWRF under missing labels, and results by group of the query."""
-        return [*unawareness.tables(run, *self._unaware()), *query_groups.tables(run)]
+        """AWRF under missing labels, recall by group, and results by group of the query."""
+        return [*unawareness.tables(run, *self._unaware()), *recall.tables(run), *query_groups.tables(run)]
 
     def files(self, run: Run) -> Mapping[str, Table]:
         """The same in full."""
-        return {**unawareness.files(run, *self._unaware()), **query_groups.files(run)}
+        return {**unawareness.files(run, *self._unaware()), **recall.files(run), **query_groups.files(run)}
+
+    def records(self, run: Run) -> Record:
+        """Recall by group."""
+        return {"recall": recall.records(run)}
 
     def page(self, run: Run) -> PageSection | None:
         """These tables, and the groups' exposure; before them, which rankings are empty."""
         parts: list[Note | Table] = [Note(remark) for remark in self.remarks(run)]
-        parts += [*self.tables(run), *unawareness.group_tables(run, *self._unaware())]
+        parts += [*self.tables(run), *unawareness.group_tables(run, *self._unaware()), *recall.group_tables(run)]
         return PageSection("Labels and topics", "What the means do not show", tuple(parts)) if parts else None
 
 

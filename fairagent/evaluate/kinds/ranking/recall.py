@@ -1,0 +1,154 @@
+"""Recall by group: how many of each group's relevant documents are retrieved at all, before anything is re-ranked.
+
+No re-ranker can serve what was not retrieved, and what a loop's second search brings in shows here, wherever it ends up
+in the ranking.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, astuple, dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from fairagent.collection import Groups
+from fairagent.evaluate.engine.exposures import counted_topics, outcomes_by_topic
+from fairagent.evaluate.engine.outcome import GroupRecall, Outcome
+from fairagent.evaluate.engine.run import Run
+from fairagent.evaluate.engine.tables import Column, Table, counted
+from fairagent.types import UNKNOWN
+
+FILE = "recall.csv"
+FEW = 4
+"""A dimension with more groups has a column for the lowest recall alone; the page and the file have them all."""
+
+
+@dataclass(frozen=True, slots=True)
+class MeanRecall:
+    """A system's mean recall at `depth` of a `group` ("": all relevant documents) over `topics` that have such.
+
+    `entered` is how many of the `depth` documents the engine's own first `depth` lack, a mean over the topics.
+    """
+
+    system: str
+    dimension: str
+    group: str
+    depth: int
+    topics: int
+    recall: float
+    entered: float
+
+
+def first_retrieved(candidates: Sequence[str], engine: Sequence[str], depth: int) -> tuple[str, ...]:
+    """The first `depth` documents retrieved: a loop's candidates in its order, then what else is in the engine's list.
+
+    All systems have as many, so that what enters has to be worth more than what it displaces.
+
+    >>> first_retrieved(["x", "b"], ["a", "b", "c"], 3)
+    ('x', 'b', 'a')
+    """
+    return tuple(dict.fromkeys((*candidates, *engine)))[:depth]
+
+
+def group_recall(
+    groups: Groups, dimension: str, topic: str, relevant: Sequence[str], found: Sequence[str]
+) -> GroupRecall:
+    """What of the `relevant` documents is `found`, by group; a document of several groups counts for each its share.
+
+    Raises UsageError for a dimension that there is not.
+    """
+    labels = (UNKNOWN, *groups.labels(dimension))
+    rows = groups.memberships(dimension, relevant, topic) if relevant else np.zeros((0, len(labels)))
+    known = frozenset(found)
+    there = np.array([id in known for id in relevant], dtype=np.bool_)
+    own = rows[there].sum(axis=0), rows.sum(axis=0)
+    return GroupRecall(dimension, labels, *(tuple(one.tolist()) for one in own))
+
+
+def mean_recalls(run: Run) -> list[MeanRecall]:
+    """Every system in every dimension, over the topics that all systems have answered: all, no label, each group."""
+
+    def rows() -> list[MeanRecall]:
+        outcomes, topics = outcomes_by_topic(run), counted_topics(run)
+        return [
+            row
+            for dimension in run.dimensions
+            for system in run.systems
+            for row in _of_system(run, [outcomes[topic][system] for topic in topics], dimension)
+        ]
+
+    found: list[MeanRecall] = run.memo.get(FILE, rows)
+    return found
+
+
+def tables(run: Run) -> list[Table]:
+    """A table a dimension: a column for each of few groups, or the lowest of many and which it is."""
+    return [_table(run, dimension, FEW) for dimension in _dimensions(run)]
+
+
+def group_tables(run: Run) -> list[Table]:
+    """All groups of the dimensions whose tables do not show them, for who asks for them."""
+    return [_table(run, one, None) for one in _dimensions(run) if len(_groups(run, one)) > FEW]
+
+
+def files(run: Run) -> dict[str, Table]:
+    """One line a system, dimension and group; no file where nothing is judged."""
+    lines = [astuple(row) for row in mean_recalls(run)]
+    return {FILE: Table.of([field.name for field in fields(MeanRecall)], lines)} if lines else {}
+
+
+def records(run: Run) -> list[dict[str, Any]]:
+    """The same as plain values."""
+    return [asdict(row) for row in mean_recalls(run)]
+
+
+def _of_system(run: Run, outcomes: Sequence[Outcome], dimension: str) -> Iterator[MeanRecall]:
+    pairs = [(one, recall) for one in outcomes for recall in one.recall if recall.dimension == dimension]
+    if not pairs:
+        return
+    entered = float(np.mean([outcome.entered for outcome, _ in pairs]))
+    found = np.array([recall.found for _, recall in pairs])
+    relevant = np.array([recall.relevant for _, recall in pairs])
+    columns = {"": (found.sum(axis=1), relevant.sum(axis=1))}
+    columns |= {label: (found[:, i], relevant[:, i]) for i, label in enumerate(pairs[0][1].labels)}
+    for group, (of_found, of_relevant) in columns.items():
+        there = of_relevant > 0
+        if there.any():
+            mean = float((of_found[there] / of_relevant[there]).mean())
+            depth = getattr(run.kind, "run_depth", 0)
+            yield MeanRecall(outcomes[0].system, dimension, group, depth, int(there.sum()), mean, entered)
+
+
+def _dimensions(run: Run) -> list[str]:
+    return list(dict.fromkeys(row.dimension for row in mean_recalls(run)))
+
+
+def _groups(run: Run, dimension: str) -> list[str]:
+    """The known groups that some topic has relevant documents of."""
+    own = (row.group for row in mean_recalls(run) if row.dimension == dimension)
+    return [group for group in dict.fromkeys(own) if group not in ("", UNKNOWN)]
+
+
+def _table(run: Run, dimension: str, few: int | None) -> Table:
+    rows = [row for row in mean_recalls(run) if row.dimension == dimension]
+    groups, no_label = _groups(run, dimension), any(row.group == UNKNOWN for row in rows)
+    each = few is None or len(groups) <= few
+    lines = []
+    for system in dict.fromkeys(row.system for row in rows):
+        own = {row.group: row.recall for row in rows if row.system == system}
+        lowest = min(groups, key=lambda group: own[group], default="")
+        of_groups = [own[group] for group in groups] if each else [own[lowest], lowest]
+        entered = next(row.entered for row in rows if row.system == system)
+        lines.append([system, own[""], *of_groups, *([own[UNKNOWN]] if no_label else []), entered])
+    heads = [*(groups if each else ["lowest", "group"]), *(["no label"] if no_label else [])]
+    depth, topics = rows[0].depth, max(row.topics for row in rows)
+    title = f"{dimension}, recall@{depth} of the relevant documents of each group ({counted(topics)})"
+    notes = [
+        "the loop's candidates, then the engine's list, before anything is re-ranked; means over the topics that have "
+        "relevant documents of the group",
+        f"entered: how many of the {depth:,} the engine's own first {depth:,} lack",
+    ]
+    return Table.of(
+        ["system", "all", *heads, Column("entered", ".1f")], lines, title, notes, systems=True, folded=few is None
+    )

@@ -1,0 +1,88 @@
+"""Systems whose rankings equal another's: marked in every table, with the reason where the settings tell it."""
+
+from __future__ import annotations
+
+import pytest
+
+from fairagent import write_demo
+from fairagent.evaluate.engine.check import check_experiment
+from fairagent.evaluate.engine.equal import ORIGINAL, SAME, Equal, equal_systems
+from fairagent.evaluate.engine.experiment import build_indexes
+from fairagent.evaluate.engine.results import results_latex, results_text
+from fairagent.evaluate.engine.run import Run
+from fairagent.report.page import page
+from fairagent.settings import Settings, load_settings
+
+from . import words
+
+SYSTEMS = """\
+systems:
+  exposure: {profile: engine, rerank: exposure}
+  BM25: {profile: engine, engine: bm25}
+  FAIR-QR: {profile: fair-qr, refine: {kind: feedback, weight: 1}}
+  FAIR-QR, not re-ranked: {profile: fair-qr, refine: {kind: feedback, weight: 1}, rerank: none}
+  BM25 again: {profile: engine}
+"""
+MEASURES = "measures: ['nDCG@10', 'AWRF(unknown=ignore)@10']\n"
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    folder = tmp_path_factory.mktemp("equal")
+    file = folder / "experiment.yaml"
+    shared = f"collection: {write_demo(folder / 'demo', people=300)}\nsettings: {{index: {folder}/index}}\n"
+    file.write_text(f"name: equal\ntopics: 8\n{shared}{SYSTEMS}{MEASURES}", encoding="utf-8")
+    checked = check_experiment(file, environ={})
+    build_indexes(checked, lambda what, done: None)
+    return words.run_checked(checked, folder / "run")
+
+
+def settings(**values: object) -> Settings:
+    return load_settings(overrides=values, environ={})
+
+
+def test_fair_qr_at_full_depth_is_its_engine(run: Run) -> None:
+    """DESIGN's trap: the list that is re-ranked by the user's query holds the engine's own first documents."""
+    assert run.equal == (Equal("FAIR-QR", "BM25", ORIGINAL), Equal("BM25 again", "BM25", SAME))
+
+
+def test_its_refined_list_is_another(run: Run) -> None:
+    hits = {(one.topic, one.system): [hit.id for hit in one.hits] for one in run.outcomes}
+    other = "FAIR-QR, not re-ranked"
+    assert any(hits[topic, other] != ids for (topic, system), ids in hits.items() if system == "BM25")
+
+
+def test_tables_say_it(run: Run) -> None:
+    text, lines = results_text(run), results_text(run).splitlines()
+    named = [line for line in lines if line.startswith("FAIR-QR =")]
+    assert len(named) == 1 + 3  # the means, and a table for nDCG and each of two dimensions
+    assert f"= FAIR-QR: the rankings of BM25 on all topics, since {ORIGINAL}" in lines
+    assert "BM25 =" not in text
+    assert "FAIR-QR = &" in results_latex(run)
+    assert f"% = FAIR-QR: the rankings of BM25 on all topics, since {ORIGINAL}" in results_latex(run)
+    html = page(run)
+    assert f"= FAIR-QR: the rankings of BM25 on all topics, since {ORIGINAL.replace(chr(39), '&#39;')}." in html
+    assert html.count("= BM25</span>") >= 2
+
+
+def test_the_first_that_ranks_so_is_named_and_one_other_topic_is_enough_to_differ() -> None:
+    ranked = {"A": [["a"], ["b"]], "B": [["a"], ["c"]], "C": [["a"], ["b"]], "D": [["a"], ["b"]]}
+    assert [(one.system, one.other, one.why) for one in equal_systems(ranked, {})] == [("C", "A", ""), ("D", "A", "")]
+    assert equal_systems({"A": [], "B": []}, {}) == ()
+
+
+@pytest.mark.parametrize(
+    ("own", "why"),
+    [
+        ({"profile": "fair-qr"}, ORIGINAL),
+        ({"profile": "fair-qr", "loop": {"rerank_depth": 20}}, ""),
+        ({"profile": "fair-qr", "engine": "rm3"}, ""),
+        ({"profile": "engine", "rerank": "original"}, ORIGINAL),
+        ({"profile": "engine"}, SAME),
+        ({"profile": "engine", "rerank": "exposure"}, ""),
+    ],
+)
+def test_why(own: dict[str, object], why: str) -> None:
+    ranked = {"BM25": [["a"]], "other": [["a"]]}
+    both = {"BM25": settings(profile="engine"), "other": settings(**own)}
+    assert [one.why for one in equal_systems(ranked, both)] == [why]

@@ -1,0 +1,173 @@
+"""Recall by group: of what was retrieved, in means over topics, in the tables and files of an experiment."""
+
+from __future__ import annotations
+
+import csv
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from fairagent import write_demo
+from fairagent.collection import load_collection
+from fairagent.evaluate.engine.check import check_experiment
+from fairagent.evaluate.engine.experiment import build_indexes
+from fairagent.evaluate.engine.outcome import GroupRecall, Outcome, from_line, to_line
+from fairagent.evaluate.engine.results import results_text
+from fairagent.evaluate.engine.run import Run
+from fairagent.evaluate.kinds.ranking.recall import (
+    MeanRecall,
+    first_retrieved,
+    group_recall,
+    group_tables,
+    mean_recalls,
+    tables,
+)
+from fairagent.report.page import page
+from fairagent.types import UNKNOWN
+
+from . import words
+from .made_runs import outcome, run_of
+
+LABELS = (UNKNOWN, "female", "male")
+
+
+def with_recall(topic: str, system: str, found: tuple[float, ...], relevant: tuple[float, ...], n: int = 0) -> Outcome:
+    made = outcome(topic, system, {"": {"nDCG@20": 0.5}, "gender": {"AWRF@20": 0.5}})
+    return replace(made, recall=(GroupRecall("gender", LABELS, found, relevant),), entered=n)
+
+
+def two_topics() -> Run:
+    """Of t1 are relevant: 2 women, 4 men; of t2 1 woman, 1 document without a label."""
+    return run_of(
+        [
+            with_recall("t1", "A", (0, 1, 4), (0, 2, 4)),
+            with_recall("t1", "B", (0, 2, 3), (0, 2, 4), 30),
+            with_recall("t2", "A", (1, 0, 0), (1, 1, 0)),
+            with_recall("t2", "B", (0, 1, 0), (1, 1, 0), 10),
+        ]
+    )
+
+
+def test_means_by_hand() -> None:
+    """A: 5 of 6 and 1 of 2; women 1 of 2 and 0 of 1. B: 5 of 6 and 1 of 2; women all. Men count on t1 alone."""
+    a, b = [
+        {row.group: (row.topics, pytest.approx(row.recall)) for row in mean_recalls(two_topics()) if row.system == name}
+        for name in ("A", "B")
+    ]
+    assert a == {"": (2, (5 / 6 + 1 / 2) / 2), UNKNOWN: (1, 1.0), "female": (2, 0.25), "male": (1, 1.0)}
+    assert b == {"": (2, (5 / 6 + 1 / 2) / 2), UNKNOWN: (1, 0.0), "female": (2, 1.0), "male": (1, 0.75)}
+    assert {row.entered for row in mean_recalls(two_topics()) if row.system == "B"} == {20.0}
+
+
+def test_the_table() -> None:
+    (table,) = tables(two_topics())
+    assert table.text().splitlines()[:4] == [
+        "gender, recall@1000 of the relevant documents of each group (2 topics)",
+        "system     all  female    male  no label  entered",
+        "A       0.6667  0.2500  1.0000    1.0000      0.0",
+        "B       0.6667  1.0000  0.7500    0.0000     20.0",
+    ]
+    assert group_tables(two_topics()) == []
+
+
+def test_of_many_groups_the_lowest_is_shown_and_all_on_the_page() -> None:
+    """Five groups; d is retrieved least by A, e by B."""
+    labels = (UNKNOWN, *"abcde")
+
+    def made(system: str, *found: float) -> Outcome:
+        one = with_recall("t", system, (), ())
+        return replace(one, recall=(GroupRecall("gender", labels, (0, *found), (0, 2, 2, 2, 2, 2)),))
+
+    run = run_of([made("A", 2, 2, 2, 0, 1), made("B", 2, 2, 2, 1, 0)])
+    (table,) = tables(run)
+    assert [column.name for column in table.columns] == ["system", "all", "lowest", "group", "entered"]
+    assert [row[2:4] for row in table.rows] == [(0.0, "d"), (0.0, "e")]
+    (every,) = group_tables(run)
+    assert [column.name for column in every.columns] == ["system", "all", *"abcde", "entered"]
+    assert every.rows[0] == ("A", 0.7, 1.0, 1.0, 1.0, 0.0, 0.5, 0.0)
+
+
+def test_what_counts_as_retrieved() -> None:
+    assert first_retrieved(["c", "a"], ["a", "b", "c", "d"], 3) == ("c", "a", "b")
+    assert first_retrieved(["c", "a", "x"], ["a", "b"], 2) == ("c", "a")
+    assert first_retrieved((), ["a", "b"], 5) == ("a", "b")
+
+
+def test_groups_of_documents(tmp_path: Path) -> None:
+    """d00 to d02 are men, d03 is a woman, d04 says nothing; a document that nobody knows has no label."""
+    words.write(tmp_path)
+    groups = load_collection(tmp_path / "collection.yaml").groups
+    relevant = ["d00", "d01", "d03", "d04"]
+    found = group_recall(groups, "gender", "T00", relevant, ["d04", "d00", "d07", "d03"])
+    assert found == GroupRecall("gender", LABELS, (1.0, 1.0, 1.0), (1.0, 1.0, 2.0))
+    assert group_recall(groups, "gender", "T00", relevant, []).found == (0.0, 0.0, 0.0)
+
+
+def test_it_survives_the_journal() -> None:
+    before = with_recall("t", "A", (0.5, 1, 0), (1, 2, 3), 7)
+    assert from_line(to_line(before)) == before
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("recall")
+    (folder / "experiment.yaml").write_text(
+        f"name: recall\ntopics: 12\nrun_depth: 24\ncollection: {write_demo(folder / 'demo', people=300)}\n"
+        f"settings: {{index: {folder}/index, depth: 20}}\nmeasures: [nDCG@5, AWRF@5]\n"
+        "systems:\n  BM25: {profile: engine}\n  FAIR-QR: {profile: fair-qr, refine: {kind: feedback, weight: 1}}\n",
+        encoding="utf-8",
+    )
+    return folder
+
+
+@pytest.fixture(scope="module")
+def run(folder: Path) -> Run:
+    checked = check_experiment(folder / "experiment.yaml", environ={})
+    build_indexes(checked)
+    return words.run_checked(checked, folder / "run")
+
+
+def test_an_engine_has_the_recall_of_its_run_file(folder: Path, run: Run) -> None:
+    """The ranking of the engine alone, 24 deep, is what it retrieved: recall by hand from its ids and the judgments."""
+    collection = load_collection(folder / "demo" / "collection.yaml")
+    for one in (one for one in run.outcomes if one.system == "BM25"):
+        shown = {id for id, _ in one.scored}
+        relevant = [id for id, grade in collection.qrels[one.topic].items() if grade > 0]
+        rows = dict(zip(relevant, collection.groups.memberships("gender", relevant), strict=True))
+        (gender,) = (recall for recall in one.recall if recall.dimension == "gender")
+        for place in range(len(gender.labels)):
+            assert gender.relevant[place] == pytest.approx(sum(row[place] for row in rows.values()))
+            assert gender.found[place] == pytest.approx(sum(row[place] for id, row in rows.items() if id in shown))
+        assert one.entered == 0
+
+
+def test_a_loop_is_measured_by_its_candidates(run: Run) -> None:
+    """FAIR-QR ranks as BM25 does, and yet its refined lists hold other documents."""
+    assert [one.system for one in run.equal] == ["FAIR-QR"]
+    fair = [row for row in mean_recalls(run) if row.system == "FAIR-QR"]
+    assert all(row.entered > 0 for row in fair)
+    plain = {(row.dimension, row.group): row.recall for row in mean_recalls(run) if row.system == "BM25"}
+    assert any(plain[row.dimension, row.group] != row.recall for row in fair)
+
+
+def test_where_it_stands(folder: Path, run: Run) -> None:
+    title = "gender, recall@24 of the relevant documents of each group (12 topics)"
+    assert title in results_text(run)
+    assert title in page(run)
+    with (folder / "run" / "recall.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [float(row["recall"]) for row in rows] == [row.recall for row in mean_recalls(run)]
+    record = json.loads(json.dumps(run.kind.records(run)))["recall"]
+    assert [MeanRecall(**row) for row in record] == mean_recalls(run)
+
+
+def test_nothing_where_nothing_is_judged(tmp_path: Path) -> None:
+    file = words.write(tmp_path, words.EXPERIMENT)
+    without = words.COLLECTION.replace("qrels: {path: qrels.tsv}\n", "")
+    (tmp_path / "collection.yaml").write_text(without, encoding="utf-8")
+    run = words.run(file, tmp_path / "run", limit=3)
+    assert mean_recalls(run) == []
+    assert "recall@" not in results_text(run)
+    assert not (tmp_path / "run" / "recall.csv").exists()
