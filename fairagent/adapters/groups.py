@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from fairagent.collection import Collection, Groups
+from fairagent.collection.targets import Given
 from fairagent.errors import UsageError
 from fairagent.types import Document
 
@@ -11,8 +12,11 @@ Shares = Mapping[str, Mapping[str, float]]
 
 
 def groups_alone(groups: Collection | Groups, population: Shares) -> Collection:
-    """A collection with these groups and world shares; one that is a collection already stays what it is."""
-    return groups if isinstance(groups, Collection) else Collection("", {}, {}, groups, population, (), _Nowhere())
+    """A collection with these groups and world shares, which are their target too; a collection stays what it is."""
+    if isinstance(groups, Collection):
+        return groups
+    own = {dimension: Given(shares=dict(shares)) for dimension, shares in population.items()} or None
+    return Collection("", {}, {}, groups, population, (), _Nowhere(), target=own)
 
 
 class _Nowhere:

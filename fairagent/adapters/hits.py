@@ -60,7 +60,7 @@ class FairHits(NamedTuple):
 def fair_rerank(
     hits: Sequence[Any],
     groups: HitGroups,
-    target: str | Mapping[str, Any] = "uniform",
+    target: str | Mapping[str, Any] | None = None,
     n: int = 10,
     *,
     fairness: float = 2.0,
@@ -80,7 +80,8 @@ def fair_rerank(
 
     A label is a text, a list of them (equal shares) or a mapping to weights, `separator` what stands between several in
     one text; nothing is unknown. `target` is a target by name, the same for all dimensions, or maps dimensions to
-    targets or to the shares of their labels; where there is one dimension, the shares alone will do.
+    targets or to the shares of their labels; where there is one dimension, the shares alone will do. Without one a
+    collection's own is taken, and else a UsageError shows what each choice would mean.
 
     Scores count where all hits have one and they fall along the order; else (they are missing, or are distances, which
     rise) the order stands for them. `fairness` is what a divergence of 1 nat costs, in units of mean relevance: 0 keeps
@@ -108,7 +109,10 @@ def fair_rerank(
         given: Any = {name: one for name, one in targets.items() if _are_shares(one)}
         known = aligned(known, given, [])
     settings = load_settings(overrides={"n": n, "target": targets}, environ={})
-    meter = ExposureMeter.make(groups_alone(known, population), "", settings, ranking)
+    collection = groups_alone(known, population)
+    if isinstance(groups, Collection):
+        collection = replace(collection, target=groups.target)
+    meter = ExposureMeter.make(collection, "", settings, ranking)
     shares = tuple(one.shares for one in meter.targets)
     reranker = ExposureReranker(fairness, unlabeled, parse_discount(settings.discount))
     fair = reranker.rerank(Pool(Query(""), ranking, meter.memberships(places), shares, n))

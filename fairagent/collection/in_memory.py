@@ -21,6 +21,7 @@ from fairagent.collection.load import aligned
 from fairagent.collection.population import checked_population
 from fairagent.collection.records import Record, checked_id, field_reader
 from fairagent.collection.table import GroupTable
+from fairagent.collection.targets import Given
 from fairagent.settings import validate
 from fairagent.types import Document
 
@@ -96,7 +97,9 @@ def collection_of(
             column = reader.columns[dimension]
             faults.add(place, None, f"the column {column!r} of dimension {dimension!r} is empty in every row")
     faults.check(f"collection {name!r}")
-    return Collection(name, {}, {}, labels, shares, tuple(notes), InMemory(tuple(documents)))
+    # Whoever gives shares in a call means them: they are not mixed with what an engine shows.
+    own = {dimension: Given(shares=given) for dimension, given in shares.items()} or None
+    return Collection(name, {}, {}, labels, shares, tuple(notes), InMemory(tuple(documents)), target=own)
 
 
 def _dimensions(groups: GroupColumns, separator: str | None) -> dict[str, DimensionColumn]:

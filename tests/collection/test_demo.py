@@ -23,9 +23,9 @@ GENDERS = {"female", "male", "nonbinary"}
 FILES = ("collection.yaml", "docs.jsonl", "groups.tsv", "population.json", "qrels.txt", "topics.jsonl")
 
 # A change of these means other numbers for everybody: raise EDITION with it, and say so in the changelog.
-PINNED_EDITION = 2
+PINNED_EDITION = 3
 PINNED = {
-    "collection.yaml": "d37c4cc10f40129d17982c297e544817060598dd711b7538559ee2e0c4f070ec",
+    "collection.yaml": "9788f1788d77dff8612ea007ad977637043ee94d877fa321ecc62dbef3fc11b1",
     "docs.jsonl": "078a1970fe4b243e04ee1e94ac2248740a82e62162f17e8d2a56f04be4aefbd7",
     "groups.tsv": "be4a284515e44d1a96c702d93adc5c65a0a479a0262ea11b37234d8eb7ca4708",
     "population.json": "8ab130ec66ce3742377593bb0463a461ce12fe91f92995653ab4b09fbd2fa97d",

@@ -10,8 +10,8 @@ from pydantic import Field, SkipValidation
 from fairagent.adapters.groups import groups_alone
 from fairagent.adapters.llama_index.groups import Keys, MetadataGroups, Shelf, Target, given
 from fairagent.adapters.llama_index.nodes import document_id, document_of, made_node, scores_of
-from fairagent.collection import Collection, Groups, make_target
-from fairagent.collection.targets import target_of
+from fairagent.collection import Collection, Groups
+from fairagent.collection.target_choice import make_targets
 from fairagent.debias.stage import DebiasRAG
 from fairagent.errors import UsageError
 from fairagent.filter import Filter
@@ -86,7 +86,8 @@ class ExposurePostprocessor(BaseNodePostprocessor):
     Put it behind a retriever that returns many more nodes than `n`: it can only choose among those
     (`fairagent.rerank.exposure` says how). `groups` are metadata keys ({"author_gender": "gender"}: see
     `MetadataGroups`), the groups of a collection, or the collection. `target` is a target of
-    `fairagent.collection.targets` by name, or label -> share for each dimension, which metadata need. Scores are the
+    `fairagent.collection.targets` by name, or label -> share for each dimension, which metadata need; a collection may have one
+    itself. Scores are the
     re-ranker's, from 1 down.
 
     A node whose group is not known loses `unlabeled` of its relevance (from 0 to 1) in each dimension. Where a node has
@@ -94,7 +95,7 @@ class ExposurePostprocessor(BaseNodePostprocessor):
     """
 
     groups: SkipValidation[Collection | Groups | Keys]
-    target: Target = "uniform"
+    target: Target | None = None
     n: int = Field(default=10, ge=1)
     fairness: float = Field(default=0.5, ge=0)
     unlabeled: float = Field(default=1.0, ge=0)
@@ -124,9 +125,7 @@ class ExposurePostprocessor(BaseNodePostprocessor):
         found = Ranking(ids, scores_of(nodes))
         places = Ranking(tuple(map(str, range(len(nodes)))), found.scores)
         dimensions = collection.groups.dimensions
-        targets = tuple(
-            make_target(target_of(self.target, name), name, collection, "", found).shares for name in dimensions
-        )
+        targets = tuple(one.shares for one in make_targets(self.target, dimensions, collection, "", found))
         rows = tuple(collection.groups.memberships(name, ids) for name in dimensions)
         query = Query(query_bundle.query_str if query_bundle else "")
         ranking = ExposureReranker(self.fairness, self.unlabeled).rerank(Pool(query, places, rows, targets, self.n))
