@@ -235,7 +235,9 @@ class CollectionFile(Section):
 
     @model_validator(mode="after")
     def _consistent(self) -> CollectionFile:
-        if self.track and (too := sorted(self.model_fields_set - {"name", "root", "chunks", "track", "target", "intersections"})):
+        if self.track and (
+            too := sorted(self.model_fields_set - {"name", "root", "chunks", "track", "target", "intersections"})
+        ):
             raise ValueError(f"`track` brings everything: leave out {', '.join(too)}")
         if self.chunks and not self.documents and not self.track:
             raise ValueError("`chunks` are parts of `documents`, which are missing")
