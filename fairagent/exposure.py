@@ -62,7 +62,8 @@ class ExposureMeter:
         """The meter that `settings` describe; `ranking` serves the targets that estimate.
 
         Where the collection has no groups and nothing in the settings looks at any, it measures nothing.
-        Raises UsageError for a dimension or target that there is not, or that nobody chose; DataError for a target that cannot be made.
+        Raises UsageError for a dimension or target that there is not, or a target that nobody chose; DataError for one
+        that cannot be made.
         """
         dimensions = dimensions_of(collection, settings) if collection.groups.dimensions or settings.sees_groups else ()
         targets = make_targets(settings.target, dimensions, collection, topic, ranking.top(ESTIMATE_FROM))

@@ -37,10 +37,8 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_scores_are_those_of_an_index_on_disk(tmp_path: Path, temporary: Path, engine: str, named: str) -> None:
     (tmp_path / "docs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS), encoding="utf-8")
     file = tmp_path / "collection.yaml"
-    groups = "{path: docs.jsonl, dimensions: {gender: {}}}"
-    file.write_text(
-        f"name: same\ndocuments: {{path: docs.jsonl}}\ngroups: {groups}\ntarget: uniform\n", encoding="utf-8"
-    )
+    groups = "{path: docs.jsonl, dimensions: {gender: {}}}\ntarget: uniform"
+    file.write_text(f"name: same\ndocuments: {{path: docs.jsonl}}\ngroups: {groups}\n", encoding="utf-8")
     collection = load_collection(file)
     build_index(collection, tmp_path / "index")
     kept = open_agent(collection, tmp_path / "index", engine=engine, n=5).search("judges and law")

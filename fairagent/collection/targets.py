@@ -17,7 +17,9 @@ dimensions without a background distribution.
 
 w(d) = (score(d) - lowest) / (highest - lowest), the min-max score within the ranking; 1 where all scores are
 equal. In a list shorter than `ESTIMATE_FROM` the last document counts as well: with `step`, the mean difference of
-neighboring scores, w(d) = (score(d) - lowest + step) / (highest - lowest + step). `trec` is the known part of TREC Fair 2022's target, t <- t/2 + K b/2 with K the known mass, over K.
+neighboring scores, w(d) = (score(d) - lowest + step) / (highest - lowest + step).
+
+`trec` is the known part of TREC Fair 2022's target, t <- t/2 + K b/2 with K the known mass, over K.
 """
 
 from collections.abc import Mapping, Sequence

@@ -86,9 +86,8 @@ class ExposurePostprocessor(BaseNodePostprocessor):
     Put it behind a retriever that returns many more nodes than `n`: it can only choose among those
     (`fairagent.rerank.exposure` says how). `groups` are metadata keys ({"author_gender": "gender"}: see
     `MetadataGroups`), the groups of a collection, or the collection. `target` is a target of
-    `fairagent.collection.targets` by name, or label -> share for each dimension, which metadata need; a collection may have one
-    itself. Scores are the
-    re-ranker's, from 1 down.
+    `fairagent.collection.targets` by name, or label -> share for each dimension, which metadata need; a collection
+    may have one itself. Scores are the re-ranker's, from 1 down.
 
     A node whose group is not known loses `unlabeled` of its relevance (from 0 to 1) in each dimension. Where a node has
     no score, the order of all nodes stands for their scores.
