@@ -11,16 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairagent import measures
-from fairagent.collection import Collection, Target, make_target
-from fairagent.collection.targets import target_of
+from fairagent.collection import Collection, Target
+from fairagent.collection.target_choice import make_targets
+from fairagent.collection.targets import ESTIMATE_FROM
 from fairagent.errors import UsageError
 from fairagent.measures import DIVERGENCES, Discount, Divergence, group_exposure, parse_discount
 from fairagent.measures.gap import SMOOTHING
 from fairagent.settings import Settings, Unknown
 from fairagent.types import Exposure, FloatArray, Group, Ranking
-
-ESTIMATE_FROM = 50
-"""How many of the first documents an estimated target is taken from (swept in evaluations/sweep)."""
 
 NOTHING_SHOWN = float(-np.log(SMOOTHING))
 """What counts as the divergence of a dimension in which nothing labeled is shown, beside those of the others."""
@@ -124,13 +122,11 @@ class ExposureMeter:
 
         So does what documents without a label should get: by default their share of its first `n`. Where the
         collection has no groups and nothing in the settings looks at any, it measures nothing.
-        Raises UsageError for a dimension or target that there is not, DataError for a target that cannot be made.
+        Raises UsageError for a dimension or target that there is not, or a target that nobody chose; DataError for one
+        that cannot be made.
         """
         dimensions = dimensions_of(collection, settings) if collection.groups.dimensions or settings.sees_groups else ()
-        targets = tuple(
-            make_target(target_of(settings.target, dimension), dimension, collection, topic, ranking.top(ESTIMATE_FROM))
-            for dimension in dimensions
-        )
+        targets = make_targets(settings.target, dimensions, collection, topic, ranking.top(ESTIMATE_FROM))
         discount, divergence = parse_discount(settings.discount), DIVERGENCES[settings.divergence]
         meter = cls(collection, topic, targets, settings.n, discount, divergence)
         return meter.with_unlabeled(settings.unknown, ranking)

@@ -5,6 +5,7 @@ from time import perf_counter
 
 from fairagent import alarms
 from fairagent.alarms import Alarm
+from fairagent.estimates import below_corpus, following
 from fairagent.exposure import ExposureMeter, total_gap
 from fairagent.retrieve.base import Retriever, TextSource, shown
 from fairagent.retrieve.clock import engine_seconds
@@ -55,8 +56,13 @@ class Found:
             seconds=perf_counter() - self.started,
             engine_seconds=engine_seconds() - self.engine_started,
             draw=draw,
-            notes=(*self.notes, *unused_refiner(self.settings)),
-            alarms=(*self.alarms, *(alarm for step in self.steps for alarm in step.alarms), *alarms.of_usage(usage)),
+            notes=(*self.notes, *following(self.meter.targets), *unused_refiner(self.settings)),
+            alarms=(
+                *self.alarms,
+                *below_corpus(self.meter.targets, self.meter.collection),
+                *(alarm for step in self.steps for alarm in step.alarms),
+                *alarms.of_usage(usage),
+            ),
         )
         return SearchResult(self.query, served, hits, trace, self.retrieved)
 

@@ -30,6 +30,7 @@ groups:
   id: id
   dimensions:
     gender: {column: gender, labels: [female, male]}
+target: trec-estimated
 population:
   gender: {female: 0.5, male: 0.5}
 """

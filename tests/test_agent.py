@@ -505,9 +505,9 @@ def test_an_engine_that_tells_no_terms_adds_no_topic_words_and_says_so() -> None
 
 
 def test_an_estimated_target_comes_from_the_list_of_the_topic_words() -> None:
-    engine = Words({"q": "m1 m2 m3 m4", "q law": "f1 f2 m1"})  # weights 1, 1/2, 0
+    engine = Words({"q": "m1 m2 m3 m4", "q law": "f1 f2 m1"})  # weights 1, 2/3, 1/3
     result = agent(engine, Proposals(""), target="estimated", iterations=0, expansion={"documents": 50}).search("q")
-    assert result.trace.exposures[0].target.tolist() == [1.0, 0.0]
+    assert result.trace.exposures[0].target.tolist() == pytest.approx([5 / 6, 1 / 6])
 
 
 # --- what is served is compared with the engine's own list ------------------------------------------------------

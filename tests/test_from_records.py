@@ -37,12 +37,12 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_scores_are_those_of_an_index_on_disk(tmp_path: Path, temporary: Path, engine: str, named: str) -> None:
     (tmp_path / "docs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS), encoding="utf-8")
     file = tmp_path / "collection.yaml"
-    groups = "{path: docs.jsonl, dimensions: {gender: {}}}"
+    groups = "{path: docs.jsonl, dimensions: {gender: {}}}\ntarget: uniform"
     file.write_text(f"name: same\ndocuments: {{path: docs.jsonl}}\ngroups: {groups}\n", encoding="utf-8")
     collection = load_collection(file)
     build_index(collection, tmp_path / "index")
     kept = open_agent(collection, tmp_path / "index", engine=engine, n=5).search("judges and law")
-    found = FairAgent.from_records(ROWS, groups="gender", engine=engine, n=5).search("judges and law")
+    found = FairAgent.from_records(ROWS, groups="gender", target="uniform", engine=engine, n=5).search("judges and law")
     assert found.ranking.ids == kept.ranking.ids
     assert found.ranking.scores.tolist() == kept.ranking.scores.tolist()
     assert found.trace.engine == kept.trace.engine == named
@@ -54,7 +54,7 @@ def test_scores_are_those_of_an_index_on_disk(tmp_path: Path, temporary: Path, e
 
 
 def test_the_index_is_removed_with_the_agent(temporary: Path) -> None:
-    agent = FairAgent.from_records(ROWS, groups=["gender"], n=5)
+    agent = FairAgent.from_records(ROWS, groups=["gender"], target="uniform", n=5)
     (folder,) = folders(temporary)
     assert agent.search("judge").hits[0].groups["gender"]
     assert agent.retriever.document("d03").text == ROWS[3]["text"]  # type: ignore[attr-defined]
@@ -82,4 +82,4 @@ def test_a_collection_in_memory_can_have_an_index_on_disk(tmp_path: Path) -> Non
     collection = Collection.from_records(ROWS, groups="gender")
     build_index(collection, tmp_path / "index")
     again = Collection.from_records(iter(ROWS), groups="gender")
-    assert open_agent(again, tmp_path / "index", engine="bm25", n=4).search("judge").ranking.ids
+    assert open_agent(again, tmp_path / "index", engine="bm25", target="uniform", n=4).search("judge").ranking.ids

@@ -44,6 +44,7 @@ FLOW = [
     "retrieve",
     "likelihood",
     "exposure",
+    "estimates",
     "query",
     "refine",
     "rerank",

@@ -90,7 +90,7 @@ def tmp_copy(folder: Path) -> Path:
 
 def test_hits_of_another_engine(folder: Path) -> None:
     assert run(folder, "-c", blocks("python")[2]) == blocks("text")[1]
-    more = "print([hit['id'] for hit in fair_rerank(found, 'gender', n=4, fairness=10).hits])\n"
+    more = "print([hit['id'] for hit in fair_rerank(found, 'gender', 'uniform', n=4, fairness=10).hits])\n"
     assert run(folder, "-c", blocks("python")[2] + more).endswith("['p3', 'p1', 'p8', 'p5']\n")
 
 

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fairagent.collection import Collection, Groups
+from fairagent.collection.targets import Given
 from fairagent.errors import UsageError
 from fairagent.exposure import ExposureMeter
 from fairagent.measures import parse_discount
@@ -36,8 +37,11 @@ def fair_order(
 
 
 def groups_alone(groups: Collection | Groups, population: Shares) -> Collection:
-    """A collection with these groups and world shares; one that is a collection already stays what it is."""
-    return groups if isinstance(groups, Collection) else Collection("", {}, {}, groups, population, (), _Nowhere())
+    """A collection with these groups and world shares, which are their target too; a collection stays what it is."""
+    if isinstance(groups, Collection):
+        return groups
+    own = {dimension: Given(shares=dict(shares)) for dimension, shares in population.items()} or None
+    return Collection("", {}, {}, groups, population, (), _Nowhere(), target=own)
 
 
 class GroupsByPlace:

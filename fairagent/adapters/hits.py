@@ -72,7 +72,7 @@ def _change(before: Exposure, after: Exposure) -> str:
 def fair_rerank(
     hits: Sequence[Any],
     groups: HitGroups,
-    target: str | Mapping[str, Any] = "uniform",
+    target: str | Mapping[str, Any] | None = None,
     n: int = 10,
     *,
     fairness: float = FAIRNESS,
@@ -92,7 +92,8 @@ def fair_rerank(
 
     A label is a text, a list of them (equal shares) or a mapping to weights, `separator` what stands between several in
     one text; nothing is unknown. `target` is a target by name, the same for all dimensions, or maps dimensions to
-    targets or to the shares of their labels; where there is one dimension, the shares alone will do.
+    targets or to the shares of their labels; where there is one dimension, the shares alone will do. Without one a
+    collection's own is taken, and else a UsageError shows what each choice would mean.
 
     Scores count where all hits have one and they fall along the order; else (they are missing, or are distances, which
     rise) the order stands for them. `fairness` is what a divergence of 1 nat costs, in units of mean relevance: 0 keeps
@@ -120,7 +121,10 @@ def fair_rerank(
         # Groups that no hit is in have a share as well.
         given: Any = {name: one for name, one in targets.items() if _are_shares(one)}
         known = aligned(known, given, [])
-    fair, meter = fair_order(groups_alone(known, population), ranking, n, targets, fairness, unknown)
+    collection = groups_alone(known, population)
+    if isinstance(groups, Collection):
+        collection = replace(collection, target=groups.target)
+    fair, meter = fair_order(collection, ranking, n, targets, fairness, unknown)
     return FairHits([hits[int(place)] for place in fair.ids], meter.measure(ranking), meter.measure(fair))
 
 

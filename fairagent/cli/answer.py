@@ -9,7 +9,7 @@ import typer
 
 from fairagent.cli import options
 from fairagent.cli.evaluate import PARTIAL
-from fairagent.cli.search import Dimensions, Length, Topic, check_query, query_of
+from fairagent.cli.search import Dimensions, Length, Target, Topic, check_query, query_of
 from fairagent.cli.status import status
 from fairagent.cli.terminal import console, echo
 
@@ -24,6 +24,7 @@ def answer(
     topic: Topic = None,
     n: Length = None,
     dimension: Dimensions = None,
+    target: Target = None,
     beside: Annotated[
         bool, typer.Option("--beside", help="Also show the documents and the answer of the engine alone, side by side.")
     ] = False,
@@ -56,6 +57,7 @@ def answer(
         index=index,
         n=n,
         dimensions=dimension or None,
+        target=options.target_of(target),
         model=options.logged(log_prompts),
     )
     check_query(query, topic)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -33,6 +34,10 @@ def init(
         str | None,
         typer.Option("--format", metavar="FORM", help="jsonl, tsv, csv, parquet or dataset. (default: by its name)"),
     ] = None,
+    target: Annotated[
+        str | None,
+        typer.Option("--target", metavar="KIND", help="What each group should get, e.g. uniform. (default: asked for)"),
+    ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Write without asking.")] = False,
 ) -> None:
     """Look at a file with documents, and propose a collection file that says which of its columns is what.
@@ -44,19 +49,18 @@ def init(
 
     _check_free(output)
     look = look_at(file, format, id, text or (), title, group or ())
-    proposed = look.file(output)
     _print(look)
+    proposed = look.file(output, _target(look, target, not yes and _terminal()))
     echo(f"\n{proposed}")
     if not yes and not _agreed(output):
         echo("Nothing was written.")
         return
     _write(output, proposed)
-    how = "target=uniform" if look.groups else "profile=engine"
     echo(f"Wrote {output}. What comes next:\n")
     echo(f"  fairagent index -c {output} --set engine=bm25")
-    echo(f'  fairagent search "your words" -c {output} --set {how}')
-    if look.groups:
-        echo("\nThe target `uniform` is the same share for every group; docs/collections.md has the others.")
+    echo(f'  fairagent search "your words" -c {output}{"" if look.groups else " --set profile=engine"}')
+    if look.groups and target is None:
+        echo(f"\nWithout a `target:` in {output} the search shows what each choice would mean.")
 
 
 def _print(look: Look) -> None:
@@ -89,6 +93,29 @@ def _print(look: Look) -> None:
         )
     for note in look.notes():
         out.print(f"note: {in_line(note)}", soft_wrap=True)
+
+
+def _target(look: Look, given: str | None, asks: bool) -> Any:
+    """The target for the file: that of the option, or where it `asks` the answer; None: the line is left to fill in.
+
+    Raises SettingsError for what is no target.
+    """
+    from fairagent.settings import load_settings, parse_yaml
+
+    if given is None and asks and look.groups:
+        answer = typer.prompt(
+            "Which target (uniform, corpus, estimated; nothing: later)", default="", show_default=False
+        )
+        given = answer.strip() or None
+    if given is None:
+        return None
+    chosen = parse_yaml(given, "--target")
+    load_settings(overrides={"target": chosen}, environ={})
+    return chosen
+
+
+def _terminal() -> bool:
+    return sys.stdin.isatty()
 
 
 def _agreed(output: Path) -> bool:

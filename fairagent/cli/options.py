@@ -68,6 +68,15 @@ def overrides(assignments: Sequence[str] | None, **options: Any) -> dict[str, An
     return merge(*layers, {name: value for name, value in options.items() if value is not None})
 
 
+def target_of(text: str | None) -> Any:
+    """What `--target` sets, a target in its long form; None where it is not given. Raises SettingsError for no YAML.
+
+    >>> target_of("uniform"), target_of("{gender: {female: 0.5, male: 0.5}}")
+    ({'kind': 'uniform'}, {'gender': {'female': 0.5, 'male': 0.5}})
+    """
+    return None if text is None else described("target", parse_yaml(text, "--target"))
+
+
 def logged(wanted: bool) -> dict[str, bool] | None:
     """What `--log-prompts` sets of `model`, with the logs turned on; None where it is not given."""
     if not wanted:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from fairagent.cli import options
-from fairagent.cli.search import Dimensions, Topic, check_query, query_of
+from fairagent.cli.search import Dimensions, Target, Topic, check_query, query_of
 from fairagent.cli.terminal import console, echo
 from fairagent.errors import ReplyError, UsageError
 
@@ -32,6 +32,7 @@ def try_prompt(
         typer.Option("--group", metavar="LABEL", help="Group to refine for. (default: the most under-exposed)"),
     ] = None,
     dimension: Dimensions = None,
+    target: Target = None,
     documents: Annotated[
         int,
         typer.Option("--documents", min=1, metavar="N", help="How many documents to show, if the template shows any."),
@@ -67,6 +68,7 @@ def try_prompt(
         collection=collection,
         index=index,
         dimensions=dimension or None,
+        target=options.target_of(target),
         model=options.logged(log_prompts),
         iterations=1,
         threshold=0.0,

@@ -28,6 +28,15 @@ Dimensions = Annotated[
     typer.Option("--dimension", metavar="NAME", help="A dimension to be fair in; may be repeated. (default: all)"),
 ]
 
+Target = Annotated[
+    str | None,
+    typer.Option(
+        "--target",
+        metavar="KIND",
+        help="What each group should get: uniform, corpus, estimated ..., or shares, '{gender: {a: 0.5, b: 0.5}}'. "
+        "(default: the collection's)",
+    ),
+]
 Stochastic = Annotated[
     float | None,
     typer.Option(
@@ -43,6 +52,7 @@ def search(
     topic: Topic = None,
     n: Length = None,
     dimension: Dimensions = None,
+    target: Target = None,
     stochastic: Stochastic = None,
     collection: options.CollectionFile = None,
     index: options.IndexFolder = None,
@@ -70,6 +80,7 @@ def search(
         index=index,
         n=n,
         dimensions=dimension or None,
+        target=options.target_of(target),
         sampling=None if stochastic is None else {"alpha": stochastic},
         model=options.logged(log_prompts),
     )

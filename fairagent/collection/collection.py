@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from fairagent.brief import Brief, counted
 from fairagent.collection.chunks import Chunks, passages
 from fairagent.collection.groups import Groups
+from fairagent.settings import Part
 from fairagent.types import Document, Topic
 
 if TYPE_CHECKING:
@@ -40,7 +41,8 @@ class Collection(Brief):
 
     `topics` are in the order of their file. `qrels` has an entry for each topic: document -> grade, where
     a grade > 0 is relevant and 0 is judged and not relevant; it is empty where there are no judgments.
-    `population` maps dimension -> label -> world share. `notes` say what was left out or is worth knowing,
+    `population` maps dimension -> label -> world share. `target` is what its groups should get where a search says
+    nothing else: one target, or one for some of the dimensions. `notes` say what was left out or is worth knowing,
     though it is no fault. With `chunks` an index of the collection holds passages of its documents; everything
     else is about documents.
     """
@@ -53,6 +55,7 @@ class Collection(Brief):
     notes: tuple[str, ...]
     source: Source
     chunks: Chunks | None = None
+    target: Part | Mapping[str, Part] | None = None
 
     @property
     def brief(self) -> str:
@@ -80,10 +83,11 @@ class Collection(Brief):
         text, or several; `id` that with the ids, by default `id` where the first row has one, else the number of the
         row, from 1; `title` that with the title. `groups` names the columns with the groups, or maps dimensions to
         them; `separator` is what stands between several labels in one cell, which may also be a list, or a mapping to
-        weights. `population` is the world's share of each label, for each dimension. `labels` cleans them: "join" joins
-        the spellings of each label (F, Female; N/A for none), as `fairagent init` does; or it maps dimensions to "join"
-        or to value -> label, or a list of labels, an empty one for none. What to know of the groups (more than a dozen,
-        less than 1 % of the documents, spellings that look alike) is in `notes`, and logged as a warning.
+        weights. `population` is the world's share of each label, for each dimension, and as it is the target, where a
+        search says nothing else. `labels` cleans them: "join" joins the spellings of each label (F, Female; N/A for
+        none), as `fairagent init` does; or it maps dimensions to "join" or to value -> label, or a list of labels, an
+        empty one for none. What to know of the groups (more than a dozen, less than 1 % of the documents, spellings
+        that look alike) is in `notes`, and logged as a warning.
 
         Empty cells of groups are unknown. All faults of all rows are raised together as a DataError that names the
         row, from 1 (of a file the line): a missing column, with those that there are, a cell that is no text, an id

@@ -7,6 +7,7 @@
     qrels: {path: qrels.tsv}
     groups: {path: groups.tsv.gz, id: id, dimensions: {gender: {column: gender}}}
     population: {gender: {female: .5, male: .5}}
+    target: {gender: population}
     intersections: {gender x region: [gender, region]}
     chunks: {tokens: 512, overlap: 128}
 
@@ -28,7 +29,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from fairagent.collection.chunks import Chunks
 from fairagent.collection.records import template_fields
 from fairagent.intake.names import plain_name
-from fairagent.settings import Section
+from fairagent.settings import Section, Target
 from fairagent.types import UNKNOWN
 
 
@@ -231,7 +232,7 @@ class CollectionFile(Section):
     chunks: Chunks | None = None
     """Search passages of the documents, not whole ones; `{}` for 512 tokens with an overlap of 128."""
     track: TrackSection | None = None
-    """The real track; it stands instead of all that follows but `intersections`."""
+    """The real track; it stands instead of all that follows but `target` and `intersections`."""
     topics: TopicsFile | None = None
     qrels: Annotated[QrelsFile | None, BeforeValidator(_or_none)] = None
     """The judgments; not set, or `{}`: there are none, so that exposure can be measured, and relevance cannot."""
@@ -239,12 +240,18 @@ class CollectionFile(Section):
     """One block, or a list of blocks with different dimensions."""
     population: str | dict[str, Any] = Field(default={})
     """World shares: dimension -> label -> share (adding up to 1), here or in a JSON or YAML file."""
+    target: Target = Field(None, json_schema_extra={"slot": "target"})
+    """The share of exposure that each group should get, where a search says nothing else: uniform, corpus, population,
+    estimated, trec-estimated, qrels, trec; or for each dimension one of these or your own shares, e.g.
+    {gender: {female: 0.5, male: 0.5}}. Not set: trec-estimated where there is a population, else a search asks."""
     intersections: dict[Annotated[str, Field(min_length=1)], tuple[str, ...]] = Field(default={})
     """Further dimensions: name -> two or more dimensions, the combinations of whose groups are its groups."""
 
     @model_validator(mode="after")
     def _consistent(self) -> CollectionFile:
-        if self.track and (too := sorted(self.model_fields_set - {"name", "root", "chunks", "track", "intersections"})):
+        if self.track and (
+            too := sorted(self.model_fields_set - {"name", "root", "chunks", "track", "target", "intersections"})
+        ):
             raise ValueError(f"`track` brings everything: leave out {', '.join(too)}")
         if self.chunks and not self.documents and not self.track:
             raise ValueError("`chunks` are parts of `documents`, which are missing")

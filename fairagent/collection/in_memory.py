@@ -23,6 +23,7 @@ from fairagent.collection.load import aligned
 from fairagent.collection.population import checked_population
 from fairagent.collection.records import Record, checked_id, field_reader
 from fairagent.collection.table import GroupTable
+from fairagent.collection.targets import Given
 from fairagent.settings import validate
 from fairagent.types import Document
 
@@ -112,7 +113,9 @@ def collection_of(
     for note in found:
         log.warning("collection %r: %s", name, note)
     notes += found
-    return Collection(name, {}, {}, table, shares, tuple(notes), InMemory(tuple(documents)))
+    # Whoever gives shares in a call means them: they are not mixed with what an engine shows.
+    own = {dimension: Given(shares=given) for dimension, given in shares.items()} or None
+    return Collection(name, {}, {}, table, shares, tuple(notes), InMemory(tuple(documents)), target=own)
 
 
 def _dimensions(groups: GroupColumns, separator: str | None) -> dict[str, DimensionColumn]:

@@ -18,6 +18,7 @@ from fairagent.collection.labels import read_groups
 from fairagent.collection.population import checked_population, read_population
 from fairagent.collection.qrels import Qrels, read_qrels
 from fairagent.collection.table import GroupTable
+from fairagent.collection.targets import Given, given_faults
 from fairagent.collection.topics import read_topics
 from fairagent.errors import DataError
 from fairagent.remembered import file_digest
@@ -43,10 +44,11 @@ def load_collection(path: Path | str, index: Path | str = "") -> Collection:
     what, wanted, faults = f"collection {settings.name!r} ({path})", settings.intersections, Faults()
     if settings.track:
         track = replace(_track(settings.name, settings.track, root), chunks=settings.chunks)
+        track = replace(track, target=track.target if settings.target is None else settings.target)
         assert isinstance(track.groups, GroupTable)
         check_intersections(wanted, track.groups.dimensions, path, faults)
         faults.check(what)
-        return _intersected(track, [track.groups], wanted, path)
+        return _with_target(_intersected(track, [track.groups], wanted, path), path)
     named = settings.documents.path if settings.documents else ()
     paths = tuple(file for name in named for file in _matching(root, name, path, faults))
     for file in paths:
@@ -84,8 +86,9 @@ def load_collection(path: Path | str, index: Path | str = "") -> Collection:
         notes=tuple(notes),
         source=Documents(settings.name, paths, settings.documents) if settings.documents else Elsewhere(settings.name),
         chunks=settings.chunks,
+        target=settings.target,
     )
-    return _intersected(collection, parts, wanted, path)
+    return _with_target(_intersected(collection, parts, wanted, path), path)
 
 
 def _track(name: str, track: TrackSection, root: Path) -> Collection:
@@ -186,6 +189,26 @@ def _intersected(
     faults.check(f"collection {collection.name!r} ({path})")
     groups = JoinedGroups([*tables, *made])
     return replace(collection, topics=topics, groups=groups, population=population, notes=tuple(notes))
+
+
+def _with_target(collection: Collection, path: Path) -> Collection:
+    """The collection, whose file's target is one of its dimensions and groups; DataError where it is not."""
+    faults = Faults()
+    targets = collection.target if isinstance(collection.target, Mapping) else {}
+    for dimension, target in targets.items():
+        if dimension in collection.groups.dimensions:
+            messages = (
+                given_faults(target.shares, collection.groups.labels(dimension)) if isinstance(target, Given) else []
+            )
+        elif isinstance(collection.source, Elsewhere):
+            # Without documents the groups may come with the engine.
+            messages = []
+        else:
+            messages = [f"no such dimension; there are: {listed(collection.groups.dimensions) or 'none'}"]
+        for message in messages:
+            faults.add(path, None, f"target of {dimension!r}: {message}")
+    faults.check(f"collection {collection.name!r} ({path})")
+    return collection
 
 
 def aligned(table: GroupTable, population: Mapping[str, Mapping[str, float]], notes: list[str]) -> GroupTable:

@@ -147,8 +147,8 @@ class Look:
     title: str | None
     groups: tuple[str, ...]
 
-    def file(self, output: Path) -> str:
-        """The collection file, to be written to `output`."""
+    def file(self, output: Path, target: Any = None) -> str:
+        """The collection file, to be written to `output`; without a `target` its line is one to be filled in."""
         path = os.path.relpath(self.path, output.parent)
         form = {"format": self.format} if self.format else {}
         text = self.text[0] if len(self.text) == 1 else list(self.text)
@@ -169,7 +169,31 @@ class Look:
         written = yaml.safe_dump(content, sort_keys=False, allow_unicode=True, width=110)
         for number, name in enumerate(self.groups):
             written = written.replace(f"      map: {_place(number)}\n", self._map(name))
-        return "\n".join(head) + "\n" + written
+        return "\n".join(head) + "\n" + written + self._choices(target)
+
+    def _choices(self, target: Any) -> str:
+        """What the target can be, with the groups' shares of the rows, and its line."""
+        if not self.groups:
+            return ""
+        lines = [
+            "# The target is the share of exposure that each group should get. It can be",
+            "#   uniform    the same for every group",
+            "#   corpus     its share of the documents",
+            "#   estimated  its share of the engine's own list for each query, and so the engine's bias with it",
+            f"#   your own   {{{in_line(self.groups[0])}: {{GROUP: 0.5, ...}}}}, which add up to 1 in each dimension",
+            *(f"# {in_line(name)}: {in_line(self._shares(name))}" for name in self.groups),
+        ]
+        if target is None:
+            lines += ["# Without one the first search asks. Choose, and take away the #:", "#target: uniform"]
+        written = "" if target is None else yaml.safe_dump({"target": target}, sort_keys=False, allow_unicode=True)
+        return "".join(f"{line}\n" for line in lines) + written
+
+    def _shares(self, column: str) -> str:
+        groups = self.columns[column].groups()
+        del groups[""]
+        total = max(1, sum(groups.values()))
+        shares = [f"{label} {count / total:.1%}" for label, count in groups.most_common()]
+        return f"uniform {1 / max(1, len(groups)):.1%} each; corpus {listed(shares, 12)}"
 
     def labels_of(self, column: str) -> str:
         """The labels of a column with their numbers of rows, spellings joined."""

@@ -19,7 +19,10 @@ What is counted from documents misses what those without a label (of those that 
 for their share, its known part is (1 - m) times the share, and of the mixed kinds half of that and half the world's.
 
 w(d) = (score(d) - lowest) / (highest - lowest), the min-max score within the ranking; 1 where all scores are
-equal. `trec` is the known part of TREC Fair 2022's target, t <- t/2 + K b/2 with K the known mass, over K.
+equal. In a list shorter than `ESTIMATE_FROM` the last document counts as well: with `step`, the mean difference of
+neighboring scores, w(d) = (score(d) - lowest + step) / (highest - lowest + step).
+
+`trec` is the known part of TREC Fair 2022's target, t <- t/2 + K b/2 with K the known mass, over K.
 """
 
 from collections.abc import Mapping, Sequence
@@ -36,14 +39,18 @@ from fairagent.measures import min_max
 from fairagent.settings.parts import Part, read_part
 from fairagent.types import FloatArray, Ranking
 
+ESTIMATE_FROM = 50
+"""How many of the first documents an estimated target is taken from (swept in evaluations/sweep)."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Target:
     """The shares (g,) that the known `labels` of `dimension` should get; they add up to 1.
 
     `source` says where they come from. An `oracle` saw the judgments: fit for evaluation, and to be marked
-    wherever it was used inside the loop. `known` (g,) is the part of the shares that is known whatever the labels are
-    that are missing in the documents that they were counted from: what it lacks to 1 can be any group's. None: all.
+    wherever it was used inside the loop. One that `follows` was estimated from the engine's own list. `known` (g,) is
+    the part of the shares that is known whatever labels are missing in the documents that they were counted from: what
+    it lacks to 1 can be any group's. None: all.
     """
 
     dimension: str
@@ -52,6 +59,7 @@ class Target:
     source: str
     oracle: bool
     known: FloatArray | None = None
+    follows: bool = False
 
 
 class TargetKind(Part):
@@ -113,16 +121,17 @@ class Estimated(TargetKind):
         labels = _labels(dimension, collection)
         if ranking is None:
             raise UsageError(f"the target {self.kind!r} needs the ranking of the original query")
-        totals = min_max(ranking.scores) @ _typed(dimension, collection, ranking.ids, topic)
+        totals = estimate_weights(ranking.scores) @ _typed(dimension, collection, ranking.ids, topic)
         shares, known = _known(totals), _whatever(totals, dimension, collection)
-        source = self.kind
+        source, follows = self.kind, shares is not None
         if shares is None:
             source = f"{self.kind} (nothing labeled was ranked: corpus)"
             shares, of_corpus = _corpus(dimension, collection)
             known = of_corpus if known is None else known
         shares = self._mixed(shares, dimension, labels, collection)
         known = None if known is None else self._mixed(known, dimension, labels, collection)
-        return Target(dimension, labels, shares, source, _judged(dimension, collection), known)
+        judged = _judged(dimension, collection)
+        return Target(dimension, labels, shares, source, judged, known, follows)
 
     def _mixed(self, shares: FloatArray, dimension: str, labels: tuple[str, ...], collection: Collection) -> FloatArray:
         return shares
@@ -268,6 +277,20 @@ def _whatever(totals: FloatArray, dimension: str, collection: Collection) -> Flo
     return totals[1:] / totals.sum() if totals[0] > 0 else None
 
 
+def estimate_weights(scores: FloatArray) -> FloatArray:
+    """What each document of a ranking counts for in an estimate, (n,), from the scores (n,), best first.
+
+    >>> estimate_weights(np.array([3.0, 2.0, 1.0])).round(3).tolist()
+    [1.0, 0.667, 0.333]
+    """
+    weights = min_max(scores)
+    if 1 < len(scores) < ESTIMATE_FROM and float(weights.min()) < 1:
+        # In units of the range, the mean difference of neighbors is 1 / (n - 1).
+        step = 1 / (len(scores) - 1)
+        weights = (weights + step) / (1 + step)
+    return weights
+
+
 def _known(totals: FloatArray) -> FloatArray | None:
     """The known part (column 1 on) of summed memberships as shares; None where it has no mass."""
     mass = totals[1:].sum()
@@ -295,12 +318,17 @@ def _population(dimension: str, labels: tuple[str, ...], collection: Collection)
     return np.array([world.get(label, 0.0) for label in labels])
 
 
-def _given(shares: Mapping[str, float], dimension: str, collection: Collection) -> Target:
-    labels = _labels(dimension, collection)
+def given_faults(shares: Mapping[str, float], labels: Sequence[str]) -> list[str]:
+    """What keeps a user's shares from being a target over these labels; empty where nothing does."""
     faults = share_faults(shares)
     if unknown := [str(label) for label in shares if label not in labels]:
         faults.append(f"{listed(unknown)} is no group of the dimension, which has: {listed(labels)}")
-    if faults:
+    return faults
+
+
+def _given(shares: Mapping[str, float], dimension: str, collection: Collection) -> Target:
+    labels = _labels(dimension, collection)
+    if faults := given_faults(shares, labels):
         raise DataError(f"the target given for {dimension!r} cannot be used: {'; '.join(faults)}")
     given = np.array([float(shares.get(label, 0.0)) for label in labels])
     return Target(dimension, labels, given, "given", False)

@@ -50,8 +50,9 @@ def _defaults(settings: Mapping[str, Any]) -> dict[str, Any]:
     """The defaults of all settings; those of a part are its own kind's, but for the kind where that is another."""
     usual: dict[str, Any] = Settings().model_dump(mode="json")
     for slot in SLOTS:
-        kind = settings.get(slot, {}).get("kind")
-        if kind != usual[slot]["kind"]:
+        # A target may not be set.
+        kind, own = ((part or {}).get("kind") for part in (settings.get(slot), usual[slot]))
+        if kind != own:
             usual[slot] = _of_kind(slot, str(kind))
     return usual
 

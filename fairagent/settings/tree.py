@@ -73,7 +73,9 @@ class ContextSettings(Section):
 
 
 def _target(value: Any) -> Any:
-    """A target by its name or its settings, or one for each dimension; shares stand for the target `given`."""
+    """None; or a target by its name or its settings, or one for each dimension; shares stand for the target `given`."""
+    if value is None:
+        return None
     if isinstance(value, str | Part) or (isinstance(value, Mapping) and "kind" in value):
         return read_part("target", value)
     if not isinstance(value, Mapping) or not all(map(_of_form, value.values())):
@@ -106,7 +108,8 @@ def _of_form(value: Any) -> bool:
 FORMS = "expected the name of a target, or for each dimension a name or shares, e.g. {gender: {female: 0.5, male: 0.5}}"
 Unknown = Literal["share", "ignore"] | Annotated[float, Field(ge=0, le=1)]
 """What documents without a label should get: see `Settings.unknown`."""
-Target = Annotated[SerializeAsAny[Part] | dict[str, SerializeAsAny[Part]], BeforeValidator(_target)]
+Target = Annotated[SerializeAsAny[Part] | dict[str, SerializeAsAny[Part]] | None, BeforeValidator(_target)]
+"""None: nobody chose one."""
 
 
 class Settings(Section):
@@ -124,9 +127,10 @@ class Settings(Section):
     the extra `lucene` english-krovetz, or the code of a language that Lucene analyzes (de, zh ...)."""
     dimensions: tuple[str, ...] = ()
     """The dimensions to be fair in; empty is every dimension of the collection."""
-    target: Target = default("target")
+    target: Target = Field(None, json_schema_extra={"slot": "target"})
     """population, uniform, corpus, estimated, trec-estimated, or (oracles) qrels, trec; or for each dimension one of
-    these or your own shares, e.g. {gender: {female: 0.5, male: 0.5}}."""
+    these or your own shares, e.g. {gender: {female: 0.5, male: 0.5}}. Not set: the collection's own, else
+    trec-estimated where it has a population, else a search asks for one."""
     unknown: Unknown = "share"
     """What documents without a label should get of the exposure, in each dimension. share: what they have in the first
     `n` of the engine's own list, so that fairness neither hides nor favors them. ignore: they do not count. A number: a

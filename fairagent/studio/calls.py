@@ -88,5 +88,7 @@ def _range(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """A part by its kind, whatever else as it is."""
+    """A part by its kind, what is not set as "", whatever else as it is."""
+    if value is None:
+        return ""
     return value if isinstance(value, str | int | tuple) else str(value)

@@ -159,7 +159,7 @@ def test_two_passages_of_a_document_are_two_hits() -> None:
 
 def test_fields_of_other_names_several_labels_and_dimensions() -> None:
     hits = [{"id": n, "by": by, "region": ["Asia", "Europe"]} for n, by in enumerate(["m", "m|f", "m", None])]
-    _, before, _ = fair_rerank(hits, {"gender": "by", "region": "region"}, n=4, separator="|")
+    _, before, _ = fair_rerank(hits, {"gender": "by", "region": "region"}, "uniform", n=4, separator="|")
     weights = [1, 1, 1 / math.log2(3), 1 / 2]
     known = sum(weights[:3])
     assert before[0].shares.tolist() == pytest.approx([0.5 / known, 1 - 0.5 / known])
@@ -185,7 +185,7 @@ def test_scores_that_say_nothing_leave_the_order() -> None:
 
 def test_nothing_to_order() -> None:
     assert fair_rerank([], "gender") == ([], (), ())
-    assert len(fair_rerank(made("dicts")[:5], "gender", n=20).hits) == 5
+    assert len(fair_rerank(made("dicts")[:5], "gender", "uniform", n=20).hits) == 5
 
 
 WRONG = [

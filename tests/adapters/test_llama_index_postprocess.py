@@ -144,7 +144,7 @@ def test_a_table_or_a_collection_says_the_same_as_metadata() -> None:
     table = by_letter(ids(nodes))
     expected = ids(ExposurePostprocessor(groups=BY_KEY, target=HALF, n=4).postprocess_nodes(nodes))
     whole = collection(table, {"gender": {"female": 0.5, "male": 0.5}})
-    assert ids(ExposurePostprocessor(groups=table, n=4).postprocess_nodes(nodes)) == expected
+    assert ids(ExposurePostprocessor(groups=table, target="uniform", n=4).postprocess_nodes(nodes)) == expected
     assert ids(ExposurePostprocessor(groups=whole, target="population", n=4).postprocess_nodes(nodes)) == expected
     mixed = ExposurePostprocessor(groups=whole, target={"gender": "uniform"}, n=4)
     assert ids(mixed.postprocess_nodes(nodes)) == expected
@@ -167,9 +167,9 @@ def test_the_parts_of_a_document_have_its_groups() -> None:
     for n in range(2):
         nodes.append(node(f"part{n}", score=0.5))
         nodes[-1].node.relationships = source
-    chosen = ids(
-        ExposurePostprocessor(groups=by_letter(["m1", "m2", "m3", "f1"]), n=4, fairness=20).postprocess_nodes(nodes)
-    )
+    groups = by_letter(["m1", "m2", "m3", "f1"])
+    after = ExposurePostprocessor(groups=groups, target="uniform", n=4, fairness=20)
+    chosen = ids(after.postprocess_nodes(nodes))
     assert {"part0", "part1"} <= set(chosen)
     by_url = [node(f"n{id}", score=1, url=id) for id in ("m1", "f1")]
     after = ExposurePostprocessor(groups=by_letter(["m1", "f1"]), n=1, target={"gender": {"female": 1.0}}, id_key="url")
@@ -221,7 +221,7 @@ def test_groups_and_targets_that_do_not_go_together_are_refused_at_once() -> Non
     with pytest.raises(ValidationError):
         ExposurePostprocessor(groups=BY_KEY, target=HALF, n=0)
     table = by_letter(["m1", "f1"])
-    with pytest.raises(UsageError, match="no target is set for dimension 'gender'; there is one for: region"):
+    with pytest.raises(UsageError, match="no target is set for gender"):
         ExposurePostprocessor(groups=table, target={"region": "uniform"}).postprocess_nodes(found("m1"))
     with pytest.raises(DataError, match="add up to"):
         ExposurePostprocessor(groups=table, target={"gender": {"female": 0.7}}).postprocess_nodes(found("m1"))

@@ -28,6 +28,7 @@ groups:
   dimensions:
     gender: {column: gender, labels: [female, male]}
     era: {column: era}
+target: trec-estimated
 population:
   gender: {female: 0.5, male: 0.5}
 """

@@ -46,7 +46,7 @@ SEARCH = [
     (["--set", "target=population"], 4, "no population for 'era'"),
     (["--set", "target={gender: {female: 0.5, male: 0.4}, era: corpus}"], 4, "add up to 0.9, expected 1"),
     (["--set", "target={gender: {female: 0.5, nonbinary: 0.5}, era: corpus}"], 4, "nonbinary is no group"),
-    (["--set", "target={gender: population}"], 2, "no target is set for dimension 'era'"),
+    (["--target", "uniformly"], 2, "no target of kind 'uniformly'"),
     (["--set", "discount=log3"], 2, "log3"),
     (["--set", "analyzer=german"], 4, "fairagent index --force"),
     (["--settings", "nowhere.yaml"], 2, "nowhere.yaml: no such file"),

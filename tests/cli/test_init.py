@@ -9,6 +9,8 @@ import pytest
 from typer.testing import CliRunner
 
 from fairagent.cli import app
+from fairagent.collection import load_collection
+from fairagent.collection.targets import Corpus, Given
 
 from .conftest import Call
 
@@ -26,7 +28,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_three_commands_from_a_csv_file_to_a_fair_search(call: Call, file: Path) -> None:
-    first = call("init", "mine.csv", "--yes")
+    first = call("init", "mine.csv", "--yes", "--target", "uniform")
     assert first.exit_code == 0, first.stderr
     assert "male 20, female 10" in first.stdout
     index, search = re.findall(r"^  fairagent (.+)$", first.stdout, re.MULTILINE)
@@ -126,4 +128,42 @@ def test_ragged_rows_are_said_with_their_line(call: Call, file: Path) -> None:
     result = call("init", "mine.csv", "--yes")
     assert result.exit_code == 4
     assert "mine.csv:32: expected 4 columns (id, title, text, gender), found 5" in result.stderr
+    assert not Path("collection.yaml").exists()
+
+
+def test_the_target_of_the_option_is_in_the_file(call: Call, file: Path) -> None:
+    result = call("init", "mine.csv", "--yes", "--target", "{gender: {female: 0.5, male: 0.5}}")
+    assert result.exit_code == 0, result.stderr
+    loaded = load_collection(Path("collection.yaml"))
+    assert loaded.target == {"gender": Given(shares={"female": 0.5, "male": 0.5})}
+
+
+def test_without_a_target_the_first_search_asks(call: Call, file: Path) -> None:
+    assert call("init", "mine.csv", "--yes").exit_code == 0
+    text = Path("collection.yaml").read_text(encoding="utf-8")
+    assert text.endswith("\n#target: uniform\n")
+    assert call("index", "-c", "collection.yaml").exit_code == 0
+    refused = call("search", "law", "-c", "collection.yaml")
+    assert refused.exit_code == 2
+    assert "no target is set for gender" in refused.stderr
+    assert call("search", "law", "-c", "collection.yaml", "--target", "corpus").exit_code == 0
+    Path("collection.yaml").write_text(text.replace("#target:", "target:"), encoding="utf-8")
+    assert call("search", "law", "-c", "collection.yaml").exit_code == 0
+
+
+def test_on_a_terminal_it_asks_for_the_target(call: Call, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from fairagent.cli import init
+
+    monkeypatch.setattr(init, "_terminal", lambda: True)
+    answers = iter(["corpus"])
+    monkeypatch.setattr(init.typer, "prompt", lambda *said, **how: next(answers))
+    monkeypatch.setattr(init.typer, "confirm", lambda *said, **how: True)
+    assert call("init", "mine.csv").exit_code == 0
+    assert load_collection(Path("collection.yaml")).target == Corpus()
+
+
+def test_what_is_no_target_is_refused_before_anything_is_written(call: Call, file: Path) -> None:
+    result = call("init", "mine.csv", "--yes", "--target", "fair")
+    assert result.exit_code == 2
+    assert "no target of kind 'fair'" in result.stderr
     assert not Path("collection.yaml").exists()

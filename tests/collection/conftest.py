@@ -20,6 +20,7 @@ groups:
   dimensions:
     gender: {column: gender}
     region: {column: regions, separator: "|"}
+target: trec-estimated
 population: world.json
 """,
     "docs.jsonl": """{"id": "d1", "title": "One", "text": "first text", "year": 1901}

@@ -23,9 +23,9 @@ GENDERS = {"female", "male", "nonbinary"}
 FILES = ("collection.yaml", "docs.jsonl", "groups.tsv", "population.json", "qrels.txt", "topics.jsonl")
 
 # A change of these means other numbers for everybody: raise EDITION with it, and say so in the changelog.
-PINNED_EDITION = 2
+PINNED_EDITION = 3
 PINNED = {
-    "collection.yaml": "7a0918a1fbd2c1f0f1819504f07c439e6b1576c92261c313e22fceec94f83bd6",
+    "collection.yaml": "64d0fb0c66962a5c0b9dda41d2825400036a016e81ad3e57ba6d061234487ed1",
     "docs.jsonl": "078a1970fe4b243e04ee1e94ac2248740a82e62162f17e8d2a56f04be4aefbd7",
     "groups.tsv": "be4a284515e44d1a96c702d93adc5c65a0a479a0262ea11b37234d8eb7ca4708",
     "population.json": "8ab130ec66ce3742377593bb0463a461ce12fe91f92995653ab4b09fbd2fa97d",

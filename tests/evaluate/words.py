@@ -33,6 +33,7 @@ qrels: {path: qrels.tsv}
 groups:
   path: groups.tsv
   dimensions: {gender: {labels: [female, male]}, era: {}}
+target: trec-estimated
 population: {gender: {female: 0.5, male: 0.5}}
 """
 EXPERIMENT = """\

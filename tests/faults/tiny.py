@@ -19,6 +19,7 @@ documents: {path: docs.jsonl}
 topics: {path: topics.jsonl}
 qrels: {path: qrels.tsv}
 groups: {path: groups.tsv, dimensions: {gender: {}}}
+target: trec-estimated
 population: {gender: {female: 0.45, male: 0.45, nonbinary: 0.1}}
 """
 

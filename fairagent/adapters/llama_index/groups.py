@@ -112,7 +112,9 @@ def _weights(value: object) -> dict[str, float]:
     raise ValueError("no label")
 
 
-def given(target: Target | Part | Mapping[str, Part], dimensions: Iterable[str]) -> dict[str, Mapping[str, float]]:
+def given(
+    target: Target | Part | Mapping[str, Part] | None, dimensions: Iterable[str]
+) -> dict[str, Mapping[str, float]]:
     """Those of the `dimensions` whose shares stand in the target."""
     found = {}
     for dimension in dimensions:

@@ -1,6 +1,7 @@
 """FairFilter, DebiasRAG and the exposure-aware re-ranker as LlamaIndex's node post-processors."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
@@ -85,15 +86,15 @@ class ExposurePostprocessor(BaseNodePostprocessor):
     Put it behind a retriever that returns many more nodes than `n`: it can only choose among those
     (`fairagent.rerank.exposure` says how). `groups` are metadata keys ({"author_gender": "gender"}: see
     `MetadataGroups`), the groups of a collection, or the collection. `target` is a target of
-    `fairagent.collection.targets` by name, or label -> share for each dimension, which metadata need. Scores are the
-    re-ranker's, from 1 down.
+    `fairagent.collection.targets` by name, or label -> share for each dimension, which metadata need; a collection
+    may have one itself. Scores are the re-ranker's, from 1 down.
 
     `fairness` and `unknown` are those of `fair_rerank`. Where a node has no score, the order of all nodes stands for
     their scores.
     """
 
     groups: SkipValidation[Collection | Groups | Keys]
-    target: Target = "uniform"
+    target: Target | None = None
     n: int = Field(default=10, ge=1)
     fairness: float = Field(default=FAIRNESS, ge=0)
     unknown: Unknown = "share"
@@ -121,7 +122,7 @@ class ExposurePostprocessor(BaseNodePostprocessor):
         documents = {id: document_of(node.node, id) for id, node in zip(ids, nodes, strict=True)}
         collection = self._collection(Shelf(documents))
         places = Ranking(tuple(map(str, range(len(nodes)))), scores_of(nodes))
-        by_place = groups_alone(GroupsByPlace(collection.groups, ids), collection.population)
+        by_place = replace(collection, groups=GroupsByPlace(collection.groups, ids))
         query = query_bundle.query_str if query_bundle else ""
         ranking, _ = fair_order(by_place, places, self.n, self.target, self.fairness, self.unknown, query)
         placed = zip(ranking.ids, ranking.scores.tolist(), strict=True)

@@ -16,7 +16,7 @@ from fairagent.collection.demo.words import OCCUPATIONS, REGIONS
 from fairagent.errors import UsageError
 from fairagent.files import explained
 
-EDITION = 2
+EDITION = 3
 """To be raised with every change of the files, so that folders of an earlier edition are written anew."""
 PEOPLE_A_PAGE = 25
 """One page that is nobody's biography for so many people."""
@@ -37,6 +37,7 @@ groups:
     gender: {{column: gender, labels: [female, male, nonbinary], applies_to: {{column: kind, values: [person]}}}}
     region: {{column: region, separator: "|", labels: [{", ".join(REGIONS)}]}}
 population: population.json
+target: trec-estimated
 """
 _MADE = "made.json"
 """Written last: by whom and from which parameters the folder was made."""

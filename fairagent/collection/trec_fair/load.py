@@ -15,6 +15,7 @@ from fairagent.collection.collection import Collection
 from fairagent.collection.faults import Faults
 from fairagent.collection.kept import kept_table
 from fairagent.collection.records import Record
+from fairagent.collection.targets import TrecEstimated
 from fairagent.collection.trec_fair.corpus import ARTICLES, Corpus, PageSet, page_id, repeated_note
 from fairagent.collection.trec_fair.files import Split, find_track_files
 from fairagent.collection.trec_fair.groups import cached_track_groups, groups_of, population, rules
@@ -68,6 +69,7 @@ def load_track(
         population=world,
         notes=(*judged.notes, *notes),
         source=Corpus(name, files.corpus),
+        target=TrecEstimated(),
     )
 
 
@@ -119,6 +121,7 @@ def load_track_from_ir_datasets(
         population=population(year, chosen),
         notes=notes,
         source=IrDatasetsCorpus(id, dataset),
+        target=TrecEstimated(),
     )
 
 

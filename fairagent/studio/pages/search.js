@@ -54,7 +54,7 @@ function control(one) {
   const id = `set-${one.name}`;
   const values = one.enum?.includes(one.value) || !one.enum ? one.enum : [one.value, ...one.enum];
   const field = values
-    ? make("select", { id, onchange: () => mark(one) }, values.map((value) => make("option", { value }, value)))
+    ? make("select", { id, onchange: () => mark(one) }, values.map((value) => make("option", { value }, value === "" ? "the collection's" : value)))
     : make("input", { id, type: "number", min: one.minimum, max: one.maximum, oninput: () => mark(one) });
   return make("label", { title: hint }, make("span", { id: `name-${one.name}` }, one.name), field);
 }

@@ -1,0 +1,144 @@
+"""Who chooses the target: the call, the collection, its population; and the error where nobody did."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+from scripted import by_letter, collection, ranking
+
+from fairagent import Collection, FairAgent, fair_rerank, load_collection
+from fairagent.adapters.groups import groups_alone
+from fairagent.collection.target_choice import MOST_GROUPS, make_targets, open_choice, target_choice
+from fairagent.collection.targets import ESTIMATE_FROM, Given, Uniform, estimate_weights
+from fairagent.errors import DataError, UsageError
+from fairagent.exposure import ExposureMeter
+from fairagent.settings import Settings
+
+IDS = ["f1", "m1", "m2", "m3"]
+EVEN = {"gender": {"female": 0.5, "male": 0.5}}
+ROWS = [{"id": id, "text": f"law {id}", "gender": {"f": "female", "m": "male"}[id[0]]} for id in IDS]
+
+
+def source(chosen: Any, whole: Collection) -> str:
+    return ExposureMeter.make(whole, "", Settings(target=chosen), ranking(IDS)).targets[0].source
+
+
+@pytest.mark.parametrize(
+    ("called", "own", "population", "expected"),
+    [
+        ("uniform", "corpus", EVEN, "uniform"),
+        ({"gender": "uniform"}, "corpus", EVEN, "uniform"),
+        ({"region": "uniform"}, "corpus", EVEN, "corpus"),
+        (None, {"gender": "corpus"}, EVEN, "corpus"),
+        (None, {"region": "corpus"}, EVEN, "trec-estimated"),
+        (None, None, EVEN, "trec-estimated"),
+        (EVEN, "corpus", {}, "given"),
+    ],
+)
+def test_the_call_beats_the_collection_and_this_its_population(
+    called: Any, own: Any, population: Mapping[str, Mapping[str, float]], expected: str
+) -> None:
+    whole = collection(by_letter(IDS), population, target=Settings(target=own).target)
+    assert source(called, whole) == expected
+
+
+def test_nobody_chose_one() -> None:
+    whole = collection(by_letter(IDS))
+    assert target_choice(None, "gender", whole) is None
+    with pytest.raises(UsageError) as raised:
+        source(None, whole)
+    lines = [line.split() for line in str(raised.value).splitlines()]
+    # Of the estimate's weights 4/4 to 1/4 the woman has the first.
+    assert ["female", "50.0%", "25.0%", "40.0%"] in lines
+    assert ["male", "50.0%", "75.0%", "60.0%"] in lines
+    for said in ("--target uniform", 'target="uniform"', "target: {gender: uniform}", "engine's own list"):
+        assert said in str(raised.value)
+
+
+def test_the_error_names_a_dozen_groups_in_lines_of_eighty() -> None:
+    letters = "abcdefghijklmnopqrs"
+    groups = by_letter([f"f{letter}" for letter in letters] + ["fz"] * 2, region="1")
+    shown = open_choice(["gender", "region"], collection(groups), "", ranking(["fa"]))
+    assert max(map(len, shown.splitlines())) <= 80
+    assert f"and {len(letters) + 1 - MOST_GROUPS} more" in shown
+    assert sum(line.startswith("    ") and "%" in line for line in shown.splitlines()) == MOST_GROUPS + 2
+
+
+def test_only_the_dimensions_without_a_target_are_asked_for() -> None:
+    whole = collection(by_letter(["fa", "mb"], region="1"))
+    with pytest.raises(UsageError, match=r"no target is set for region\."):
+        make_targets({"gender": "uniform"}, ["gender", "region"], whole, "", ranking(["fa"]))
+
+
+def test_shares_of_a_call_are_the_target_as_they_are() -> None:
+    whole = Collection.from_records(ROWS, groups="gender", population={"gender": {"female": 0.9, "male": 0.1}})
+    assert source(None, whole) == "given"
+    agent = FairAgent.from_records(
+        ROWS, groups="gender", population={"gender": {"female": 0.9, "male": 0.1}}, engine="bm25", n=2
+    )
+    assert agent.search("law").trace.exposures[0].target.tolist() == [0.9, 0.1]
+    assert source(None, groups_alone(by_letter(IDS), EVEN)) == "given"
+
+
+def test_every_door_asks() -> None:
+    agent = FairAgent.from_records(ROWS, groups="gender", engine="bm25", n=2)
+    with pytest.raises(UsageError, match="no target is set for gender"):
+        agent.search("law")
+    with pytest.raises(UsageError, match="no target is set for gender"):
+        fair_rerank(ROWS, "gender", n=2)
+
+
+def test_the_file_names_its_target(write, settings) -> None:  # type: ignore[no-untyped-def]
+    text = settings(("target: trec-estimated", "target: {gender: {female: 0.4, male: 0.6}, region: uniform}"))
+    loaded = load_collection(write({"collection.yaml": text}))
+    assert loaded.target == {"gender": Given(shares={"female": 0.4, "male": 0.6}), "region": Uniform()}
+
+
+@pytest.mark.parametrize(
+    ("target", "message"),
+    [
+        ("{age: uniform}", "target of 'age': no such dimension; there are: gender, region"),
+        ("{gender: {female: 0.4, male: 0.5}}", "the shares add up to 0.9, expected 1"),
+        ("{gender: {female: 0.5, nonbinary: 0.5}}", "nonbinary is no group of the dimension"),
+    ],
+)
+def test_a_target_of_the_file_that_cannot_be(write, settings, target: str, message: str) -> None:  # type: ignore[no-untyped-def]
+    text = settings(("target: trec-estimated", f"target: {target}"))
+    with pytest.raises(DataError, match="collection 'small'") as raised:
+        load_collection(write({"collection.yaml": text}))
+    assert message in str(raised.value)
+
+
+def test_a_dimension_without_any_label(write) -> None:  # type: ignore[no-untyped-def]
+    empty = "id\tgender\tregions\nd1\t\tAsia\n"
+    text = "name: x\ndocuments: {path: docs.jsonl}\ngroups: {path: groups.tsv, dimensions: {gender: {}}}\n"
+    bare = load_collection(write({"groups.tsv": empty, "collection.yaml": text}))
+    with pytest.raises(UsageError, match="no document has a label"):
+        source(None, bare)
+    with pytest.raises(DataError, match="no document of 'x' has a label of 'gender'"):
+        source("uniform", bare)
+
+
+def test_the_last_document_of_a_short_list_counts() -> None:
+    assert estimate_weights(np.array([4.0, 3.0, 1.0])).tolist() == pytest.approx([1, 3.5 / 4.5, 1.5 / 4.5])
+    assert estimate_weights(np.array([2.0])).tolist() == [1]
+    assert estimate_weights(np.array([2.0, 2.0])).tolist() == [1, 1]
+    assert estimate_weights(np.zeros(0)).tolist() == []
+    full = np.arange(ESTIMATE_FROM, dtype=np.float64)[::-1]
+    assert estimate_weights(full).tolist() == (full / full[0]).tolist()
+
+
+def test_an_estimated_target_is_said_to_follow_the_engine() -> None:
+    rows = [*ROWS, *({"id": f"g{n}", "text": "sea", "gender": "female"} for n in range(4))]
+    agent = FairAgent.from_records(rows, groups="gender", engine="bm25", n=2, target="estimated", profile="engine")
+    trace = agent.search("law m1 m2 m3").trace
+    assert any("gender (estimated) follows the engine's own list" in note for note in trace.notes)
+    (alarm,) = [one for one in trace.alarms if one.what == "a target that follows the engine"]
+    assert "female" in alarm.detail
+    assert "of all documents 62.5%" in alarm.detail
+    chosen = agent.from_records(rows, groups="gender", engine="bm25", n=2, target="corpus").search("law").trace
+    assert not any("follows" in note for note in chosen.notes)
+    assert "a target that follows the engine" not in [one.what for one in chosen.alarms]
