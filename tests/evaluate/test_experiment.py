@@ -159,7 +159,7 @@ def test_changed_data_are_refused(tmp_path: Path, name: str) -> None:
 
 
 def test_the_hash_of_a_collection_is_that_of_before_there_were_more_keys(tmp_path: Path) -> None:
-    """Of the commit before `intersections`, `group`, `of`, `predicted` and `target`: runs from then can be continued."""
+    """Of the commit before `intersections`, `group`, `of`, `predicted`, `target`: runs from then can be continued."""
     words.write(tmp_path)
     file = tmp_path / "collection.yaml"
     file.write_text(file.read_text(encoding="utf-8").replace("target: trec-estimated\n", ""), encoding="utf-8")
