@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from fairagent.errors import BackendUnavailable, BudgetExceeded, DataError, TransientModelError, UsageError
+from fairagent.evaluate.engine import fingerprint
 from fairagent.evaluate.engine.run import load_run, read_outcomes
 
 from . import words
@@ -158,10 +159,11 @@ def test_changed_data_are_refused(tmp_path: Path, name: str) -> None:
 
 
 def test_the_hash_of_a_collection_is_that_of_before_there_were_more_keys(tmp_path: Path) -> None:
-    """Of the commit before `intersections`, `group`, `of` and `predicted`: runs from then can be continued."""
-    words.run(words.write(tmp_path), tmp_path / "run", limit=2)
-    record = json.loads((tmp_path / "run" / "run.json").read_text(encoding="utf-8"))
-    hashed = record["fingerprint"]["collection"]["settings"]
+    """Of the commit before `intersections`, `group`, `of`, `predicted`, `target`: runs from then can be continued."""
+    words.write(tmp_path)
+    file = tmp_path / "collection.yaml"
+    file.write_text(file.read_text(encoding="utf-8").replace("target: trec-estimated\n", ""), encoding="utf-8")
+    hashed = fingerprint._judgments(file)["settings"]
     assert hashed == "e4a7f34c6fbd364fc2e8cb34b3f19ed00d15d07471ab688ce8d9e379110717bc"
 
 

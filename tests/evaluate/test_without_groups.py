@@ -27,7 +27,7 @@ systems:
 def write(folder: Path, experiment: str = EXPERIMENT) -> Path:
     """The words' collection without groups and population."""
     file = words.write(folder, experiment)
-    plain = re.sub(r"^groups:\n(  .*\n)+population: .*\n", "", words.COLLECTION, flags=re.MULTILINE)
+    plain = re.sub(r"^groups:\n(  .*\n)+population: .*\ntarget: .*\n", "", words.COLLECTION, flags=re.MULTILINE)
     assert "gender" not in plain
     (folder / "collection.yaml").write_text(plain, encoding="utf-8")
     return file

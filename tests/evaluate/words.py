@@ -33,8 +33,8 @@ qrels: {path: qrels.tsv}
 groups:
   path: groups.tsv
   dimensions: {gender: {labels: [female, male]}, era: {}}
-target: trec-estimated
 population: {gender: {female: 0.5, male: 0.5}}
+target: trec-estimated
 """
 EXPERIMENT = """\
 name: small experiment
