@@ -23,6 +23,7 @@ from fairagent.evaluate.engine.statistics import (
     seeded,
     wins_ties_losses,
 )
+from fairagent.files import file_name
 from fairagent.types import FloatArray
 
 AGENT = "agent"
@@ -65,11 +66,6 @@ def read(run: Path) -> Values:
             for system, topics in found["product"].items()
         }
     return found
-
-
-def file_name(system: str) -> str:
-    """The name of a system's rankings in a run's folder, without its ending."""
-    return "_".join(system.replace(",", "").split())
 
 
 def same_as_baseline(run: Path) -> set[str]:
