@@ -4,7 +4,8 @@
 
 For each aim the means of nDCG@20, AWRF@20 and their product over all public topics, the product with its 95 % interval.
 Below, the differences of the products, agent less other, over the topics of all aims together: mean, 95 % interval,
-p-value of the paired randomization test after Holm's correction, and topics won, tied and lost.
+p-value of the paired randomization test after Holm's correction, and topics won, tied and lost. The best dull baseline
+is the one of DULL with the highest mean over those topics. A system that ranks as fused does on every topic is said to.
 """
 
 from __future__ import annotations
@@ -22,23 +23,30 @@ from fairagent.evaluate.engine.statistics import (
     seeded,
     wins_ties_losses,
 )
+from fairagent.files import file_name
 from fairagent.types import FloatArray
 
 AGENT = "agent"
+BASELINE = "fused"
+DULL = ("fused", "labeled first", "exposure", "exposure, labels before", "no loop")
+"""What explains a gain without kinds of documents and without refined queries."""
 Values = dict[str, dict[str, dict[str, float]]]
 """nDCG, AWRF or product -> system -> topic of a run -> value."""
 
 
 def main() -> None:
     """Print the tables of the finished runs."""
-    aims = {run.name.removeprefix("light_"): read(run) for run in map(Path, sys.argv[1:])}
+    runs = {run.name.removeprefix("light_"): run for run in map(Path, sys.argv[1:])}
+    aims = {aim: read(run) for aim, run in runs.items()}
+    equal = {aim: same_as_baseline(run) for aim, run in runs.items()}
     for aim, values in aims.items():
         product = values["product"]
         table = np.array([array(topics) for topics in product.values()])
         print(f"\n{aim}, {table.shape[1]} topics: nDCG, AWRF, product with its 95 % interval")
         for system, row, low, high in zip(product, table, *bootstrap_intervals(table, seeded(1, aim)), strict=True):
             ndcg, awrf = (array(values[what][system]).mean() for what in ("nDCG", "AWRF"))
-            print(f"  {system:24s} {ndcg:.3f}  {awrf:.3f}  {row.mean():.3f} ({low:.3f}-{high:.3f})")
+            same = f"  ranks as {BASELINE} on every topic" if file_name(system) in equal[aim] else ""
+            print(f"  {system:24s} {ndcg:.3f}  {awrf:.3f}  {row.mean():.3f} ({low:.3f}-{high:.3f}){same}")
     together(aims)
 
 
@@ -49,7 +57,8 @@ def read(run: Path) -> Values:
         for row in csv.DictReader(file):
             if row["value"]:
                 what = "product" if "*" in row["measure"] else row["measure"].split("(")[0].split("@")[0]
-                found[what].setdefault(row["system"], {})[row["topic"]] = float(row["value"])
+                if what in found:
+                    found[what].setdefault(row["system"], {})[row["topic"]] = float(row["value"])
     # Every topic has an nDCG; those count that have both.
     for what in ("nDCG", "AWRF"):
         found[what] = {
@@ -57,6 +66,18 @@ def read(run: Path) -> Values:
             for system, topics in found["product"].items()
         }
     return found
+
+
+def same_as_baseline(run: Path) -> set[str]:
+    """The file names of the systems that rank the same documents in the same order as the baseline, on every topic."""
+
+    def ranked(file: Path) -> list[tuple[str, str]]:
+        lines = (line.split() for line in file.read_text(encoding="utf-8").splitlines())
+        return [(topic, document) for topic, _, document, *_ in lines]
+
+    files = {file.stem: ranked(file) for file in (run / "runs").glob("*.txt")}
+    baseline = files.pop(file_name(BASELINE))
+    return {name for name, documents in files.items() if documents == baseline}
 
 
 def together(aims: dict[str, Values]) -> None:
@@ -71,11 +92,17 @@ def together(aims: dict[str, Values]) -> None:
         )
         print(f"\nagent less others, {what}, {table.shape[1]} topics of {len(aims)} aims")
         corrected = holm(paired_randomization(table, seeded(1, what)))
+        means = {
+            name: np.concatenate([array(values[what][name]) for values in aims.values()]).mean()
+            for name in others
+            if name in DULL
+        }
+        best = max(means, key=lambda name: means[name])
         ends = bootstrap_intervals(table, seeded(1, what))
         for name, differences, p, low, high in zip(others, table, corrected, *ends, strict=True):
             won = "/".join(map(str, wins_ties_losses(differences)))
-            equal = "" if differences.any() else "  equal on every topic"
-            print(f"  {name:24s} {differences.mean():+.3f} ({low:+.3f} to {high:+.3f})  p {p:.4f}  {won}{equal}")
+            mark = f"  best dull baseline ({means[name]:.3f})" if name == best else ""
+            print(f"  {name:24s} {differences.mean():+.3f} ({low:+.3f} to {high:+.3f})  p {p:.4f}  {won}{mark}")
 
 
 def array(topics: dict[str, float]) -> FloatArray:
