@@ -17,7 +17,8 @@ from fairagent.types import Draw, Hit, Query, Ranking, SearchResult, Step, Trace
 class Found:
     """The candidates of `query` in their final order (`pool`), of which `result` serves the first.
 
-    `started` and `engine_started` are the clocks' readings when the search began.
+    `started` and `engine_started` are the clocks' readings when the search began; `entered` are the documents that only
+    a second search has retrieved.
     """
 
     query: Query
@@ -31,6 +32,7 @@ class Found:
     alarms: tuple[Alarm, ...]
     started: float
     engine_started: float
+    entered: frozenset[str] = frozenset()
 
     def result(self, ranking: Ranking, draw: Draw | None = None) -> SearchResult:
         """The first `settings.n` documents of `ranking`, with their titles and groups, and the trace."""
@@ -54,6 +56,7 @@ class Found:
             seconds=perf_counter() - self.started,
             engine_seconds=engine_seconds() - self.engine_started,
             draw=draw,
+            entered=sum(id in self.entered for id in served.ids),
             notes=(*self.notes, *unused_refiner(self.settings)),
             alarms=(*self.alarms, *(alarm for step in self.steps for alarm in step.alarms), *alarms.of_usage(usage)),
         )

@@ -18,7 +18,7 @@ import pytest
 from scripted import Clock, Engine, Proposals, agent, by_letter, collection, ranking, refinement
 
 from fairagent.agent import FairAgent
-from fairagent.alarms import WORSE
+from fairagent.alarms import UNLABELED, WORSE
 from fairagent.collection import GroupTable, TopicGroups
 from fairagent.collection.table_buffer import TableBuffer
 from fairagent.errors import DataError, FatalModelError, WorseThanEngine
@@ -624,7 +624,8 @@ def test_a_list_that_is_far_less_relevant() -> None:
 def test_a_list_without_a_label_is_less_fair_than_any() -> None:
     assert len(guarded("m1 m2 m3 m4", Candidates("u1 u2 u3 u4"), Cut()).trace.alarms) == 1
     # And where the engine's own shows none, whatever there is may be served.
-    assert alarms(guarded("u1 u2 u3 u4", Candidates("m1 m2 f1 m3 m4 f2", Guard(floor=0)), Cut())) == []
+    [alarm] = guarded("u1 u2 u3 u4", Candidates("m1 m2 f1 m3 m4 f2", Guard(floor=0)), Cut()).trace.alarms
+    assert alarm.what == UNLABELED
 
 
 def test_nothing_found_is_no_less_fair() -> None:
