@@ -73,14 +73,14 @@ class _Tables:
         return place
 
     def exposure(self, exposure: GroupShares) -> list[Any]:
-        """The number of the dimension with its labels, colors and target; the shares; what has no label, its target."""
+        """The number of the dimension with its labels, colors and target; the shares; what has no label, and its target if any."""
         numbers = [self._colors.get((exposure.dimension, label)) for label in exposure.labels]
         target = [_short(share) for share in exposure.target]
         scale = (exposure.dimension, tuple(exposure.labels), tuple(numbers), tuple(target))
         place = self.scales.setdefault(scale, len(self.scales))
         *known, unknown = exposure_rows(exposure)
-        due = None if unknown.target is None else _short(unknown.target)
-        return [place, [_short(row.share) for row in known], _short(unknown.share), due]
+        due = [] if unknown.target is None else [_short(unknown.target)]
+        return [place, [_short(row.share) for row in known], _short(unknown.share), *due]
 
 
 def _topic(view: TopicView, columns: Sequence[Column], data: _Tables, asked: Asked) -> Record:

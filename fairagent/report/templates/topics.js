@@ -26,7 +26,7 @@ const Topics = (() => {
   const chip = ([number, text]) => el("i", { class: `g g${color(number)}` }, text);
   const short = (number) => Number((100 * number).toPrecision(4));
 
-  function bar([scale, shares, unknown, due]) {
+  function bar([scale, shares, unknown, due = null]) {
     const [dimension, labels, colors, target] = data.scales[scale];
     const ofKnown = 1 - unknown, dueKnown = due === null ? ofKnown : 1 - due;
     const drawn = document.createElementNS(SVG, "svg");
