@@ -99,9 +99,10 @@ export function dimension(before, after, target) {
   return make("div", { class: "card" }, make("h3", {}, after.dimension, make("small", {}, `${gap}, target ${target}`)), rows);
 }
 
-export function step(one, first) {
+// `full` is the gap of a whole bar.
+export function step(one, full) {
   const title = one.aim ? `${one.source} for ${one.aim.label} (${one.aim.dimension})` : one.source;
-  const share = first && one.gap !== null ? Math.min(1, one.gap / first) : 1;
+  const share = full && one.gap !== null ? Math.min(1, one.gap / full) : 1;
   const verdict = one.accepted ? null : make("p", { class: "soft" }, `not kept: ${one.reason || "the gap did not fall"}`);
   const worse = one.worse.length ? make("p", { class: "fell" }, `less fair in ${one.worse.join(", ")}`) : null;
   const entered = one.entered ? make("p", { class: "soft" }, `${one.entered} documents from the whole collection`) : null;
