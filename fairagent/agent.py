@@ -18,7 +18,7 @@ from fairagent.found import Found, engine_notes
 from fairagent.loop.base import Loop, LoopResult, OnStep, Search, unheard
 from fairagent.loop.controller import without
 from fairagent.loop.fair_qr import measured
-from fairagent.loop.guard import Guarded
+from fairagent.loop.guard import Guarded, less_fair, unlabeled_off
 from fairagent.query import as_query
 from fairagent.rerank.base import Pool, Reranker
 from fairagent.rerank.exposure import stricter
@@ -135,13 +135,16 @@ class FairAgent(Brief):
         else:
             looped = LoopResult(select(self.settings.candidates, begun), begun, "", meter)
         pool = replace(search.pool(looped.candidates, looped.meter, looped.unit), n=length)
-        guarded = self._guarded(pool, looped, begun[-1].ranking)
-        notes = guarded.notes + engine_notes(self.retriever, asked)
+        deep = begun[-1].ranking
+        guarded = self._guarded(pool, looped, deep)
+        notes = guarded.notes + less_fair(guarded.ranking, deep, looped.meter) + engine_notes(self.retriever, asked)
+        alarms = guarded.alarms + unlabeled_off(guarded.ranking, looped.meter)
         if self.settings.expansion.documents and not isinstance(self.retriever, TermSource):
             notes += ("no topic words were added: this engine does not tell the terms of its documents",)
         clocks = (started, engine_started)
         found = asked, guarded.ranking, looped.steps, looped.stopped, looped.meter
-        return Found(*found, self.retriever, self.settings, notes, guarded.alarms, *clocks, looped.candidates.ids)
+        candidates = looped.candidates.ids
+        return Found(*found, self.retriever, self.settings, notes, alarms, *clocks, candidates, looped.entered)
 
     def _serve(self, pool: Pool) -> Ranking:
         return self.reranker.rerank(pool) if self.reranker else pool.ranking.top(pool.n)

@@ -6,6 +6,8 @@ from fairagent.usage import Usage
 
 WORSE = "worse than the engine"
 """The agent's list is less fair, or far less relevant, than the engine's own."""
+UNLABELED = "exposure without a label off its target"
+"""Documents without a label get much more, or much less, of the exposure than they should."""
 REMOVED = "most documents removed"
 """A filter left less than half of what it saw."""
 GROUP_REMOVED = "a group removed far more often"

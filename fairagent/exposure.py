@@ -23,6 +23,9 @@ from fairagent.types import Exposure, FloatArray, Group, Ranking
 NOTHING_SHOWN = float(-np.log(SMOOTHING))
 """What counts as the divergence of a dimension in which nothing labeled is shown, beside those of the others."""
 
+SHOWN_CHANGE = 1e-4
+"""The least change of a divergence that is reported (nats)."""
+
 
 class KnownGroups:
     """The groups of documents that were looked up: `memberships` (n, 1 + g) a dimension.
@@ -259,6 +262,15 @@ def finite_gaps(exposures: Sequence[Exposure]) -> list[float]:
 def finite_gap(exposures: Sequence[Exposure]) -> float:
     """`total_gap`, but a dimension in which nothing labeled is shown does not drown the others."""
     return sum(finite_gaps(exposures))
+
+
+def worse_dimensions(before: Sequence[Exposure], after: Sequence[Exposure]) -> tuple[str, ...]:
+    """The dimensions that count whose divergence is larger in `after`, by so much that four decimals show it."""
+    return tuple(
+        now.dimension
+        for was, now in zip(before, after, strict=True)
+        if now.importance and min(now.divergence, NOTHING_SHOWN) > min(was.divergence, NOTHING_SHOWN) + SHOWN_CHANGE
+    )
 
 
 def most_underexposed(exposures: Sequence[Exposure]) -> Group | None:

@@ -18,7 +18,8 @@ from fairagent.types import Draw, Hit, Query, Ranking, SearchResult, Step, Trace
 class Found:
     """The candidates of `query` in their final order (`pool`), of which `result` serves the first.
 
-    `started` and `engine_started` are the clocks' readings when the search began, `retrieved` is as in `SearchResult`.
+    `started` and `engine_started` are the clocks' readings when the search began, `retrieved` is as in `SearchResult`;
+    `entered` are the documents that only a second search has retrieved.
     """
 
     query: Query
@@ -33,6 +34,7 @@ class Found:
     started: float
     engine_started: float
     retrieved: tuple[str, ...] = ()
+    entered: frozenset[str] = frozenset()
 
     def result(self, ranking: Ranking, draw: Draw | None = None) -> SearchResult:
         """The first `settings.n` documents of `ranking`, with their titles and groups, and the trace."""
@@ -56,6 +58,7 @@ class Found:
             seconds=perf_counter() - self.started,
             engine_seconds=engine_seconds() - self.engine_started,
             draw=draw,
+            entered=sum(id in self.entered for id in served.ids),
             notes=(*self.notes, *following(self.meter.targets), *unused_refiner(self.settings)),
             alarms=(
                 *self.alarms,

@@ -18,7 +18,7 @@ import pytest
 from scripted import Clock, Engine, Proposals, agent, by_letter, collection, ranking, refinement
 
 from fairagent.agent import FairAgent
-from fairagent.alarms import WORSE
+from fairagent.alarms import UNLABELED, WORSE
 from fairagent.collection import GroupTable, TopicGroups
 from fairagent.collection.table_buffer import TableBuffer
 from fairagent.errors import DataError, FatalModelError, WorseThanEngine
@@ -624,7 +624,8 @@ def test_a_list_that_is_far_less_relevant() -> None:
 def test_a_list_without_a_label_is_less_fair_than_any() -> None:
     assert len(guarded("m1 m2 m3 m4", Candidates("u1 u2 u3 u4"), Cut()).trace.alarms) == 1
     # And where the engine's own shows none, whatever there is may be served.
-    assert alarms(guarded("u1 u2 u3 u4", Candidates("m1 m2 f1 m3 m4 f2", Guard(floor=0)), Cut())) == []
+    [alarm] = guarded("u1 u2 u3 u4", Candidates("m1 m2 f1 m3 m4 f2", Guard(floor=0)), Cut()).trace.alarms
+    assert alarm.what == UNLABELED
 
 
 def test_nothing_found_is_no_less_fair() -> None:
@@ -717,3 +718,32 @@ def test_what_a_listener_raises_ends_the_search() -> None:
     with pytest.raises(RuntimeError, match="gone"):
         agent(engine, Proposals("she")).search("q", leave)
     assert engine.searched == ["q"]
+
+
+def test_whatever_is_less_fair_than_the_engines_list_is_said() -> None:
+    """Of the engine's m1 f1 the loop makes m1 m2: within what the guard allows, and still said."""
+    result = guarded("m1 f1 m2 m3 f2 m4", Candidates("m1 m2 f1", Guard(worse=9.0, floor=0)), Cut(), n=2)
+    assert result.ranking.ids == ("m1", "m2")
+    assert alarms(result) == []
+    [note] = result.trace.notes
+    before, after = result.trace.steps[0].exposures[0].divergence, result.trace.exposures[0].divergence
+    assert note == (
+        f"less fair than the engine's own list in gender: a gap of {after:.4f}, the engine's is {before:.4f}"
+    )
+
+
+def test_documents_without_a_label_that_get_more_than_their_target_raise_an_alarm() -> None:
+    result = guarded("m1 f1 m2 u1", Candidates("m1 u1 f1", Guard(worse=9.0, floor=0)), Cut(), n=3)
+    [alarm] = result.trace.alarms
+    share = result.trace.exposures[0].unknown
+    assert alarm.what == UNLABELED
+    assert alarm.detail == (f"in gender documents without a label get {share:.0%} of the exposure, their target is 0%")
+
+
+def test_the_documents_served_that_only_a_second_search_retrieved_are_counted() -> None:
+    class Second(Candidates):
+        def run(self, search: Any) -> LoopResult:
+            return dataclasses.replace(super().run(search), entered=frozenset({"f2", "f6"}))
+
+    result = guarded("m1 f1 m2 f2", Second("m1 f1 m2 f2"), Cut(), n=4)
+    assert result.trace.entered == 1

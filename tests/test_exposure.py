@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from typing import Any
 
@@ -14,10 +15,10 @@ from scripted import by_letter, collection, ranking
 from fairagent.collection import GroupTable
 from fairagent.collection.groups import JoinedGroups
 from fairagent.errors import DataError, UsageError
-from fairagent.exposure import ExposureMeter, dimensions_of, most_underexposed, total_gap
+from fairagent.exposure import ExposureMeter, dimensions_of, most_underexposed, total_gap, worse_dimensions
 from fairagent.measures import kl
 from fairagent.settings import Settings
-from fairagent.types import Exposure, Group, Ranking
+from fairagent.types import Exposure, Group, Ranking, exposure_rows
 
 EMPTY = Ranking((), np.zeros(0))
 
@@ -201,3 +202,24 @@ def test_shares_add_up_to_one_or_nothing_is_labeled(letters: list[str], n: int) 
     assert exposure.shares.sum() == pytest.approx(1.0 if labeled else 0.0)
     assert math.isfinite(exposure.divergence) == labeled
     assert 0 <= exposure.unknown <= 1
+
+
+def test_the_last_row_is_that_of_documents_without_a_label() -> None:
+    exposure = Exposure("gender", ("f", "m"), np.array([0.25, 0.75]), np.array([0.5, 0.5]), 0.3, 0.1)
+    assert exposure_rows(exposure) == [("f", 0.25, 0.5), ("m", 0.75, 0.5), ("no label", 0.3, None)]
+    assert exposure.brief == "gender: f 25% (target 50%), m 75% (target 50%), no label 30%"
+    due = dataclasses.replace(exposure, unknown_target=0.2)
+    assert exposure_rows(due)[-1] == ("no label", 0.3, 0.2)
+    assert due.brief.endswith("no label 30% (target 20%)")
+
+
+def test_the_dimensions_that_got_worse() -> None:
+    before = [Exposure(name, ("f",), np.ones(1), np.ones(1), 0.0, gap) for name, gap in (("x", 0.2), ("y", 0.1))]
+    x, y = before
+    after = [dataclasses.replace(x, divergence=0.05), dataclasses.replace(y, divergence=0.101)]
+    assert worse_dimensions(before, after) == ("y",)
+    assert worse_dimensions(after, before) == ("x",)
+    assert worse_dimensions(before, before) == ()
+    # One that does not apply to the query is not named; one that shows no labeled document is as bad as can be.
+    assert worse_dimensions(before, [x, dataclasses.replace(after[1], importance=0.0)]) == ()
+    assert worse_dimensions(before, [x, dataclasses.replace(y, divergence=math.inf)]) == ("y",)

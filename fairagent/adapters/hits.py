@@ -31,7 +31,7 @@ from fairagent.collection.table_buffer import TableBuffer
 from fairagent.errors import DataError, UsageError
 from fairagent.rerank.exposure import FAIRNESS
 from fairagent.settings import Unknown
-from fairagent.types import Exposure, FloatArray, Ranking
+from fairagent.types import Exposure, FloatArray, Ranking, exposure_rows
 
 HitGroups = str | Sequence[str] | Mapping[str, str | Mapping[Any, Any]] | Collection | Groups
 """Where the groups of hits are: see `fair_rerank`."""
@@ -49,7 +49,7 @@ class FairHits(NamedTuple):
     There is one exposure for each dimension.
 
     >>> print(fair_rerank(["d1", "d2", "d3"], {"sex": {"d1": "m", "d2": "m", "d3": "f"}}, {"f": 0.5, "m": 0.5}, n=2))
-    2 hits; sex: f 0% -> 50% (target 50%), m 100% -> 50% (target 50%), no label 0% -> 0%
+    2 hits; sex: f 0% -> 50% (target 50%), m 100% -> 50% (target 50%), no label 0% -> 0% (target 0%)
     """
 
     hits: list[Any]
@@ -64,9 +64,12 @@ class FairHits(NamedTuple):
 
 def _change(before: Exposure, after: Exposure) -> str:
     """The exposure of each group before and after, beside what it should get."""
-    rows = [*zip(before.labels, before.shares, after.shares, after.target, strict=True)]
-    known = [f"{label} {was:.0%} -> {now:.0%} (target {due:.0%})" for label, was, now, due in rows]
-    return f"{before.dimension}: {', '.join([*known, f'no label {before.unknown:.0%} -> {after.unknown:.0%}'])}"
+    rows = [
+        f"{now.label} {was.share:.0%} -> {now.share:.0%}"
+        + ("" if now.target is None else f" (target {now.target:.0%})")
+        for was, now in zip(exposure_rows(before), exposure_rows(after), strict=True)
+    ]
+    return f"{before.dimension}: {', '.join(rows)}"
 
 
 def fair_rerank(

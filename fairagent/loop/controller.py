@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 
 from fairagent.errors import BudgetExceeded, ModelError
-from fairagent.exposure import ExposureMeter, total_gap
+from fairagent.exposure import ExposureMeter, total_gap, worse_dimensions
 from fairagent.llm.ledger import ledger
 from fairagent.llm.on_error import attempt
 from fairagent.loop.actions import STOP, Action, Attempt
@@ -24,6 +24,7 @@ from fairagent.loop.again import SecondSearch
 from fairagent.loop.base import LoopResult, Search
 from fairagent.loop.channels import Mixer
 from fairagent.loop.environment import Environment
+from fairagent.loop.fair_qr import measured
 from fairagent.loop.guard import Guard
 from fairagent.loop.kinds import KindSource, labeled_share
 from fairagent.loop.policy import Decision, Policy, Rules
@@ -71,19 +72,18 @@ class Controller:
         environment = self._environment(search, weighed(search.meter, first)).counting_kinds(first)
         state, stopped = environment.begin(first), ""
         taken: list[Step] = []
-        own = replace(search.steps[-1], exposures=environment.meter.measure(first))
-        search.on_step(own)
+        begun = tuple(measured(environment.meter, step) for step in search.steps)
+        search.on_step(begun[-1])
         while not stopped:
             state, step, stopped = self._next(environment, state, taken)
             if step:
                 taken.append(step)
                 search.on_step(step)
-        steps = (*search.steps[:-1], own, *taken)
+        steps = (*begun, *taken)
         removed = frozenset(first.ids) - frozenset(state.found.ids)
         candidates = sorted_by(state.found, state.scores)
-        return LoopResult(
-            candidates, steps, stopped, environment.meter, environment.unit, self.guard, removed, state.served
-        )
+        reached = self.guard, removed, state.served, state.entered
+        return LoopResult(candidates, steps, stopped, environment.meter, environment.unit, *reached)
 
     def _next(self, environment: Environment, state: State, taken: Sequence[Step]) -> tuple[State, Step | None, str]:
         """The state after one more action, the action as a step, and why the loop ends; "" where it does not."""
@@ -156,6 +156,7 @@ def _step(
         notes=(*(new.notes if new else ()), *attempt.notes),
         alarms=attempt.alarms,
         entered=len(attempt.otherwise.entered - before.entered),
+        worse=() if reason else worse_dimensions(before.exposures, after.exposures),
     )
 
 

@@ -7,7 +7,7 @@ sum over dimensions, the group to help the worst (dimension, group) pair.
 from dataclasses import dataclass, replace
 
 from fairagent.candidates import ListPolicy, select
-from fairagent.exposure import ExposureMeter, most_underexposed, total_gap
+from fairagent.exposure import ExposureMeter, most_underexposed, total_gap, worse_dimensions
 from fairagent.loop.base import LoopResult, Search
 from fairagent.loop.guard import Guard
 from fairagent.query import with_terms
@@ -71,7 +71,9 @@ class FairQR:
 
             refined = with_terms(now.query, added)
             step = measured(meter, replace(step, query=refined, ranking=search.retrieve(refined)))
-            steps.append(replace(step, accepted=step.gap < now.gap))
+            accepted = step.gap < now.gap
+            worse = worse_dimensions(now.exposures, step.exposures) if accepted else ()
+            steps.append(replace(step, accepted=accepted, worse=worse))
             search.on_step(steps[-1])
             if not steps[-1].accepted:
                 return "the gap did not fall"

@@ -4,10 +4,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from fairagent.alarms import WORSE, Alarm
+from fairagent.alarms import UNLABELED, WORSE, Alarm
 from fairagent.errors import WorseThanEngine
-from fairagent.exposure import ExposureMeter, finite_gaps
+from fairagent.exposure import ExposureMeter, finite_gaps, worse_dimensions
 from fairagent.types import Ranking
+
+UNLABELED_OFF = 0.05
+"""By how much the exposure of documents without a label may differ from their target before an alarm says so."""
 
 OnWorse = Literal["keep", "engine", "error"]
 
@@ -69,6 +72,31 @@ class Guard:
         if strict is not None and not self.complaint(strict, own, deep, meter):
             return Guarded(strict, (f"exposure was given more weight: the list was {complaint}",))
         return Guarded(own, alarms=(Alarm(WORSE, f"{complaint}; the engine's own list is served"),))
+
+
+def less_fair(served: Ranking, own: Ranking, meter: ExposureMeter) -> tuple[str, ...]:
+    """The dimensions in which `served` is less fair than the engine's `own` list, each as a note, however little."""
+    before, now = meter.measure(own), meter.measure(served)
+    worse = worse_dimensions(before, now)
+    return tuple(
+        f"less fair than the engine's own list in {after.dimension}: "
+        f"a gap of {after.divergence:.4f}, the engine's is {was.divergence:.4f}"
+        for was, after in zip(before, now, strict=True)
+        if after.dimension in worse
+    )
+
+
+def unlabeled_off(served: Ranking, meter: ExposureMeter) -> tuple[Alarm, ...]:
+    """That documents without a label get more or less of the exposure than they should, an alarm a dimension."""
+    return tuple(
+        Alarm(
+            UNLABELED,
+            f"in {one.dimension} documents without a label get {one.unknown:.0%} of the exposure, "
+            f"their target is {one.unknown_target:.0%}",
+        )
+        for one in meter.measure(served)
+        if one.unknown_target is not None and abs(one.unknown - one.unknown_target) > UNLABELED_OFF
+    )
 
 
 def kept_relevance(served: Ranking, own: Ranking, deep: Ranking) -> float:

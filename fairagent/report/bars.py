@@ -12,10 +12,11 @@ NARROWEST, WIDEST = 8, 40
 TICK_STYLE = "bold yellow"
 
 
-def draw_bar(share: float, target: float, width: int, ascii_only: bool = False) -> tuple[str, int]:
+def draw_bar(share: float, target: float | None, width: int, ascii_only: bool = False) -> tuple[str, int]:
     """The bar's `width` characters for `share` of its length, and the place (from 0) of the tick at `target`.
 
-    Both are fractions of the bar's length in [0, 1]; what is beyond is cut. In ASCII a cell is full from one half on.
+    Both are fractions of the bar's length in [0, 1]; what is beyond is cut. Without a target there is no tick, and its
+    place is `width`. In ASCII a cell is full from one half on.
 
     >>> draw_bar(0.25, 0.5, 8)
     ('██  │   ', 4)
@@ -24,9 +25,10 @@ def draw_bar(share: float, target: float, width: int, ascii_only: bool = False) 
     """
     eighths = round(8 * width * min(max(share, 0.0), 1.0))
     filled = [min(8, max(0, eighths - 8 * cell)) for cell in range(width)]
-    tick = min(width - 1, int(width * min(max(target, 0.0), 1.0)))
+    tick = width if target is None else min(width - 1, int(width * min(max(target, 0.0), 1.0)))
     cells = ["#" if ascii_only and eighths >= 4 else " " if ascii_only else BLOCKS[eighths] for eighths in filled]
-    cells[tick] = "|" if ascii_only else "│"
+    if tick < width:
+        cells[tick] = "|" if ascii_only else "│"
     return "".join(cells), tick
 
 
@@ -35,13 +37,14 @@ class ExposureBar:
     """`share` beside `target` as a rich renderable that takes the width it is given; `full` is a full bar's share."""
 
     share: float
-    target: float
+    target: float | None
     full: float
     style: str
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         width = min(options.max_width, WIDEST)
-        drawn, tick = draw_bar(self.share / self.full, self.target / self.full, width, options.ascii_only)
+        target = None if self.target is None else self.target / self.full
+        drawn, tick = draw_bar(self.share / self.full, target, width, options.ascii_only)
         text = Text(drawn, self.style, no_wrap=True, end="")
         text.stylize(TICK_STYLE, tick, tick + 1)
         yield text

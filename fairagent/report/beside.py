@@ -7,7 +7,7 @@ from rich.text import Text
 
 from fairagent.report.answer import RESTING, answer_body
 from fairagent.report.text import groups_text, one_line, percent
-from fairagent.types import AnswerResult, Exposure
+from fairagent.types import AnswerResult, Exposure, exposure_rows
 
 Named = tuple[str, AnswerResult]
 """What an answer's system is called, and the answer."""
@@ -51,8 +51,7 @@ def _exposures(result: AnswerResult, targets: tuple[Exposure, ...]) -> Renderabl
         page.add_column(justify="right", no_wrap=True)
     page.add_row("", "read", RESTING[attribution.kind], "target", style="dim")
     for target, read, cited in zip(targets, attribution.retrieved, attribution.exposures, strict=True):
-        rows = zip(read.labels, read.shares.tolist(), cited.shares.tolist(), target.target.tolist(), strict=True)
-        for label, of_read, of_cited, wanted in rows:
-            page.add_row(one_line(label), percent(of_read), percent(of_cited), percent(wanted))
-        page.add_row(one_line(f"(no {read.dimension})"), percent(read.unknown), percent(cited.unknown), "", style="dim")
+        for due, *both in zip(*map(exposure_rows, (target, read, cited)), strict=True):
+            wanted = "-" if due.target is None else percent(due.target)
+            page.add_row(one_line(due.label), *(percent(row.share) for row in both), wanted)
     return page

@@ -19,6 +19,7 @@ from fairagent.report.names import money
 from fairagent.report.panel import Palette, Panel, ShownHit, ShownStep
 from fairagent.report.text import gap_text
 from fairagent.report.topics import TopicView
+from fairagent.types import exposure_rows
 
 SNIPPETS = 1_500_000
 """Characters of all snippets of the page together, about."""
@@ -72,12 +73,14 @@ class _Tables:
         return place
 
     def exposure(self, exposure: GroupShares) -> list[Any]:
-        """The number of the dimension with its labels, colors and target; the shares; what has no label."""
+        """The number of the dimension with its labels, colors and target; the shares; what has no label, and its target if any."""
         numbers = [self._colors.get((exposure.dimension, label)) for label in exposure.labels]
         target = [_short(share) for share in exposure.target]
         scale = (exposure.dimension, tuple(exposure.labels), tuple(numbers), tuple(target))
         place = self.scales.setdefault(scale, len(self.scales))
-        return [place, [_short(share) for share in exposure.shares], _short(exposure.unknown)]
+        *known, unknown = exposure_rows(exposure)
+        due = [] if unknown.target is None else [_short(unknown.target)]
+        return [place, [_short(row.share) for row in known], _short(unknown.share), *due]
 
 
 def _topic(view: TopicView, columns: Sequence[Column], data: _Tables, asked: Asked) -> Record:

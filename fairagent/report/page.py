@@ -36,7 +36,7 @@ from fairagent.report.chart import MARKERS, color_number, marker_number
 from fairagent.report.data import topics_json
 from fairagent.report.exchanges import Asked, shown_exchanges
 from fairagent.report.panel import exposure_bar
-from fairagent.report.plots import cost_plot, exposure_plot, gains_plot, gap_plot, line_plot, trade_off_plot
+from fairagent.report.plots import cost_plot, exposure_plot, gains_plot, gap_plot, line_plot, shown_rows, trade_off_plot
 from fairagent.report.points import trade_off, trade_off_measures
 from fairagent.report.provenance import Provenance
 from fairagent.report.results import Finding, efforts, findings, result_tables
@@ -155,6 +155,7 @@ def templates() -> Environment:
         "group_colors": GROUP_COLORS,
         "place": _place,
         "line_plot": line_plot,
+        "shown_rows": shown_rows,
         "is_note": partial(_is, kind=Note),
         "is_mapping": partial(_is, kind=Mapping),
         "is_sequence": partial(_is, kind=(list, tuple)),
@@ -225,7 +226,8 @@ def _finding_bars(finding: Finding, colors: Any) -> tuple[Any, ...]:
 
 
 def _shares(dimension: str, mean: MeanExposure) -> GroupShares:
-    return GroupShares(dimension, mean.labels, tuple(mean.shares.tolist()), tuple(mean.target.tolist()), 0.0)
+    known = tuple(mean.shares.tolist()), tuple(mean.target.tolist())
+    return GroupShares(dimension, mean.labels, *known, mean.unknown, unknown_target=mean.unknown_target)
 
 
 def _shown_system(run: Run, found: tuple[Finding, ...]) -> int:

@@ -7,6 +7,7 @@ from fairagent.evaluate.engine.outcome import GroupShares, HitRecord, Outcome, S
 from fairagent.report.highlight import Pieces, highlighted, keywords_of
 from fairagent.report.story import TOPIC_WORDS_SHOWN
 from fairagent.report.text import percent
+from fairagent.types import exposure_rows
 
 Palette = Mapping[tuple[str, str], int]
 """(dimension, label) -> the number of its color."""
@@ -156,7 +157,9 @@ def _aim(step: StepRecord, before: StepRecord) -> tuple[str, float, float, float
 
 
 def exposure_bar(exposure: GroupShares, colors: Palette) -> GroupBar:
-    """One dimension's shares (above) and targets (below, thin) as a bar of 100 x 10.
+    """One dimension's shares (above) and targets (below, thin) as a bar of 100 x 10, last what has no label.
+
+    Where this has no target, the targets share what the groups have.
 
     >>> shares = GroupShares("gender", ("female", "male"), (0.25, 0.75), (0.5, 0.5), 0.0)
     >>> exposure_bar(shares, {("gender", "female"): 0, ("gender", "male"): 1}).parts[0]
@@ -164,17 +167,22 @@ def exposure_bar(exposure: GroupShares, colors: Palette) -> GroupBar:
     """
     parts: list[tuple[int | None, str]] = []
     share_from = target_from = 0.0
-    for label, share, target in zip(exposure.labels, exposure.shares, exposure.target, strict=True):
-        drawn = _part(share_from, share, "0", "6.5") + _part(target_from, target, "8", "2")
+    rows = exposure_rows(exposure)
+    of_known = 1 - exposure.unknown
+    due_known = of_known if exposure.unknown_target is None else 1 - exposure.unknown_target
+    for place, (label, share, target) in enumerate(rows):
+        is_known = place < len(exposure.labels)
+        width, due = (share * of_known, (target or 0) * due_known) if is_known else (share, target or 0)
+        drawn = _part(share_from, width, "0", "6.5") + _part(target_from, due, "8", "2")
         if drawn:
-            parts.append((colors.get((exposure.dimension, label)), drawn))
-        share_from, target_from = share_from + share, target_from + target
-    rows = zip(exposure.labels, exposure.shares, exposure.target, strict=True)
+            parts.append((colors.get((exposure.dimension, label)) if is_known else None, drawn))
+        share_from, target_from = share_from + width, target_from + due
     words = ", ".join(
-        f"{label} {percent(share)} (target {percent(target)})" for label, share, target in rows if share or target
+        f"{label} {percent(share)}" + ("" if target is None else f" (target {percent(target)})")
+        for label, share, target in rows
+        if share or target
     )
-    unknown = f", no label {percent(exposure.unknown)}" if exposure.unknown else ""
-    return GroupBar(exposure.dimension, tuple(parts), f"{exposure.dimension}: {words}{unknown}")
+    return GroupBar(exposure.dimension, tuple(parts), f"{exposure.dimension}: {words}")
 
 
 def _part(left: float, width: float, top: str, height: str) -> str:

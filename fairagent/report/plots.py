@@ -15,6 +15,7 @@ from fairagent.report.chart import TEXT_SIZE, Chart, color_number, ticks
 from fairagent.report.names import shortened, signed
 from fairagent.report.points import Mean, Point
 from fairagent.report.series import GapPaths
+from fairagent.types import ExposureRow, exposure_rows
 
 Axes = tuple[str, str]
 LONGEST = 26
@@ -38,28 +39,36 @@ def cost_plot(points: Sequence[Point], systems: Sequence[str], axes: Axes) -> Ma
 
 def exposure_plot(means: Sequence[MeanExposure], systems: Sequence[str]) -> Markup:
     """Every group's mean share by system, tied to its target: the longer the line, the further from it."""
-    labels = means[0].labels
+    rows = shown_rows(means)
     pitch = 14 if len(means) <= 6 else 11
     height = pitch * len(means) + 30
-    full = 1.06 * max(float(max(mean.shares.max(), mean.target.max())) for mean in means)
-    chart = Chart(height * len(labels) + 26, (0, full), (-height * len(labels), 0), left=10, bottom=24, top=2)
+    full = 1.06 * max(max(one.share, one.target or 0) for of_group in rows for one in of_group)
+    chart = Chart(height * len(rows) + 26, (0, full), (-height * len(rows), 0), left=10, bottom=24, top=2)
     chart.grid_x([value for value in ticks((0, full)) if value < full], ".0%")
-    for place, group in enumerate(labels):
+    for place, of_group in enumerate(rows):
         top = -height * place
-        chart.write(*chart.at(0, top - 14), shortened(group, 50), bold=True)
-        for row, mean in enumerate(means):
+        chart.write(*chart.at(0, top - 14), shortened(of_group[0].label, 50), bold=True)
+        for row, (mean, (group, share, target)) in enumerate(zip(means, of_group, strict=True)):
             y = top - 27 - pitch * row
-            share, target = float(mean.shares[place]), float(mean.target[place])
-            chart.line([(share, y), (target, y)], f"s{color_number(mean.system)}", 2.4, 0.55)
-            chart.line([(target, y - pitch / 2), (target, y + pitch / 2)], "ink", 2)
-            hint = f"{systems[mean.system]}\n{group}: {share:.1%}, target {target:.1%}"
+            hint = f"{systems[mean.system]}\n{group}: {share:.1%}"
+            if target is not None:
+                hint += f", target {target:.1%}"
+                chart.line([(share, y), (target, y)], f"s{color_number(mean.system)}", 2.4, 0.55)
+                chart.line([(target, y - pitch / 2), (target, y + pitch / 2)], "ink", 2)
             chart.mark(share, y, mean.system, hint, size=pitch / 16, outline=False)
     said = "; ".join(
-        f"{group}: target {float(means[0].target[place]):.0%}, "
-        + ", ".join(f"{systems[mean.system]} {float(mean.shares[place]):.0%}" for mean in means)
-        for place, group in enumerate(labels)
+        f"{of_group[0].label}: "
+        + ("" if of_group[0].target is None else f"target {of_group[0].target:.0%}, ")
+        + ", ".join(f"{systems[mean.system]} {one.share:.0%}" for mean, one in zip(means, of_group, strict=True))
+        for of_group in rows
     )
     return chart.svg(f"Exposure against target. {said}")
+
+
+def shown_rows(means: Sequence[MeanExposure]) -> list[tuple[ExposureRow, ...]]:
+    """A row a group with what each system gives it; that of documents without a label where a system shows any."""
+    rows = list(zip(*map(exposure_rows, means), strict=True))
+    return rows if any(one.share or one.target for one in rows[-1]) else rows[:-1]
 
 
 def gap_plot(paths: GapPaths, system: str, highest: float) -> Markup:

@@ -5,7 +5,7 @@ import math
 from dataclasses import asdict
 from typing import Any
 
-from fairagent.types import AnswerResult, Debiased, Exposure, Hit, SearchResult, Step, Usage
+from fairagent.types import AnswerResult, Debiased, Exposure, Hit, SearchResult, Step, Usage, exposure_rows
 
 Record = dict[str, Any]
 
@@ -39,6 +39,7 @@ def result_record(result: SearchResult) -> Record:
         "gap": {"before": before.gap, "after": after.gap},
         "steps": [step_record(step) for step in trace.steps],
         "stopped": trace.stopped,
+        "entered": {"candidates": sum(step.entered for step in trace.steps), "served": trace.entered},
         "notes": list(trace.notes),
         "alarms": list(map(str, trace.alarms)),
         "candidates": trace.candidates,
@@ -124,17 +125,20 @@ def step_record(step: Step) -> Record:
         "exposure": [exposure_record(exposure) for exposure in step.exposures],
         "gap": step.gap,
         "accepted": step.accepted,
+        "worse": list(step.worse),
+        "entered": step.entered,
         "usage": usage_record(step.usage),
     }
 
 
 def exposure_record(exposure: Exposure) -> Record:
     """What one dimension's groups get, and should get."""
-    rows = zip(exposure.labels, exposure.shares.tolist(), exposure.target.tolist(), strict=True)
+    *known, unknown = exposure_rows(exposure)
     return {
         "dimension": exposure.dimension,
-        "groups": [{"label": label, "share": share, "target": target} for label, share, target in rows],
-        "unknown": exposure.unknown,
+        "groups": [{"label": label, "share": share, "target": target} for label, share, target in known],
+        "unknown": unknown.share,
+        "unknown_target": unknown.target,
         "divergence": exposure.divergence,
         "importance": exposure.importance,
     }

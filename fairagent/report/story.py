@@ -8,7 +8,7 @@ from rich.text import Text
 
 from fairagent.clean import in_line
 from fairagent.report.text import ORACLE, gap_text, percent, plain, targets_text
-from fairagent.types import Alarm, Draw, Exposure, Group, Step, Term, Trace, Usage
+from fairagent.types import Alarm, Draw, Exposure, Group, Step, Term, Trace, Usage, exposure_rows
 
 StoryLine = tuple[str, Text]
 """What the line is about, and its text."""
@@ -80,7 +80,10 @@ def _decided(step: Step, before: Step) -> Iterator[StoryLine]:
         yield "note", Text(note, "dim")
     if step.exposures:
         verdict = ("accepted", "green") if step.accepted else (f"discarded: {step.reason}", "red")
-        yield "gap", Text.assemble(f"{gap_text(step.gap)}, was {gap_text(before.gap)}: ", verdict)
+        worse = (f", less fair in {', '.join(step.worse)}" if step.worse else "", "red")
+        yield "gap", Text.assemble(f"{gap_text(step.gap)}, was {gap_text(before.gap)}: ", verdict, worse)
+    if step.entered:
+        yield "entered", Text(f"{_documents(step.entered)} from the whole collection")
 
 
 def _refinement(step: Step, before: Step, aim: Group) -> Iterator[StoryLine]:
@@ -98,7 +101,8 @@ def _refinement(step: Step, before: Step, aim: Group) -> Iterator[StoryLine]:
         share, _ = _share_and_target(aim, step.exposures)
         verdict = ("accepted", "green") if step.accepted else ("discarded", "red")
         change = f"{gap_text(step.gap)}, was {gap_text(before.gap)}; {aim.label} now {percent(share)}: "
-        yield "gap", Text.assemble(change, verdict)
+        worse = (f", less fair in {', '.join(step.worse)}" if step.worse else "", "red")
+        yield "gap", Text.assemble(change, verdict, worse)
 
 
 def _ending(trace: Trace) -> Iterator[StoryLine]:
@@ -109,6 +113,8 @@ def _ending(trace: Trace) -> Iterator[StoryLine]:
     if trace.stopped:
         yield "stopped", Text(trace.stopped)
     yield "final ranking", Text(_final(trace))
+    if any(step.entered for step in trace.steps):
+        yield "", Text(f"{_documents(trace.entered)} of it from the second search")
     for note in trace.notes:
         yield "note", Text(note, "bold red")
     if trace.draw:
@@ -165,13 +171,11 @@ def _exposed(exposures: Sequence[Exposure], gap: str) -> Iterator[StoryLine]:
 
 def _shares(exposure: Exposure) -> StoryLine:
     """Every group's share, its target in parentheses."""
-    groups = zip(exposure.labels, exposure.shares.tolist(), exposure.target.tolist(), strict=True)
-    parts = [
-        f"{label} {percent(share)} ({'' if place else 'target '}{percent(target)})"
-        for place, (label, share, target) in enumerate(groups)
-    ]
-    if exposure.unknown:
-        parts.append(f"no label {percent(exposure.unknown)}")
+    parts = []
+    for place, (label, share, target) in enumerate(exposure_rows(exposure)):
+        if place < len(exposure.labels) or share or target:
+            due = "" if target is None else f" ({'' if place else 'target '}{percent(target)})"
+            parts.append(f"{label} {percent(share)}{due}")
     if exposure.importance < 1:
         parts.append(f"counts by {percent(exposure.importance)}: so far does {exposure.dimension} apply to the query")
     return exposure.dimension, Text(", ".join(parts))
@@ -184,7 +188,11 @@ def _share_and_target(group: Group, exposures: Sequence[Exposure]) -> tuple[floa
 
 
 def _count(step: Step) -> str:
-    return f"{len(step.ranking):,} document{'s' * (len(step.ranking) != 1)}"
+    return _documents(len(step.ranking))
+
+
+def _documents(count: int) -> str:
+    return f"{count:,} document{'s' * (count != 1)}"
 
 
 def _terms(terms: Sequence[Term], shown: int) -> str:

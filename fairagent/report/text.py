@@ -15,7 +15,7 @@ from rich.text import Text
 from fairagent.clean import in_line
 from fairagent.report.bars import NARROWEST, ExposureBar
 from fairagent.report.console import console
-from fairagent.types import Exposure, Hit, Trace
+from fairagent.types import Exposure, Hit, Trace, exposure_rows
 
 ORACLE = "ORACLE: a target or the groups came from the relevance judgments; no fair comparison with runs without them"
 """What every output of a run says that looked at the judgments inside the loop."""
@@ -82,8 +82,8 @@ def exposure_table(trace: Trace) -> Table:
 def compared_table(names: tuple[str, str], left: Sequence[Exposure], right: Sequence[Exposure], trace: Trace) -> Table:
     """Two exposures of a search as bars beside the target, a block a dimension, a row a group.
 
-    Within a dimension all bars have one scale. The tick is the target; what is without a label is left out of the
-    shares and stands below them.
+    Within a dimension all bars have one scale. The tick is the target; documents without a label are the last row: the
+    shares of the groups are among those with one.
     """
     table = Table(box=None, pad_edge=False, padding=(0, 1), expand=True)
     # Shares of the width for labels and bars, so that a narrow terminal cuts labels, not numbers.
@@ -110,12 +110,15 @@ def targets_text(trace: Trace) -> str:
 
 def _add_dimension(table: Table, before: Exposure, after: Exposure) -> None:
     table.add_row(Text(before.dimension, "bold"))
-    full = max(*before.shares, *after.shares, *after.target)
-    rows = zip(before.labels, before.shares.tolist(), after.shares.tolist(), after.target.tolist(), strict=True)
-    for label, share, share_after, target in rows:
-        bars = ExposureBar(share, target, full, "blue"), ExposureBar(share_after, target, full, "green")
-        table.add_row(one_line(f"  {label}"), bars[0], percent(share), bars[1], percent(share_after), percent(target))
-    unknown, divergence = one_line("  (no label)"), one_line("  divergence")
-    if before.unknown or after.unknown:
-        table.add_row(unknown, "", percent(before.unknown), "", percent(after.unknown), style="dim")
-    table.add_row(divergence, "", gap_text(before.divergence), "", gap_text(after.divergence), style="dim")
+    rows = list(zip(exposure_rows(before), exposure_rows(after), strict=True))
+    if not any(rows[-1][0][1:]) and not any(rows[-1][1][1:]):
+        rows.pop()
+    full = max(max(was.share, now.share, now.target or 0) for was, now in rows)
+    for was, now in rows:
+        bars = ExposureBar(was.share, now.target, full, "blue"), ExposureBar(now.share, now.target, full, "green")
+        label = one_line(f"  {now.label}")
+        due = "-" if now.target is None else percent(now.target)
+        table.add_row(label, bars[0], percent(was.share), bars[1], percent(now.share), due)
+    table.add_row(
+        one_line("  divergence"), "", gap_text(before.divergence), "", gap_text(after.divergence), style="dim"
+    )

@@ -79,7 +79,7 @@ def search_told(desk: Desk, asked: Question) -> Record:
         {name: step[name] for name in ("source", "added", "dropped", "gap", "accepted", "reason")}
         for step in found["steps"]
     ]
-    kept = ("query", "targets", "oracle", "exposure", "gap", "stopped", "notes", "alarms", "usage")
+    kept = ("query", "targets", "oracle", "exposure", "gap", "stopped", "entered", "notes", "alarms", "usage")
     return {"hits": hits, **{name: found[name] for name in kept}, "steps": steps}
 
 

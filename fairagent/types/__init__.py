@@ -6,10 +6,13 @@ Ranks start at 1. Shares are fractions in [0, 1]. Scores are the engine's own; h
 from fairagent.alarms import Alarm
 from fairagent.types.answer import Answer, AnswerResult, Attribution, Debiased, Filtered, Removal, Verdict
 from fairagent.types.search import (
+    NO_LABEL,
     UNKNOWN,
     Document,
     Draw,
+    Exposed,
     Exposure,
+    ExposureRow,
     FloatArray,
     Group,
     Hit,
@@ -21,10 +24,12 @@ from fairagent.types.search import (
     Term,
     Topic,
     Trace,
+    exposure_rows,
 )
 from fairagent.usage import Usage
 
 __all__ = [
+    "NO_LABEL",
     "UNKNOWN",
     "Alarm",
     "Answer",
@@ -33,7 +38,9 @@ __all__ = [
     "Debiased",
     "Document",
     "Draw",
+    "Exposed",
     "Exposure",
+    "ExposureRow",
     "Filtered",
     "FloatArray",
     "Group",
@@ -49,4 +56,5 @@ __all__ = [
     "Trace",
     "Usage",
     "Verdict",
+    "exposure_rows",
 ]

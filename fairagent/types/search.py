@@ -1,8 +1,8 @@
 """A search: its query, rankings, exposures, steps and result."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Self
+from typing import NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -150,6 +150,51 @@ class Group:
         return f"{self.label} ({self.dimension})"
 
 
+NO_LABEL = "no label"
+"""What documents whose group is unknown are called, in the last row of every exposure."""
+
+
+class ExposureRow(NamedTuple):
+    """What one group gets and should get; `target` is None for documents without a label that are ignored."""
+
+    label: str
+    share: float
+    target: float | None
+
+
+class Exposed(Protocol):
+    """An exposure, in whatever form: `shares` and `target` (g,) as in `Exposure`."""
+
+    @property
+    def labels(self) -> Sequence[str]:
+        """The known groups."""
+
+    @property
+    def shares(self) -> FloatArray | Sequence[float]:
+        """What these get."""
+
+    @property
+    def target(self) -> FloatArray | Sequence[float]:
+        """What these should get."""
+
+    @property
+    def unknown(self) -> float:
+        """What documents without a label get."""
+
+    @property
+    def unknown_target(self) -> float | None:
+        """What these should get; None where they are ignored."""
+
+
+def exposure_rows(exposure: Exposed) -> list[ExposureRow]:
+    """The rows of every table and bar of an exposure: the known groups, then the documents without a label.
+
+    The known groups share 1 among themselves, the last row is a share of all.
+    """
+    known = zip(exposure.labels, map(float, exposure.shares), map(float, exposure.target), strict=True)
+    return [*(ExposureRow(*row) for row in known), ExposureRow(NO_LABEL, exposure.unknown, exposure.unknown_target)]
+
+
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class Exposure(Brief):
     """What one ranking gives the groups of one dimension, beside what they should get.
@@ -179,15 +224,15 @@ class Exposure(Brief):
     @property
     def brief(self) -> str:
         """The groups that are farthest from what they should get, and what is unknown."""
-        rows = list(zip(self.labels, self.shares.tolist(), self.target.tolist(), strict=True))
-        far = sorted(rows, key=lambda row: -abs(row[1] - row[2]))[:GROUPS_SHOWN]
-        shown = [
-            f"{label} {share:.0%} (target {target:.0%})"
-            for label, share, target in rows
-            if (label, share, target) in far
-        ]
-        more = [f"{len(rows) - len(shown)} more groups"] if len(rows) > len(shown) else []
-        return f"{self.dimension}: {', '.join([*shown, *more, f'no label {self.unknown:.0%}'])}"
+        *known, unknown = exposure_rows(self)
+        far = sorted(known, key=lambda row: -abs(row.share - (row.target or 0)))[:GROUPS_SHOWN]
+        shown = [_row(row) for row in known if row in far]
+        more = [f"{len(known) - len(shown)} more groups"] if len(known) > len(shown) else []
+        return f"{self.dimension}: {', '.join([*shown, *more, _row(unknown)])}"
+
+
+def _row(row: ExposureRow) -> str:
+    return f"{row.label} {row.share:.0%}" + ("" if row.target is None else f" (target {row.target:.0%})")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -218,8 +263,9 @@ class Step(Brief):
     dimensions' divergences at the cut-off. `aim` is the group that a refiner wrote for, `added` are its new keywords,
     `dropped` those that do not occur in the index, `refused` as in `Refinement`. A controller's step has the groups'
     `weights` instead, the `ranking` that would have been served, and the `reason` why it was not accepted. `entered` is
-    the number of documents that it found in the whole collection and no list before it had. `alarms` are what its model
-    did that must not go unnoticed.
+    the number of documents that it found in the whole collection and no list before it had, `worse` the dimensions in
+    which a step that was accepted is less fair than the list before it. `alarms` are what its model did that must not
+    go unnoticed.
     """
 
     source: str
@@ -239,6 +285,7 @@ class Step(Brief):
     notes: tuple[str, ...] = ()
     alarms: tuple[Alarm, ...] = ()
     entered: int = 0
+    worse: tuple[str, ...] = ()
 
     @property
     def brief(self) -> str:
@@ -265,7 +312,8 @@ class Trace(Brief):
     `exposures` and `gap` are those of the final ranking; `targets` says where each dimension's target comes from;
     `oracle` marks a search whose target or groups came from the relevance judgments. `seconds` is the whole time,
     `engine_seconds` the engine's part of it, `usage.seconds` the model's. `draw` is set where the ranking was drawn at
-    random; `notes` say what else is to be known, such as an engine that failed, `alarms` what must not go unnoticed.
+    random; `entered` is the number of documents served that only a second search has retrieved. `notes` say what else
+    is to be known, such as an engine that failed, `alarms` what must not go unnoticed.
     """
 
     query: Query
@@ -285,6 +333,7 @@ class Trace(Brief):
     engine: str = ""
     notes: tuple[str, ...] = ()
     alarms: tuple[Alarm, ...] = ()
+    entered: int = 0
 
     @property
     def brief(self) -> str:

@@ -69,7 +69,7 @@ def test_a_notebook_shows_documents_groups_and_exposure_as_the_page_does(result:
         "gender: female 10% (target 50%), male 90% (target 50%), no label 25%",
         "gender: female 45% (target 50%), male 55% (target 50%)",
     ]
-    assert [one["d"] for one in page.all("path")][2] == "M0 0h45v6.5h-45zM0 8h50v2h-50z"
+    assert [one["d"] for one in page.all("path")][3] == "M0 0h45v6.5h-45zM0 8h50v2h-50z"
 
 
 def test_a_notebook_shows_an_answer_with_what_it_cites(answered: AnswerResult) -> None:

@@ -95,8 +95,17 @@ def test_with_many_groups_a_step_shows_the_dimension_it_was_for():
 def test_a_bar_ends_at_its_end():
     shares = GroupShares("gender", ("female", "male"), (0.25, 0.75), (1.0, 0.0), 0.125)
     bar = exposure_bar(shares, COLORS)
-    assert bar.parts == ((0, "M0 0h25v6.5h-25zM0 8h100v2h-100z"), (1, "M25 0h75v6.5h-75z"))
+    female, male = "M0 0h21.88v6.5h-21.88zM0 8h87.5v2h-87.5z", "M21.88 0h65.62v6.5h-65.62z"
+    assert bar.parts == ((0, female), (1, male), (None, "M87.5 0h12.5v6.5h-12.5z"))
     assert bar.words == "gender: female 25% (target 100%), male 75% (target 0%), no label 12%"
+
+
+def test_a_bar_shows_what_documents_without_a_label_should_get():
+    shares = GroupShares("gender", ("female", "male"), (0.5, 0.5), (0.5, 0.5), 0.5, unknown_target=0.2)
+    bar = exposure_bar(shares, COLORS)
+    assert bar.parts[-1] == (None, "M50 0h50v6.5h-50zM80 8h20v2h-20z")
+    assert bar.parts[0] == (0, "M0 0h25v6.5h-25zM0 8h40v2h-40z")
+    assert bar.words == "gender: female 50% (target 50%), male 50% (target 50%), no label 50% (target 20%)"
 
 
 @pytest.mark.parametrize(

@@ -104,3 +104,17 @@ def test_an_unknown_price_is_said(trace: Trace) -> None:
 def test_words_are_no_markup(trace: Trace) -> None:
     text = story_text(replace(trace, stopped="[red]why[/] [/]"))
     assert "[red]why[/] [/]" in text
+
+
+def test_worse_dimensions_and_entered_documents_are_named(trace: Trace) -> None:
+    step = replace(trace.steps[2], aim=None, source="refine", why="groups lack exposure", worse=("region",), entered=7)
+    text = story_text(replace(trace, steps=(trace.steps[0], step), entered=2), 80)
+    assert max(map(len, text.splitlines())) <= 80
+    assert "accepted, less fair in region" in text
+    assert "7 documents from the whole collection" in text
+    assert "2 documents of it from the second search" in text
+
+
+def test_what_documents_without_a_label_should_get_is_said(trace: Trace) -> None:
+    exposure = replace(trace.exposures[0], unknown=0.3, unknown_target=0.2)
+    assert "no label 30% (20%)" in story_text(replace(trace, exposures=(exposure,)), 80)

@@ -29,7 +29,7 @@ def test_the_exposure_by_hand(trace: Trace) -> None:
     assert numbers == [
         ["female", "10%", "45%", "50%"],
         ["male", "90%", "55%", "50%"],
-        ["label)", "25%", "0%"],
+        ["no", "label", "25%", "0%"],
         ["divergence", "0.3700", "0.0050"],
     ]
     assert lines[6] == "| is the target: uniform"
@@ -110,3 +110,20 @@ def test_targets_are_named_once_where_they_are_the_same(trace: Trace) -> None:
     two = (*trace.exposures, replace(trace.exposures[0], dimension="region"))
     assert targets_text(replace(trace, exposures=two, targets=("trec", "trec"))) == "trec"
     assert targets_text(replace(trace, exposures=two, targets=("given", "corpus"))) == "gender given, region corpus"
+
+
+@pytest.mark.parametrize(("due", "shown"), [(0.2, "20%"), (None, "-")])
+def test_documents_without_a_label_have_a_bar_and_a_target(trace: Trace, due: float | None, shown: str) -> None:
+    before = replace(trace.steps[0].exposures[0], unknown=0.4, unknown_target=due)
+    after = replace(trace.exposures[0], unknown=0.3, unknown_target=due)
+    trace = replace(trace, steps=(replace(trace.steps[0], exposures=(before,)),), exposures=(after,))
+    lines = plain(exposure_table(trace), 80).splitlines()
+    assert max(map(len, lines)) <= 80
+    row = lines[4]
+    assert row.startswith("  no label")
+    assert [word for word in row.split() if word.endswith("%")] == ["40%", "30%", *([shown] if due else [])]
+    assert row.endswith(shown)
+    assert row.count("│") == (2 if due else 0)
+    # The same scale as the groups' bars: .4 of .9, .3 of .9.
+    bars = [part.count("█") for part in (row[: row.index("40%")], row[row.index("40%") :])]
+    assert 0 < bars[1] < bars[0] < lines[3].count("█")

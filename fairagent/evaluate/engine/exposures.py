@@ -13,13 +13,18 @@ from fairagent.types import FloatArray
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MeanExposure:
-    """What one system gives the groups of a dimension, (g,) shares and targets, as means over `topics` topics."""
+    """What one system gives the groups of a dimension, (g,) shares and targets, as means over `topics` topics.
+
+    `unknown` and `unknown_target` are as in `Exposure`, the target None where a topic has none.
+    """
 
     system: int
     labels: tuple[str, ...]
     shares: FloatArray
     target: FloatArray
     topics: int
+    unknown: float
+    unknown_target: float | None
 
 
 def outcomes_by_topic(run: Run) -> dict[str, dict[str, Outcome]]:
@@ -57,5 +62,9 @@ def mean_exposures(run: Run, dimension: str) -> tuple[MeanExposure, ...]:
         if shown:
             shares = np.mean([exposure.shares for exposure in shown], axis=0)
             target = np.mean([exposure.target for exposure in shown], axis=0)
-            means.append(MeanExposure(number, shown[0].labels, shares, target, len(shown)))
+            unknown = float(np.mean([exposure.unknown for exposure in shown]))
+            due = [exposure.unknown_target for exposure in shown if exposure.unknown_target is not None]
+            unknown_target = float(np.mean(due)) if len(due) == len(shown) else None
+            of_known = number, shown[0].labels, shares, target, len(shown)
+            means.append(MeanExposure(*of_known, unknown, unknown_target))
     return tuple(means)

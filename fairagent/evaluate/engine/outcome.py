@@ -23,8 +23,8 @@ WEIGHTS_KEPT = 5
 class GroupShares:
     """The exposure of one dimension's known groups in a ranking beside their target; `unknown` is outside of `shares`.
 
-    `shares` are all zero where nothing in the ranking has a label. `missing`, `predicted` and `target_known` are those
-    of `Exposure`.
+    `shares` are all zero where nothing in the ranking has a label. `missing`, `predicted`, `target_known` and
+    `unknown_target` are those of `Exposure`.
     """
 
     dimension: str
@@ -35,6 +35,7 @@ class GroupShares:
     missing: float | None = None
     predicted: bool = False
     target_known: tuple[float, ...] | None = None
+    unknown_target: float | None = None
 
     @classmethod
     def of(cls, exposure: Exposure) -> GroupShares:
@@ -42,7 +43,7 @@ class GroupShares:
         shares, target = tuple(exposure.shares.tolist()), tuple(exposure.target.tolist())
         seen = exposure.unknown, exposure.missing, exposure.predicted
         known = None if exposure.target_known is None else tuple(exposure.target_known.tolist())
-        return cls(exposure.dimension, exposure.labels, shares, target, *seen, known)
+        return cls(exposure.dimension, exposure.labels, shares, target, *seen, known, exposure.unknown_target)
 
 
 @dataclass(frozen=True, slots=True)

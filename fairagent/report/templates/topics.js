@@ -26,23 +26,25 @@ const Topics = (() => {
   const chip = ([number, text]) => el("i", { class: `g g${color(number)}` }, text);
   const short = (number) => Number((100 * number).toPrecision(4));
 
-  function bar([scale, shares, unknown = 0]) {
+  function bar([scale, shares, unknown, due = null]) {
     const [dimension, labels, colors, target] = data.scales[scale];
+    const ofKnown = 1 - unknown, dueKnown = due === null ? ofKnown : 1 - due;
     const drawn = document.createElementNS(SVG, "svg");
     const words = [];
     let at = 0, wanted = 0;
     const part = (left, width, top, height) => (width < 0.0005 ? "" : `M${short(left)} ${top}h${short(width)}v${height}h-${short(width)}z`);
-    labels.forEach((label, place) => {
+    const row = (label, number, share, wants, width, wantsWidth) => {
       const path = document.createElementNS(SVG, "path");
-      path.setAttribute("class", `b${color(colors[place])}`);
-      path.setAttribute("d", part(at, shares[place], 0, 6.5) + part(wanted, target[place], 8, 2));
+      path.setAttribute("class", `b${color(number)}`);
+      path.setAttribute("d", part(at, width, 0, 6.5) + part(wanted, wantsWidth, 8, 2));
       drawn.append(path);
-      at += shares[place];
-      wanted += target[place];
-      if (shares[place] || target[place]) words.push(`${label} ${percent(shares[place])} (target ${percent(target[place])})`);
-    });
-    const missing = unknown ? `, no label ${percent(unknown)}` : "";
-    const about = { class: "bar", viewBox: "0 0 100 10", preserveAspectRatio: "none", role: "img", "aria-label": `${dimension}: ${words.join(", ")}${missing}` };
+      at += width;
+      wanted += wantsWidth;
+      if (share || wants) words.push(`${label} ${percent(share)}${wants === null ? "" : ` (target ${percent(wants)})`}`);
+    };
+    labels.forEach((label, place) => row(label, colors[place], shares[place], target[place], shares[place] * ofKnown, target[place] * dueKnown));
+    row("no label", null, unknown, due, unknown, due ?? 0);
+    const about = { class: "bar", viewBox: "0 0 100 10", preserveAspectRatio: "none", role: "img", "aria-label": `${dimension}: ${words.join(", ")}` };
     for (const [key, value] of Object.entries(about)) drawn.setAttribute(key, value);
     return [el("span", { class: "dim" }, dimension), drawn];
   }

@@ -69,11 +69,16 @@ export function ranking(caption, hits, other, open) {
 const there = (rank) => make("td", { title: rank === null ? "not in the agent's list" : "rank in the agent's list" }, rank === null ? "–" : String(rank));
 
 export function dimension(before, after, target) {
-  const full = Math.max(...[...before.groups, ...after.groups].flatMap((group) => [group.share, group.target]), 0.01);
-  const rows = after.groups.map((group, place) => {
-    const was = before.groups[place].share;
-    const words = `${group.label}: ${percent(was)} by the engine, ${percent(group.share)} by the agent, target ${percent(group.target)}`;
-    const fillColor = `b${color(after.dimension, group.label)}`;
+  // As `exposure_rows`: the documents without a label are the last row, whose target may be none.
+  const rowsOf = (one) => [...one.groups, { label: "no label", share: one.unknown, target: one.unknown_target, known: false }];
+  const [were, are] = [rowsOf(before), rowsOf(after)];
+  const full = Math.max(...[...were, ...are].flatMap((group) => [group.share, group.target ?? 0]), 0.01);
+  const rows = are.map((group, place) => {
+    const was = were[place].share;
+    if (group.known === false && !was && !group.share && !group.target) return null;
+    const due = group.target === null ? "–" : percent(group.target);
+    const words = `${group.label}: ${percent(was)} by the engine, ${percent(group.share)} by the agent, target ${due}`;
+    const fillColor = group.known === false ? "bu" : `b${color(after.dimension, group.label)}`;
     const at = (share) => (100 * share) / full;
     return make(
       "div",
@@ -85,20 +90,22 @@ export function dimension(before, after, target) {
         svg("rect", { class: "track", width: 100, height: 24 }),
         svg("rect", { class: `${fillColor} faint`, y: 2, width: at(was), height: 7 }),
         svg("rect", { class: fillColor, y: 11, width: at(group.share), height: 11 }),
-        svg("line", { class: "tick", x1: at(group.target), x2: at(group.target), y1: 0, y2: 24 }),
+        group.target === null ? null : svg("line", { class: "tick", x1: at(group.target), x2: at(group.target), y1: 0, y2: 24 }),
       ),
-      make("span", { class: "n" }, `${percent(was)} → `, make("b", {}, percent(group.share)), ` / ${percent(group.target)}`),
+      make("span", { class: "n" }, `${percent(was)} → `, make("b", {}, percent(group.share)), ` / ${due}`),
     );
   });
   const gap = `gap ${gapText(before.divergence)} → ${gapText(after.divergence)}`;
-  const unknown = after.unknown > 0 ? make("p", { class: "hint" }, `${percent(after.unknown)} goes to documents without a label.`) : null;
-  return make("div", { class: "card" }, make("h3", {}, after.dimension, make("small", {}, `${gap}, target ${target}`)), rows, unknown);
+  return make("div", { class: "card" }, make("h3", {}, after.dimension, make("small", {}, `${gap}, target ${target}`)), rows);
 }
 
-export function step(one, first) {
+// `full` is the gap of a whole bar.
+export function step(one, full) {
   const title = one.aim ? `${one.source} for ${one.aim.label} (${one.aim.dimension})` : one.source;
-  const share = first && one.gap !== null ? Math.min(1, one.gap / first) : 1;
+  const share = full && one.gap !== null ? Math.min(1, one.gap / full) : 1;
   const verdict = one.accepted ? null : make("p", { class: "soft" }, `not kept: ${one.reason || "the gap did not fall"}`);
+  const worse = one.worse.length ? make("p", { class: "fell" }, `less fair in ${one.worse.join(", ")}`) : null;
+  const entered = one.entered ? make("p", { class: "soft" }, `${one.entered} documents from the whole collection`) : null;
   const added = one.added.map((term) => make("span", { class: "term" }, term.text, make("small", {}, term.weight.toFixed(2))));
   const dropped = one.dropped.map((word) => make("del", { title: "not in the index" }, word));
   const refused = one.refused.map((word) => make("del", { title: "no keyword" }, word));
@@ -112,6 +119,8 @@ export function step(one, first) {
       {},
       make("p", {}, make("b", {}, title), one.why ? ` ${one.why}` : ""),
       verdict,
+      worse,
+      entered,
       added.length ? make("p", { class: "terms" }, "added: ", added) : null,
       dropped.length || refused.length ? make("p", {}, "dropped: ", dropped, refused) : null,
       weighed.length ? make("p", {}, "weights: ", weighed) : null,

@@ -102,8 +102,10 @@ function values(outcome, labels) {
 }
 
 function exposure(one) {
-  const shares = one.labels.map((label, place) => make("div", {}, make("dt", {}, label), make("dd", {}, `${percent(one.shares[place])}, target ${percent(one.target[place])}`)));
-  return [make("h4", {}, `Exposure, ${one.dimension}`), make("dl", { class: "values" }, shares, one.unknown ? make("div", {}, make("dt", {}, `(no ${one.dimension})`), make("dd", {}, percent(one.unknown))) : null)];
+  const known = one.labels.map((label, place) => [label, one.shares[place], one.target[place]]);
+  const unknown = one.unknown || one.unknown_target ? [["no label", one.unknown, one.unknown_target ?? null]] : [];
+  const rows = [...known, ...unknown].map(([label, share, target]) => make("div", {}, make("dt", {}, label), make("dd", {}, percent(share) + (target === null ? "" : `, target ${percent(target)}`))));
+  return [make("h4", {}, `Exposure, ${one.dimension}`), make("dl", { class: "values" }, rows)];
 }
 
 function panel(one, { run, labels }, text, titled) {

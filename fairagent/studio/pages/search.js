@@ -134,8 +134,10 @@ function showSearch(found) {
   at("exposed").hidden = !after.length;
   put("exposure", after.map((one, place) => dimension(before[place], one, found.targets[one.dimension])));
   at("story").hidden = false;
-  put("steps", found.steps.map((one) => step(one, found.steps[0].gap)));
-  at("stopped").textContent = found.stopped ? `Stopped: ${found.stopped}.` : "There was no loop.";
+  put("steps", found.steps.map((one) => step(one, Math.max(...found.steps.map((each) => each.gap ?? 0)))));
+  const { candidates, served } = found.entered;
+  const entered = candidates ? ` The second search brought ${candidates} documents, of which ${served} are in the list.` : "";
+  at("stopped").textContent = (found.stopped ? `Stopped: ${found.stopped}.` : "There was no loop.") + entered;
 }
 
 function showAnswer(found) {
