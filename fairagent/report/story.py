@@ -113,8 +113,8 @@ def _ending(trace: Trace) -> Iterator[StoryLine]:
     if trace.stopped:
         yield "stopped", Text(trace.stopped)
     yield "final ranking", Text(_final(trace))
-    if any(step.entered for step in trace.steps):
-        yield "", Text(f"{_documents(trace.entered)} of it from the second search")
+    if entered := sum(step.entered for step in trace.steps):
+        yield "entered", Text(f"{trace.entered:,} of {_documents(entered)} from the whole collection")
     for note in trace.notes:
         yield "note", Text(note, "bold red")
     if trace.draw:

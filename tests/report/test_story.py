@@ -112,7 +112,7 @@ def test_worse_dimensions_and_entered_documents_are_named(trace: Trace) -> None:
     assert max(map(len, text.splitlines())) <= 80
     assert "accepted, less fair in region" in text
     assert "7 documents from the whole collection" in text
-    assert "2 documents of it from the second search" in text
+    assert "2 of 7 documents from the whole collection" in text
 
 
 def test_what_documents_without_a_label_should_get_is_said(trace: Trace) -> None:
