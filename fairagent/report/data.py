@@ -73,11 +73,7 @@ class _Tables:
         return place
 
     def exposure(self, exposure: GroupShares) -> list[Any]:
-<<<<<<< HEAD
-        """The dimension with its labels, colors and target, as a number; the shares; what has no label, and its target."""
-=======
         """The dimension with its labels, colors and target as a number; the shares; what has no label (its target)."""
->>>>>>> display2
         numbers = [self._colors.get((exposure.dimension, label)) for label in exposure.labels]
         target = [_short(share) for share in exposure.target]
         scale = (exposure.dimension, tuple(exposure.labels), tuple(numbers), tuple(target))
