@@ -140,7 +140,7 @@ def error(values: Values, others: Values, folds: Sequence[str]) -> float:
     for fold in folds:
         pairs = list(zip(values[fold], others[fold], strict=True))
         of_aims = [np.var(ours - theirs, ddof=1) / len(ours) for ours, theirs in pairs]
-        variance += sum(of_aims) / len(of_aims) ** 2
+        variance += float(sum(of_aims)) / len(of_aims) ** 2
     return float(np.sqrt(variance) / len(folds))
 
 
