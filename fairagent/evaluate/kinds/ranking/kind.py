@@ -76,10 +76,11 @@ class RankingTrial:
         )
 
     def _recalls(self, id: str, retrieved: Sequence[str]) -> tuple[GroupRecall, ...]:
-        """The recall of what was retrieved in the dimensions that the topic counts for, where anything is relevant."""
+        """The recall of what was retrieved, by dimension that the topic counts for, if a measure looks at groups."""
         collection = self.judge.collection
         relevant = [document for document, grade in collection.qrels.get(id, {}).items() if grade > 0]
-        counted = [name for name, topics in self.judge.counted.items() if id in topics and relevant]
+        of_groups = any(measure.of_groups for measure in self.judge.measures.values())
+        counted = [name for name, topics in self.judge.counted.items() if of_groups and relevant and id in topics]
         return tuple(recall.group_recall(collection.groups, name, id, relevant, retrieved) for name in counted)
 
 

@@ -10,13 +10,12 @@ from fairagent.collection.config import CollectionFile
 from fairagent.errors import DataError, UsageError
 from fairagent.evaluate.engine.check import Checked, check_values
 from fairagent.evaluate.kinds.ranking.kind import LENGTH, STANDARD, UNJUDGED
+from fairagent.evaluate.kinds.ranking.recall import WHOLE
 from fairagent.retrieve.run_file import check_scored
 from fairagent.settings import read_yaml, validate
 
 SUFFIXES = (".txt", ".tsv", ".csv", ".run", ".trec", ".res")
 """Ends of files' names that are no part of a run's name."""
-WHOLE = 10**9
-"""A run is judged as deep as it is."""
 
 
 def check_runs(

@@ -20,6 +20,8 @@ from fairagent.evaluate.engine.tables import Column, Table, counted
 from fairagent.types import UNKNOWN
 
 FILE = "recall.csv"
+WHOLE = 1_000_000_000
+"""A depth of this says that lists are looked at to their ends."""
 FEW = 4
 """A dimension with more groups has a column for the lowest recall alone; the page and the file have them all."""
 
@@ -143,12 +145,13 @@ def _table(run: Run, dimension: str, few: int | None) -> Table:
         lines.append([system, own[""], *of_groups, *([own[UNKNOWN]] if no_label else []), entered])
     heads = [*(groups if each else ["lowest", "group"]), *(["no label"] if no_label else [])]
     depth, topics = rows[0].depth, max(row.topics for row in rows)
-    title = f"{dimension}, recall@{depth} of the relevant documents of each group ({counted(topics)})"
+    # Run files that are compared are as deep as they are.
+    within = f"@{depth}" if depth < WHOLE else ""
+    title = f"{dimension}, recall{within} of the relevant documents of each group ({counted(topics)})"
     notes = [
         "the loop's candidates, then the engine's list, before anything is re-ranked; means over the topics that have "
         "relevant documents of the group",
-        f"entered: how many of the {depth:,} the engine's own first {depth:,} lack",
+        f"entered: how many of the {depth:,} the engine's own first {depth:,} lack" if within else "",
     ]
-    return Table.of(
-        ["system", "all", *heads, Column("entered", ".1f")], lines, title, notes, systems=True, folded=few is None
-    )
+    columns: list[str | Column] = ["system", "all", *heads, Column("entered", ".1f")]
+    return Table.of(columns, lines, title, filter(None, notes), systems=True, folded=few is None)
