@@ -34,10 +34,13 @@ const Topics = (() => {
     let at = 0, wanted = 0;
     const part = (left, width, top, height) => (width < 0.0005 ? "" : `M${short(left)} ${top}h${short(width)}v${height}h-${short(width)}z`);
     const row = (label, number, share, wants, width, wantsWidth) => {
-      const path = document.createElementNS(SVG, "path");
-      path.setAttribute("class", `b${color(number)}`);
-      path.setAttribute("d", part(at, width, 0, 6.5) + part(wanted, wantsWidth, 8, 2));
-      drawn.append(path);
+      const drawing = part(at, width, 0, 6.5) + part(wanted, wantsWidth, 8, 2);
+      if (drawing) {
+        const path = document.createElementNS(SVG, "path");
+        path.setAttribute("class", `b${color(number)}`);
+        path.setAttribute("d", drawing);
+        drawn.append(path);
+      }
       at += width;
       wanted += wantsWidth;
       if (share || wants) words.push(`${label} ${percent(share)}${wants === null ? "" : ` (target ${percent(wants)})`}`);
