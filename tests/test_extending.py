@@ -138,7 +138,7 @@ def test_what_is_public_is_there_and_in_order() -> None:
 
 def test_the_engine_searches_and_is_answered_from(parts: None, collection: Collection) -> None:
     assert str(read_part("engine", "overlap")) == "overlap"
-    agent = open_agent(collection, profile="engine", engine="overlap", n=3)
+    agent = open_agent(collection, target="uniform", profile="engine", engine="overlap", n=3)
     found = agent.search("a lawyer")
     # Ties stand by id.
     assert (found.ranking.ids, found.ranking.scores.tolist()) == (("f1", "f2", "m1"), [2, 2, 2])
@@ -161,14 +161,14 @@ def test_an_engine_is_opened_once_for_all_who_share_it(parts: None, collection: 
     ],
 )
 def test_the_installed_reranker_serves(parts: None, collection: Collection, rerank: Any, expected: list[str]) -> None:
-    agent = open_agent(collection, profile="engine", engine="overlap", rerank=rerank, n=6)
+    agent = open_agent(collection, target="uniform", profile="engine", engine="overlap", rerank=rerank, n=6)
     found = agent.search("lawyer")
     assert list(found.ranking.ids) == expected
     assert found.trace.reranker == ("original, turns" if isinstance(rerank, list) else "turns")
 
 
 def test_the_reranker_gives_as_many_as_are_asked_for(parts: None, collection: Collection) -> None:
-    agent = open_agent(collection, profile="engine", engine="overlap", rerank="turns", n=2)
+    agent = open_agent(collection, target="uniform", profile="engine", engine="overlap", rerank="turns", n=2)
     assert agent.search("lawyer").ranking.ids == ("f1", "m1")
     assert not agent.search("nobody").hits
 
@@ -382,7 +382,7 @@ def test_a_plugin_that_cannot_be_loaded(
     # Whoever does not ask for it notices nothing.
     assert "broken" in kinds("rerank")
     chain = ["turns", {"kind": "mmr", "by": "groups"}]
-    agent = open_agent(collection, profile="engine", engine="overlap", rerank=chain)
+    agent = open_agent(collection, target="uniform", profile="engine", engine="overlap", rerank=chain)
     assert agent.search("lawyer").hits
     assert "did you mean 'broken'?" in settings_error(rerank="broke")
     assert "rerank.relevence: unknown key of re-ranker 'mmr'; did you mean 'relevance'?" in settings_error(
@@ -424,4 +424,4 @@ def test_an_engine_that_gives_no_list(install: Install, collection: Collection) 
     twice = OVERLAP.replace(served, "return Ranking(found.ids * 2, np.ones(2 * len(found)))")
     install("another", "twice", twice, {"fairagent.engines": {"overlap": "twice:OverlapConfig"}})
     with pytest.raises(DataError, match="a document twice"):
-        open_agent(collection, profile="engine", engine="overlap").search("lawyer")
+        open_agent(collection, target="uniform", profile="engine", engine="overlap").search("lawyer")

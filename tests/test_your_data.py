@@ -51,7 +51,7 @@ def test_spellings(folder: Path) -> None:
     (folder / "dirty.csv").write_text(f"text,gender\n{rows}", encoding="utf-8")
     init = ("init", "dirty.csv", "--yes", "--output", "dirty.yaml")
     run(folder, "-c", "from fairagent.cli import main; main()", *init)
-    assert (folder / "dirty.yaml").read_text(encoding="utf-8").endswith(blocks("yaml")[1])
+    assert blocks("yaml")[1] in (folder / "dirty.yaml").read_text(encoding="utf-8")
 
 
 def test_rows(folder: Path) -> None:

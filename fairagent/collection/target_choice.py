@@ -30,6 +30,12 @@ def make_targets(
     `ranking` serves the targets that estimate. Raises UsageError, with what each choice would mean here, where a
     dimension has no target; else what `make_target` does.
     """
+    strange = (
+        [name for name in chosen if name not in collection.groups.dimensions] if isinstance(chosen, Mapping) else []
+    )
+    if strange:
+        there = listed(list(collection.groups.dimensions))
+        raise UsageError(f"a target is set for {in_line(strange[0])!r}, which is no dimension; there are: {there}")
     kinds = {dimension: target_choice(chosen, dimension, collection) for dimension in dimensions}
     if lacking := [dimension for dimension, kind in kinds.items() if kind is None]:
         raise UsageError(open_choice(lacking, collection, topic, ranking))

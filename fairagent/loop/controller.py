@@ -26,7 +26,7 @@ from fairagent.loop.channels import Mixer
 from fairagent.loop.environment import Environment
 from fairagent.loop.fair_qr import measured
 from fairagent.loop.guard import Guard
-from fairagent.loop.kinds import KindSource, labeled_share
+from fairagent.loop.kinds import KindSource
 from fairagent.loop.policy import Decision, Policy, Rules
 from fairagent.loop.prior import importance
 from fairagent.loop.sources import Sources
@@ -69,7 +69,7 @@ class Controller:
         if not len(first):
             search.on_step(search.steps[-1])
             return LoopResult(first, search.steps, "the query retrieves nothing", search.meter)
-        environment = self._environment(search, weighed(search.meter, first)).counting_kinds(first)
+        environment = self._environment(search, weighed(search.meter, first, self.kinds)).counting_kinds(first)
         state, stopped = environment.begin(first), ""
         taken: list[Step] = []
         begun = tuple(measured(environment.meter, step) for step in search.steps)
@@ -115,18 +115,12 @@ class Controller:
         return Environment(search, meter, unit, self.mixer, *limits, self.kinds, self.prior, self.sources, self.second)
 
 
-def weighed(meter: ExposureMeter, first: Ranking) -> ExposureMeter:
-    """The meter in which a dimension counts by how much it applies to what was found."""
-    groups, head = meter.collection.groups, first.top(HEAD)
-    weights = []
-    for target, rows in zip(meter.targets, meter.memberships(head.ids), strict=True):
-        if target.dimension in groups.oracle:
-            weights.append(1.0)
-            continue
-        everywhere = labeled_share(groups, target.dimension)
-        here = float((rows[:, 1:].sum(axis=1) > 0).mean())
-        weights.append(1.0 if everywhere is None else importance(here, everywhere))
-    return replace(meter, importance=tuple(weights))
+def weighed(meter: ExposureMeter, first: Ranking, kinds: KindSource | None) -> ExposureMeter:
+    """The meter in which a dimension counts by how much it applies to what was found, where `kinds` tell that."""
+    head = first.top(HEAD)
+    found = kinds.document_kinds(head.ids, meter.topic) if kinds else []
+    applies = {kind.dimension: importance(float(kind.of.mean()), kind.chance) for kind in found}
+    return replace(meter, importance=tuple(applies.get(target.dimension, 1.0) for target in meter.targets))
 
 
 def without(ranking: Ranking, removed: frozenset[str]) -> Ranking:

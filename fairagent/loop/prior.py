@@ -77,10 +77,10 @@ def bonus(
     return total, shares
 
 
-def importance(labeled: float, chance: float) -> float:
-    """How much a dimension applies to a query, in [0, 1]: the labeled share of what is found, beside the collection's.
+def importance(share: float, chance: float) -> float:
+    """How much a dimension applies to a query, in [0, 1]: its kind's share of what is found, beside the collection's.
 
     >>> importance(0.2, 0.4), importance(0.5, 0.4)
     (0.5, 1.0)
     """
-    return min(1.0, labeled / chance) if chance > 0 else 0.0
+    return min(1.0, share / chance) if chance > 0 else 0.0

@@ -221,7 +221,7 @@ def test_groups_and_targets_that_do_not_go_together_are_refused_at_once() -> Non
     with pytest.raises(ValidationError):
         ExposurePostprocessor(groups=BY_KEY, target=HALF, n=0)
     table = by_letter(["m1", "f1"])
-    with pytest.raises(UsageError, match="no target is set for gender"):
+    with pytest.raises(UsageError, match="a target is set for 'region', which is no dimension"):
         ExposurePostprocessor(groups=table, target={"region": "uniform"}).postprocess_nodes(found("m1"))
     with pytest.raises(DataError, match="add up to"):
         ExposurePostprocessor(groups=table, target={"gender": {"female": 0.7}}).postprocess_nodes(found("m1"))

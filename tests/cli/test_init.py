@@ -53,7 +53,7 @@ def test_spellings_are_joined_and_shown_before_it_asks(call: Call, file: Path) -
     assert "F: female  # 4" in Path("collection.yaml").read_text(encoding="utf-8")
     index, search = re.findall(r"^  fairagent (.+)$", asked, re.MULTILINE)
     assert call(*index.split()).exit_code == 0
-    found = call(*search.replace('"your words"', "judge").split())
+    found = call(*search.replace('"your words"', "judge").split(), "--target", "uniform")
     assert found.exit_code == 0, found.stderr
 
 

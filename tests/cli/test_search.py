@@ -112,9 +112,8 @@ def test_nothing_labeled_is_an_infinite_gap_in_text_and_null_in_json(call: Call,
     assert "no label" in text
     found = record(call, *arguments)
     assert found["exposure"]["before"][0]["divergence"] is None
-    # The dimension does not apply to the query: it counts for nothing, in the first list as in the last.
-    assert found["exposure"]["before"][0]["importance"] == 0
-    assert found["gap"] == {"before": 0, "after": 0}
+    assert found["exposure"]["before"][0]["importance"] == 1
+    assert found["gap"] == {"before": None, "after": None}
 
 
 def test_settings_come_from_the_file_in_the_folder(call: Call, small: Small) -> None:

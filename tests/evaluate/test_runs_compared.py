@@ -89,7 +89,9 @@ def test_a_topic_that_a_run_lacks_counts_0_and_is_named(folder: Path) -> None:
     assert remark in results_text(run)
     assert remark in page(run)
     # Every document has an era, so that there is nothing to say of missing labels either.
-    whole = words.run_checked(checked(folder, folder / "b.tsv", dimensions=["era"]), folder / "whole")
+    whole = words.run_checked(
+        checked(folder, folder / "b.tsv", dimensions=["era"], measures=["nDCG@1"]), folder / "whole"
+    )
     assert run.kind.page(whole) is None
 
 

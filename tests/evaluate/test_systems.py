@@ -173,7 +173,7 @@ def test_only_who_looks_at_judgments_is_an_oracle(run: Run) -> None:
 def test_groups_from_judgments_make_oracles_of_those_who_look_at_groups(tmp_path: Path) -> None:
     text = words.EXPERIMENT.replace("collection.yaml", "stances.yaml") + "dimensions: [stance]\n"
     file = words.write(tmp_path, text)
-    collection = words.COLLECTION.split("groups:")[0].replace(
+    collection = "target: uniform\n" + words.COLLECTION.split("groups:")[0].replace(
         "{path: qrels.tsv}", "{path: stances.tsv, header: true, dimensions: {stance: {}}}"
     )
     (tmp_path / "stances.yaml").write_text(collection, encoding="utf-8")

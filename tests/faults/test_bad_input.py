@@ -60,7 +60,7 @@ WRONG = [
     ),
     ({"target": {"gender": {}}}, DataError, "expected label -> share"),
     ({"target": {"female": 0.5, "male": 0.5}}, SettingsError, "e.g. {gender: {female: 0.5, male: 0.5}}"),
-    ({"target": {"age": "uniform"}}, UsageError, "no target is set for dimension 'gender'; there is one for: age"),
+    ({"target": {"age": "uniform"}}, UsageError, "a target is set for 'age', which is no dimension; there are: gender"),
     ({"target": "qrels"}, DataError, "no relevant document has a label of 'gender', so there is no target 'qrels'"),
     # numbers and names
     ({"n": 0}, SettingsError, "n: Input should be greater than or equal to 1 (got 0)"),

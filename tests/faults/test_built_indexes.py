@@ -48,7 +48,9 @@ def opened(tmp_path: Path) -> Opened:
 
     def opened(folder: Path, kind: str = "lucene", profile: str = "engine", **settings: Any) -> Any:
         engine = {"kind": kind, "index": str(folder), **settings}
-        return open_agent(tmp_path / "files" / "collection.yaml", engine=engine, profile=profile, n=3)
+        return open_agent(
+            tmp_path / "files" / "collection.yaml", engine=engine, profile=profile, n=3, target="trec-estimated"
+        )
 
     return opened
 

@@ -81,7 +81,7 @@ def test_30_group_labels(tmp_path: Path, lines: str, fault: str | None) -> None:
     assert rows[1, 0] == 1
     build_index(collection, tmp_path / "index")
     trace = open_agent(collection, tmp_path / "index", n=3, target="population").search("law").trace
-    assert math.isfinite(trace.gap)
+    assert trace.gap >= 0, "infinite where nothing that is shown has a label"
     assert trace.exposures[0].labels[-1] == "nonbinary"
 
 

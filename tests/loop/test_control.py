@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -16,7 +17,8 @@ from fairagent.loop.actions.refine import RefineAction
 from fairagent.loop.channels import Mixer
 from fairagent.loop.control import moved, start
 from fairagent.loop.controller import Controller, weighed
-from fairagent.types import Exposure, FloatArray, Step
+from fairagent.loop.prior import DocumentKind
+from fairagent.types import Exposure, Step
 
 
 def shown(shares: list[float], target: list[float], dimension: str = "gender") -> Exposure:
@@ -124,15 +126,20 @@ def test_several_dimensions_are_steered_at_once() -> None:
 
 
 def test_a_dimension_that_does_not_apply_weighs_nothing() -> None:
-    """No document found has a region, though most others have one: the region's evidence and gap count 0."""
+    """No document found can have a region, though most others can: the region's evidence and gap count 0."""
+
+    class Kinds:
+        def document_kinds(self, ids: Sequence[str], topic: str) -> list[DocumentKind]:
+            return [DocumentKind("region", np.zeros(len(ids)), 0.6)]
+
     ids = [*LAWYERS, *(f"x{number}" for number in range(10))]
     table = by_letter([id + ("_" if id in LAWYERS else "a") for id in ids], region="2")
     engine = Dense({id + "_": text for id, text in LAWYERS.items()})
     search = begun(engine, groups=table)
-    meter = weighed(search.meter, search.steps[-1].ranking)
-    importance: FloatArray = np.array(meter.importance)
-    assert importance.shape == (2,)
-    assert importance[0] == 1
+    meter = weighed(search.meter, search.steps[-1].ranking, Kinds())  # type: ignore[arg-type]
+    assert meter.importance == (1, 0)
+    # A label that nobody gave says nothing of that.
+    assert weighed(search.meter, search.steps[-1].ranking, None).importance == (1, 1)
     assert replace(meter, importance=(1.0, 0.0)).measure(search.steps[-1].ranking)[1].importance == 0
 
 

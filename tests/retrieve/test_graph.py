@@ -146,7 +146,7 @@ def site(
     folder: Path, state: str = "as made", chunks: Chunks | None = None, made: Sequence[Document] = DOCUMENTS
 ) -> Site:
     plain = collection(by_letter(["f0"]))
-    told = Told("made", {}, {}, plain.groups, {}, (), plain.source, chunks, state, made)
+    told = Told("made", {}, {}, plain.groups, {}, (), plain.source, chunks, state=state, made=made)
     return Site(told, Settings(engine="dense", encoder=BUNDLED), folder / "index", None)  # type: ignore[arg-type]
 
 
