@@ -33,13 +33,18 @@ def run(folder: Path, *arguments: str) -> str:
     return done.stdout
 
 
-def test_the_command_line(folder: Path) -> None:
-    commands = blocks("console")[0]
+@pytest.fixture(scope="module")
+def printed(folder: Path) -> str:
+    """What the last of the page's first commands prints; they leave a file and an index in the folder."""
     printed = ""
-    for line in commands.splitlines():
+    for line in blocks("console")[0].splitlines():
         program, *arguments = shlex.split(line.removeprefix("$ "))
         assert program == "fairagent"
         printed = run(folder, "-c", "from fairagent.cli import main; main()", *arguments)
+    return printed
+
+
+def test_the_command_line(folder: Path, printed: str) -> None:
     assert re.search(r"^ +1 +[A-Z].* (female|male) ", printed, re.MULTILINE)
     assert (folder / "collection.yaml").read_text(encoding="utf-8") == blocks("yaml")[0]
 
@@ -63,8 +68,9 @@ def test_rows(folder: Path) -> None:
     run(folder, "-c", kept + "assert len(agent.search('jazz').hits) == 5\n")
 
 
+@pytest.mark.usefixtures("printed")
 def test_documents_that_come_and_go(folder: Path) -> None:
-    """After the commands and the rows above, in the order of the page."""
+    """After the commands above."""
     changed = tmp_copy(folder)
     lines = (changed / "people.csv").read_text(encoding="utf-8").splitlines(keepends=True)
     lines[2] = lines[2].replace("drummer", "singer")

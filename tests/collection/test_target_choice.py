@@ -31,7 +31,6 @@ def source(chosen: Any, whole: Collection) -> str:
     [
         ("uniform", "corpus", EVEN, "uniform"),
         ({"gender": "uniform"}, "corpus", EVEN, "uniform"),
-        ({"region": "uniform"}, "corpus", EVEN, "corpus"),
         (None, {"gender": "corpus"}, EVEN, "corpus"),
         (None, {"region": "corpus"}, EVEN, "trec-estimated"),
         (None, None, EVEN, "trec-estimated"),
