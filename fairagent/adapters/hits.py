@@ -48,7 +48,8 @@ class FairHits(NamedTuple):
 
     There is one exposure for each dimension.
 
-    >>> print(fair_rerank(["d1", "d2", "d3"], {"sex": {"d1": "m", "d2": "m", "d3": "f"}}, {"f": 0.5, "m": 0.5}, n=2))
+    >>> groups = {"sex": {"d1": "m", "d2": "m", "d3": "f"}}
+    >>> print(fair_rerank(["d1", "d2", "d3"], groups, {"f": 0.5, "m": 0.5}, n=2, fairness=2))
     2 hits; sex: f 0% -> 50% (target 50%), m 100% -> 50% (target 50%), no label 0% -> 0% (target 0%)
     """
 
