@@ -164,7 +164,7 @@ def test_searches(template: str, options: list[str], record: Record) -> None:
 @pytest.mark.usefixtures("booked")
 def test_answer_and_attribute(options: list[str], record: Record) -> None:
     chosen = _set("generate=llm", "attribute=judge", "context.documents=2")
-    found = printed("answer", "Where was the lawyer?", *options, *chosen)
+    found = printed("answer", "Who was a lawyer?", *options, *chosen)
     assert found["answer"].strip()
     assert {"answer", "attribute"} <= record.templates
     assert record.faults == []
