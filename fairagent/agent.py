@@ -18,7 +18,7 @@ from fairagent.found import Found, engine_notes
 from fairagent.loop.base import Loop, LoopResult, OnStep, Search, unheard
 from fairagent.loop.controller import without
 from fairagent.loop.fair_qr import measured
-from fairagent.loop.guard import Guarded, less_fair, unlabeled_off
+from fairagent.loop.guard import Guarded, less_fair, moved_by_kinds, unlabeled_off
 from fairagent.query import as_query
 from fairagent.rerank.base import Pool, Reranker
 from fairagent.rerank.exposure import stricter
@@ -137,7 +137,8 @@ class FairAgent(Brief):
         pool = replace(search.pool(looped.candidates, looped.meter, looped.unit), n=length)
         deep = begun[-1].ranking
         guarded = self._guarded(pool, looped, deep)
-        notes = guarded.notes + less_fair(guarded.ranking, deep, looped.meter) + engine_notes(self.retriever, asked)
+        worse = less_fair(guarded.ranking, begun[0].ranking, looped.meter)
+        notes = guarded.notes + worse + moved_by_kinds(meter, looped.meter) + engine_notes(self.retriever, asked)
         alarms = guarded.alarms + unlabeled_off(guarded.ranking, looped.meter)
         if self.settings.expansion.documents and not isinstance(self.retriever, TermSource):
             notes += ("no topic words were added: this engine does not tell the terms of its documents",)

@@ -491,6 +491,9 @@ def test_the_list_of_the_topic_words_stands_even_if_its_gap_is_larger() -> None:
     first, second, _ = result.trace.steps
     assert second.gap > first.gap
     assert (accepted(result), result.ranking.ids) == ([True, True, False], ("m5", "m6", "m7", "m8"))
+    # The list of the user's own words is the one to compare with.
+    [note] = [note for note in result.trace.notes if "less fair" in note]
+    assert note.endswith(f"a gap of {result.trace.gap:.4f}, the engine's is {first.gap:.4f}")
 
 
 def test_topic_words_can_be_left_out() -> None:

@@ -2,10 +2,10 @@
 
     python evaluations/controller/iterations.py [FILE.svg]
 
-No re-ranker of exposure, no model, no prior: what is shown is what refinement alone does. Topics are those of the half
-`test`; a topic whose loop has ended keeps its last list. Writes docs/loop_iterations.svg, prints the figures.
+No re-ranker of exposure, no model, no prior: what is shown is what refinement alone does, on all public topics; a topic
+whose loop has ended keeps its last list. Writes docs/loop_iterations.svg, prints the figures.
 
-- controller: BM25 and vectors fused, each group's evidence under weights that follow what it lacks
+- controller: the default engine, each group's evidence under weights that follow what it lacks
 - pooled: the same engine and share of feedback, learned from the first 20 documents of the last list, whoever they are
 - FAIR-QR: BM25, keywords from the documents of the most under-exposed group, the first 20 re-ranked by the user's query
 """
@@ -22,10 +22,9 @@ import matplotlib
 import numpy as np
 
 from fairagent import FairAgent, Ranking, Topic
-from fairagent.evaluate.engine.split import half
 from fairagent.evaluate.judging import evaluate_topic, judged_topics, standard_measures
 from fairagent.exposure import total_gap
-from fairagent.loop.channels import Mixer
+from fairagent.loop.base import Search
 from fairagent.loop.evidence import learn_from
 from fairagent.pipeline import build, open_site, with_settings
 from fairagent.settings import load_settings
@@ -35,7 +34,6 @@ COLLECTIONS = ("trec22_biographies", "wikilead", "reuters21578", "allsides", "pe
 ITERATIONS = 5
 FEEDBACK = 20
 CONTROLLER: Mapping[str, Any] = {
-    "engine": "fused",
     "rerank": "none",
     "loop": {"kind": "controller", "steps": ITERATIONS, "prior": 0, "worse": 1e9},
 }
@@ -73,11 +71,7 @@ def systems(site: Any, dimension: str) -> Iterator[tuple[str, Curve]]:
         return build(with_settings(site, load_settings(overrides={"dimensions": [dimension], **settings}, environ={})))
 
     collection = site.collection
-    topics = [
-        collection.topics[id]
-        for id in judged_topics(collection, dimension).counted
-        if half(collection.name, id) == "test"
-    ]
+    topics = [collection.topics[id] for id in judged_topics(collection, dimension).counted]
     agent = opened(CONTROLLER)
     ways = {
         "controller": lambda topic: controlled(agent, topic),
@@ -113,13 +107,15 @@ def pooled(agent: FairAgent, topic: Topic) -> list[Ranking]:
     """What Rocchio's feedback gives, from the first documents of the last list, with the controller's share."""
     found = agent.find(topic, 20)
     first, rankings = found.steps[0].ranking, []
-    scores, query, mixer = first.scores, found.query, Mixer(0.5)
+    scores, mixer = first.scores, agent.loop.mixer
+    of_engine = (agent.retriever, 20, lambda asked: first, lambda pool: pool.ranking.top(20))
+    search = Search(found.query, found.steps[:1], found.meter, *of_engine)
     for _ in range(ITERATIONS + 1):
         order = np.argsort(-scores, kind="stable")
         rankings.append(Ranking(tuple(first.ids[place] for place in order[:20]), scores[order[:20]]))
         everybody = np.tile([0.0, 1.0], (len(first), 1))
         learned = learn_from(scores, [everybody], FEEDBACK)
-        mix = mixer.mix(agent.retriever, lambda asked: first, query, first, learned)
+        mix = mixer.mix(search, first, learned)
         scores = mix.scores(np.zeros(len(first)), np.ones(1))
     return rankings
 

@@ -2,7 +2,7 @@
 
     from fairagent import fair_rerank
 
-    hits, before, after = fair_rerank(engine.search("jazz"), "gender", {"female": 0.5, "male": 0.5}, n=10)
+    hits, before, after, notes = fair_rerank(engine.search("jazz"), "gender", {"female": 0.5, "male": 0.5}, n=10)
 
 No engine's package is imported: a hit is told by what it has. It is a mapping (what it holds under `metadata`, `meta`,
 `_source` or `groups` counts too), an object with `metadata` or `meta` (LlamaIndex, LangChain, Haystack), a dataclass or
@@ -25,10 +25,12 @@ from fairagent.collection import Collection, Groups, GroupTable
 from fairagent.collection.config import DimensionColumn
 from fairagent.collection.faults import Faults, listed, shown
 from fairagent.collection.forms import plain
+from fairagent.collection.labeling import Labeling, label_notes, labeled
 from fairagent.collection.labels import labels_of
 from fairagent.collection.load import aligned
 from fairagent.collection.table_buffer import TableBuffer
 from fairagent.errors import DataError, UsageError
+from fairagent.estimates import following
 from fairagent.rerank.exposure import FAIRNESS
 from fairagent.settings import Unknown
 from fairagent.types import Exposure, FloatArray, Ranking, exposure_rows
@@ -46,21 +48,23 @@ WITHIN = ("_source", "meta", "metadata", "groups")
 class FairHits(NamedTuple):
     """Hits in a fair order, with the exposure of the first `n` of the engine's order and of this one.
 
-    There is one exposure for each dimension.
+    There is one exposure for each dimension. `notes` say what else is to be known: labels that look like spellings of
+    one, a target that is estimated from the engine's own order.
 
     >>> groups = {"sex": {"d1": "m", "d2": "m", "d3": "f"}}
     >>> print(fair_rerank(["d1", "d2", "d3"], groups, {"f": 0.5, "m": 0.5}, n=2, fairness=2))
-    2 hits; sex: f 0% -> 50% (target 50%), m 100% -> 50% (target 50%), no label 0% -> 0% (target 0%)
+    2 hits; sex: f 0% -> 50% (target 50%), m 100% -> 50% (target 50%), no label (of all) 0% -> 0% (target 0%)
     """
 
     hits: list[Any]
     before: tuple[Exposure, ...]
     after: tuple[Exposure, ...]
+    notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         """What was done, in one line."""
         changed = (_change(*pair) for pair in zip(self.before, self.after, strict=True))
-        return "; ".join([counted(len(self.hits), "hit"), *changed])
+        return "; ".join([counted(len(self.hits), "hit"), *changed, *self.notes])
 
 
 def _change(before: Exposure, after: Exposure) -> str:
@@ -82,6 +86,7 @@ def fair_rerank(
     fairness: float = FAIRNESS,
     unknown: Unknown = "share",
     separator: str | None = None,
+    labels: Labeling | None = None,
 ) -> FairHits:
     """The `n` hits that are relevant and together give every group about its target share of the exposure.
 
@@ -95,9 +100,11 @@ def fair_rerank(
     | a `Collection`, a `GroupTable` | known by the hits' ids |
 
     A label is a text, a list of them (equal shares) or a mapping to weights, `separator` what stands between several in
-    one text; nothing is unknown. `target` is a target by name, the same for all dimensions, or maps dimensions to
-    targets or to the shares of their labels; where there is one dimension, the shares alone will do. Without one a
-    collection's own is taken, and else a UsageError shows what each choice would mean.
+    one text; nothing is unknown. `labels` says how values become labels, as in `Collection.from_records`: "join", or
+    dimension -> "join" or value -> label; what the target names is kept as it is spelled there. `target` is a target by
+    name, the same for all dimensions, or maps dimensions to targets or to the shares of their labels; where there is
+    one dimension, the shares alone will do. Without one a collection's own is taken, and else a UsageError shows what
+    each choice would mean.
 
     Scores count where all hits have one and they fall along the order; else (they are missing, or are distances, which
     rise) the order stands for them. `fairness` is what a divergence of 1 nat costs, in units of mean relevance: 0 keeps
@@ -114,7 +121,7 @@ def fair_rerank(
     read = [_read(hit, number) for number, hit in enumerate(hits, start=1)]
     places = tuple(map(str, range(len(read))))
     ranking = Ranking(places, _scores(read))
-    known, population = _known(groups, read, separator)
+    known, population, notes = _known(groups, read, separator, labels, target)
     for dimension in known.dimensions:
         if not known.memberships(dimension, places)[:, 1:].any():
             raise DataError(
@@ -129,7 +136,8 @@ def fair_rerank(
     if isinstance(groups, Collection):
         collection = replace(collection, target=groups.target)
     fair, meter = fair_order(collection, ranking, n, targets, fairness, unknown)
-    return FairHits([hits[int(place)] for place in fair.ids], meter.measure(ranking), meter.measure(fair))
+    ordered = [hits[int(place)] for place in fair.ids]
+    return FairHits(ordered, meter.measure(ranking), meter.measure(fair), (*notes, *following(meter.targets)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,26 +205,40 @@ def _scores(read: Sequence[_Hit]) -> FloatArray:
     return scores
 
 
-def _known(groups: HitGroups, read: Sequence[_Hit], separator: str | None) -> tuple[Groups, Shares]:
-    """The groups of the hits by their places "0", "1" ...: two passages of a document are two hits."""
-    if isinstance(groups, Collection):
-        return GroupsByPlace(groups.groups, _ids(read)), groups.population
+def _known(
+    groups: HitGroups,
+    read: Sequence[_Hit],
+    separator: str | None,
+    labels: Labeling | None,
+    target: str | Mapping[str, Any] | None,
+) -> tuple[Groups, Shares, list[str]]:
+    """The groups of the hits by their places "0", "1" ..., two passages of a document being two hits, and notes."""
     if not isinstance(groups, str | Sequence | Mapping):
-        return GroupsByPlace(groups, _ids(read)), {}
+        if labels is not None:
+            raise UsageError("labels: these groups have their labels already; it is for values of hits")
+        if isinstance(groups, Collection):
+            return GroupsByPlace(groups.groups, _ids(read)), groups.population, []
+        return GroupsByPlace(groups, _ids(read)), {}, []
     names = [groups] if isinstance(groups, str) else groups
     columns = names if isinstance(names, Mapping) else dict(zip(names, names, strict=True))
     if not columns:
         raise UsageError("no groups are named, so there is nothing to be fair to")
     values = {dimension: _values(dimension, where, read) for dimension, where in columns.items()}
-    faults, buffer, how = Faults(), TableBuffer(dict.fromkeys(columns)), DimensionColumn(separator=separator)
+    faults, buffer = Faults(), TableBuffer(dict.fromkeys(columns))
+    given = target if isinstance(target, Mapping) else {}
+    shares = {name: given if _are_shares(given) else given.get(name) for name in columns}
+    spelled = {name: tuple(one) for name, one in shares.items() if isinstance(one, Mapping)}
+    plainly = dict.fromkeys(columns, DimensionColumn(separator=separator))
+    how, notes = labeled(plainly, labels, lambda name: map(plain, values[name]), spelled)
     for place, hit in enumerate(read):
         try:
-            labels = {dimension: labels_of(plain(cells[place]), how) for dimension, cells in values.items()}
-            buffer.add(str(place), labels, hit.number)
+            own = {name: labels_of(plain(cells[place]), how[name]) for name, cells in values.items()}
+            buffer.add(str(place), own, hit.number)
         except ValueError as error:
             faults.add(Path("hit"), hit.number, str(error))
     faults.check("the groups of the hits")
-    return GroupTable(*buffer.finish()), {}
+    table = GroupTable(*buffer.finish())
+    return table, {}, [*notes, *label_notes(table, 'labels="join" joins them')]
 
 
 def _values(dimension: str, where: str | Mapping[Any, Any], read: Sequence[_Hit]) -> list[Any]:

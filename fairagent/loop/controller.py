@@ -71,26 +71,32 @@ class Controller:
             return LoopResult(first, search.steps, "the query retrieves nothing", search.meter)
         environment = self._environment(search, weighed(search.meter, first, self.kinds)).counting_kinds(first)
         state, stopped = environment.begin(first), ""
-        taken: list[Step] = []
-        begun = tuple(measured(environment.meter, step) for step in search.steps)
-        search.on_step(begun[-1])
+        steps = [measured(environment.meter, step) for step in search.steps]
+        # What the first action has to beat is no retrieval, and would be seen nowhere else.
+        steps[-1] = replace(steps[-1], notes=(f"re-ranked, before any action: the gap is {state.gap:.4f}",))
+        search.on_step(steps[-1])
+        begun = len(steps)
         while not stopped:
-            state, step, stopped = self._next(environment, state, taken)
+            state, step, stopped = self._next(environment, state, steps, begun)
             if step:
-                taken.append(step)
+                steps.append(step)
                 search.on_step(step)
-        steps = (*begun, *taken)
         removed = frozenset(first.ids) - frozenset(state.found.ids)
         candidates = sorted_by(state.found, state.scores)
         reached = self.guard, removed, state.served, state.entered
-        return LoopResult(candidates, steps, stopped, environment.meter, environment.unit, *reached)
+        return LoopResult(candidates, tuple(steps), stopped, environment.meter, environment.unit, *reached)
 
-    def _next(self, environment: Environment, state: State, taken: Sequence[Step]) -> tuple[State, Step | None, str]:
-        """The state after one more action, the action as a step, and why the loop ends; "" where it does not."""
+    def _next(
+        self, environment: Environment, state: State, steps: Sequence[Step], begun: int
+    ) -> tuple[State, Step | None, str]:
+        """The state after one more action, the action as a step, and why the loop ends; "" where it does not.
+
+        The first `begun` of the `steps` are retrievals.
+        """
         actions = {action.name: action for action in self.actions}
         offers = {name: action.offer(environment, state) for name, action in actions.items()}
         with ledger() as book:
-            decision = self.policy.choose(environment, state, offers, taken)
+            decision = self.policy.choose(environment, state, offers, steps[begun:])
             if decision.action == STOP:
                 asked = book.usage != Usage()
                 return state, _stop(environment, state, decision, book.usage) if asked else None, decision.why
@@ -104,7 +110,8 @@ class Controller:
             act = partial(actions[decision.action].act, environment, state)
             tried = attempt(act, self.on_error, ended, unpaid=True)
         reason = tried.failure or refusal(tried.after, tried.bar)
-        step = _step(environment, state, decision, tried, reason, book.usage)
+        before = next(step for step in reversed(steps) if step.accepted)
+        step = _step(environment, state, decision, tried, reason, book.usage, before)
         reached = tried.otherwise if reason else tried.after
         return replace(reached, tried=state.tried | {decision.action}), step, stopped
 
@@ -130,11 +137,17 @@ def without(ranking: Ranking, removed: frozenset[str]) -> Ranking:
 
 
 def _step(
-    environment: Environment, before: State, decision: Decision, attempt: Attempt, reason: str, usage: Usage
+    environment: Environment,
+    state: State,
+    decision: Decision,
+    attempt: Attempt,
+    reason: str,
+    usage: Usage,
+    before: Step,
 ) -> Step:
-    """What an action did, and what was made of it."""
+    """What an action did, and what was made of it; `before` is the last step that was accepted."""
     after, evidence = attempt.after, attempt.otherwise.model_evidence
-    new = evidence if evidence and before.model_evidence is None else None
+    new = evidence if evidence and state.model_evidence is None else None
     return Step(
         decision.action,
         environment.search.query,
@@ -149,7 +162,7 @@ def _step(
         why=decision.why,
         notes=(*(new.notes if new else ()), *attempt.notes),
         alarms=attempt.alarms,
-        entered=len(attempt.otherwise.entered - before.entered),
+        entered=len(attempt.otherwise.entered - state.entered),
         worse=() if reason else worse_dimensions(before.exposures, after.exposures),
     )
 

@@ -1,7 +1,7 @@
 """The guard: what a loop would serve is compared with the engine's own list, so that nobody is served worse unseen."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from fairagent.alarms import UNLABELED, WORSE, Alarm
@@ -75,7 +75,11 @@ class Guard:
 
 
 def less_fair(served: Ranking, own: Ranking, meter: ExposureMeter) -> tuple[str, ...]:
-    """The dimensions in which `served` is less fair than the engine's `own` list, each as a note, however little."""
+    """The dimensions in which `served` is less fair than the engine's `own` list, each as a note, however little.
+
+    So are those that hardly apply to the query, and do not count.
+    """
+    meter = replace(meter, importance=())
     before, now = meter.measure(own), meter.measure(served)
     worse = worse_dimensions(before, now)
     return tuple(
@@ -96,6 +100,18 @@ def unlabeled_off(served: Ranking, meter: ExposureMeter) -> tuple[Alarm, ...]:
         )
         for one in meter.measure(served)
         if one.unknown_target is not None and abs(one.unknown - one.unknown_target) > UNLABELED_OFF
+    )
+
+
+def moved_by_kinds(before: ExposureMeter, after: ExposureMeter) -> tuple[str, ...]:
+    """Where kinds of documents have changed what those without a label should get, a note a dimension."""
+    pairs = zip(after.targets, before.unlabeled, after.unlabeled, strict=False)
+    dues = [(one.dimension, was.shares.sum(), now.shares.sum()) for one, was, now in pairs if was and now]
+    return tuple(
+        f"in {dimension} the target of documents without a label is {now:.0%}, not the {was:.0%} of the engine's list: "
+        f"the query asks for the kind of documents that {'have labels' if now < was else 'have none'}"
+        for dimension, was, now in dues
+        if abs(now - was) > UNLABELED_OFF
     )
 
 

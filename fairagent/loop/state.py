@@ -83,7 +83,7 @@ def refusal(after: State, bar: float) -> str:
     """Why a list is not to be served: it is less relevant than it may be, or its gap not below `bar`; else ""."""
     if after.estimated < after.least:
         return "less relevant"
-    return "" if after.gap < bar else "the gap did not fall"
+    return "" if after.gap < bar else f"the gap is not below {bar:.4f}"
 
 
 def sorted_by(ranking: Ranking, scores: FloatArray) -> Ranking:

@@ -158,6 +158,8 @@ def _step(step: ShownStep, data: _Tables) -> Record:
         "reason": data.text(record.reason),
         "gap": gap_text(record.gap),
         "discarded": not record.accepted,
+        "worse": list(record.worse),
+        "entered": record.entered or None,
         "exposures": [data.exposure(exposure) for exposure in step.exposures],
     }
     return _told(found)

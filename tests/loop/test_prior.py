@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from loop_engine import LAWYERS, Dense, agent
+from loop_engine import LAWYERS, Dense, agent, begun
 from scripted import by_letter, collection
 
 from fairagent.collection import GroupTable
 from fairagent.collection.table_buffer import TableBuffer
+from fairagent.exposure import UnlabeledTarget
 from fairagent.loop.actions.refine import RefineAction
 from fairagent.loop.controller import Controller
+from fairagent.loop.guard import moved_by_kinds
 from fairagent.loop.kinds import KindSource
 from fairagent.loop.prior import DocumentKind, bonus, kinds_of
 from fairagent.memo import Memo
@@ -136,3 +140,16 @@ def test_where_every_document_has_a_label_the_prior_changes_nothing() -> None:
     )
     assert with_.ranking.ids == without.ranking.ids
     assert with_.ranking.scores.tolist() == without.ranking.scores.tolist()
+
+
+def test_a_target_that_kinds_have_moved_is_said() -> None:
+    meter = begun(Dense(LAWYERS)).meter
+    before = replace(meter, unlabeled=(UnlabeledTarget(np.array([0.4]), np.array([0.4, 0.3, 0.3])),))
+    for share, kind in ((0.1, "have labels"), (0.9, "have none")):
+        after = replace(before, unlabeled=(before.unlabeled[0].of_kinds(np.array([share]), clustered=True),))
+        assert moved_by_kinds(before, after) == (
+            f"in gender the target of documents without a label is {share:.0%}, not the 40% of the engine's list: "
+            f"the query asks for the kind of documents that {kind}",
+        )
+    assert moved_by_kinds(before, before) == ()
+    assert moved_by_kinds(meter, replace(meter, unlabeled=())) == ()

@@ -32,7 +32,7 @@ def test_a_result_says_what_matters_in_one_line(result: SearchResult, answered: 
     kept = "<Step feedback for female (gender), 2 keywords added: gap 0.02, accepted>"
     assert repr(trace.steps[2]) == kept
     assert repr(gender(0.1, 0.37, unknown=0.25)) == (
-        "<Exposure gender: female 10% (target 50%), male 90% (target 50%), no label 25%>"
+        "<Exposure gender: female 10% (target 50%), male 90% (target 50%), no label (of all) 25%>"
     )
     assert repr(answered) == "<AnswerResult to 'lawyers': 'Courts [2].'; 1 of 2 documents cited>"
     assert repr(answered.attribution) == "<Attribution by citations: on 1 of 2 documents>"
@@ -47,7 +47,7 @@ def test_an_exposure_of_many_groups_names_those_that_are_farthest_off() -> None:
     many = replace(gender(0.5, 0.0), labels=tuple("abcdef"), shares=shares, target=target)
     assert repr(many) == (
         "<Exposure gender: a 50% (target 10%), b 10% (target 30%), c 10% (target 20%), d 10% (target 20%), "
-        "2 more groups, no label 0%>"
+        "2 more groups, no label (of all) 0%>"
     )
 
 
@@ -66,7 +66,7 @@ def test_a_notebook_shows_documents_groups_and_exposure_as_the_page_does(result:
     assert "1Firstfemale 2d1–" in page.text
     bars = [one["aria-label"] for one in page.all("svg")]
     assert bars == [
-        "gender: female 10% (target 50%), male 90% (target 50%), no label 25%",
+        "gender: female 10% (target 50%), male 90% (target 50%), no label (of all) 25%",
         "gender: female 45% (target 50%), male 55% (target 50%)",
     ]
     assert [one["d"] for one in page.all("path")][3] == "M0 0h45v6.5h-45zM0 8h50v2h-50z"

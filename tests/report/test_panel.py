@@ -97,7 +97,7 @@ def test_a_bar_ends_at_its_end():
     bar = exposure_bar(shares, COLORS)
     female, male = "M0 0h21.88v6.5h-21.88zM0 8h87.5v2h-87.5z", "M21.88 0h65.62v6.5h-65.62z"
     assert bar.parts == ((0, female), (1, male), (None, "M87.5 0h12.5v6.5h-12.5z"))
-    assert bar.words == "gender: female 25% (target 100%), male 75% (target 0%), no label 12%"
+    assert bar.words == "gender: female 25% (target 100%), male 75% (target 0%), no label (of all) 12%"
 
 
 def test_a_bar_shows_what_documents_without_a_label_should_get():
@@ -105,7 +105,7 @@ def test_a_bar_shows_what_documents_without_a_label_should_get():
     bar = exposure_bar(shares, COLORS)
     assert bar.parts[-1] == (None, "M50 0h50v6.5h-50zM80 8h20v2h-20z")
     assert bar.parts[0] == (0, "M0 0h25v6.5h-25zM0 8h40v2h-40z")
-    assert bar.words == "gender: female 50% (target 50%), male 50% (target 50%), no label 50% (target 20%)"
+    assert bar.words == "gender: female 50% (target 50%), male 50% (target 50%), no label (of all) 50% (target 20%)"
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from .conftest import FEMALE, gender
 
 STORY = """\
 1. query         lawyers (50 documents)
-   gender        female 10% (target 50%), male 90% (50%), no label 25%
+   gender        female 10% (target 50%), male 90% (50%), no label (of all) 25%
    gap           0.3700
 2. topic words   topic0^1, topic1^0.5, topic2^0.333, topic3^0.25, topic4^0.2, topic5^0.167,
                  topic6^0.143, topic7^0.125 and 92 more (90 documents)
@@ -117,4 +117,4 @@ def test_worse_dimensions_and_entered_documents_are_named(trace: Trace) -> None:
 
 def test_what_documents_without_a_label_should_get_is_said(trace: Trace) -> None:
     exposure = replace(trace.exposures[0], unknown=0.3, unknown_target=0.2)
-    assert "no label 30% (20%)" in story_text(replace(trace, exposures=(exposure,)), 80)
+    assert "no label (of all) 30% (20%)" in story_text(replace(trace, exposures=(exposure,)), 120)

@@ -69,7 +69,8 @@ class StepRecord:
 
     `query` is the user's query with all keywords in one line; `gap` is in nats, infinite where a dimension shows no
     labeled document (null in JSON); `exposures` stand beside the target that the loop went by. Of a step that a policy
-    chose, `why` and the heaviest of the groups' `weights` are there, and the `reason` why it was not accepted.
+    chose, `why` and the heaviest of the groups' `weights` are there, and the `reason` why it was not accepted. `worse`
+    and `entered` are those of `Step`.
     """
 
     source: str
@@ -84,6 +85,8 @@ class StepRecord:
     why: str = ""
     weights: tuple[tuple[str, float], ...] = ()
     reason: str = ""
+    worse: tuple[str, ...] = ()
+    entered: int = 0
 
     @classmethod
     def of(cls, step: Step) -> StepRecord:
@@ -102,6 +105,8 @@ class StepRecord:
             why=step.why,
             weights=tuple((str(group), round(weight, 4)) for group, weight in heaviest),
             reason=step.reason,
+            worse=step.worse,
+            entered=step.entered,
         )
 
 

@@ -46,7 +46,7 @@ const Topics = (() => {
       if (share || wants) words.push(`${label} ${percent(share)}${wants === null ? "" : ` (target ${percent(wants)})`}`);
     };
     labels.forEach((label, place) => row(label, colors[place], shares[place], target[place], shares[place] * ofKnown, target[place] * dueKnown));
-    row("no label", null, unknown, due, unknown, due ?? 0);
+    row("no label (of all)", null, unknown, due, unknown, due ?? 0);
     const about = { class: "bar", viewBox: "0 0 100 10", preserveAspectRatio: "none", role: "img", "aria-label": `${dimension}: ${words.join(", ")}` };
     for (const [key, value] of Object.entries(about)) drawn.setAttribute(key, value);
     return [el("span", { class: "dim" }, dimension), drawn];
@@ -82,6 +82,8 @@ const Topics = (() => {
       const change = (before ? `, was ${before.gap}` : "") + (one.was ? `; now ${percent(one.was[1])}` : "");
       what.append(el("p", { class: "gap" }, "gap ", el("b", {}, one.gap), `${change} `, kind === "refinement" || kind === "decision" ? became : null));
     }
+    if (one.worse) what.append(el("p", { class: "fell" }, `Less fair in ${one.worse.join(", ")}.`));
+    if (one.entered) what.append(soft(`${counted(one.entered, "document")} from the whole collection.`));
     return el("li", { class: kind + (one.discarded ? " refused" : "") }, what, bars(one.exposures));
   }
 

@@ -70,7 +70,7 @@ const there = (rank) => make("td", { title: rank === null ? "not in the agent's 
 
 export function dimension(before, after, target) {
   // As `exposure_rows`: the documents without a label are the last row, whose target may be none.
-  const rowsOf = (one) => [...one.groups, { label: "no label", share: one.unknown, target: one.unknown_target, known: false }];
+  const rowsOf = (one) => [...one.groups, { label: "no label (of all)", share: one.unknown, target: one.unknown_target, known: false }];
   const [were, are] = [rowsOf(before), rowsOf(after)];
   const full = Math.max(...[...were, ...are].flatMap((group) => [group.share, group.target ?? 0]), 0.01);
   const rows = are.map((group, place) => {

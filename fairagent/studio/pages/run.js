@@ -89,6 +89,8 @@ function step(one) {
       "div",
       {},
       make("p", {}, make("b", {}, one.aim ? `${one.source} for ${one.aim}` : one.source), one.accepted ? null : make("span", { class: "soft" }, ", not kept")),
+      one.worse?.length ? make("p", { class: "fell" }, `less fair in ${one.worse.join(", ")}`) : null,
+      one.entered ? make("p", { class: "soft" }, `${one.entered} documents from the whole collection`) : null,
       added.length ? make("p", { class: "terms" }, "added: ", added) : null,
       dropped.length ? make("p", {}, "dropped: ", dropped) : null,
     ),
@@ -103,7 +105,7 @@ function values(outcome, labels) {
 
 function exposure(one) {
   const known = one.labels.map((label, place) => [label, one.shares[place], one.target[place]]);
-  const unknown = one.unknown || one.unknown_target ? [["no label", one.unknown, one.unknown_target ?? null]] : [];
+  const unknown = one.unknown || one.unknown_target ? [["no label (of all)", one.unknown, one.unknown_target ?? null]] : [];
   const rows = [...known, ...unknown].map(([label, share, target]) => make("div", {}, make("dt", {}, label), make("dd", {}, percent(share) + (target === null ? "" : `, target ${percent(target)}`))));
   return [make("h4", {}, `Exposure, ${one.dimension}`), make("dl", { class: "values" }, rows)];
 }
