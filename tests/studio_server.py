@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -54,6 +55,13 @@ def write_collection(folder: Path) -> Path:
     (folder / "groups.tsv").write_text(f"id\tgender\n{rows}", encoding="utf-8")
     build_index(load_collection(folder / "collection.yaml"), folder / "index")
     return folder
+
+
+def without_target(folder: Path, copy: Path) -> Path:
+    """A copy of the collection whose file names neither a target nor a population."""
+    shutil.copytree(folder, copy)
+    (copy / "collection.yaml").write_text(COLLECTION.partition("target:")[0], encoding="utf-8")
+    return copy
 
 
 @dataclass(frozen=True)

@@ -1,16 +1,15 @@
 """Chooses the default constants, leaving one collection out: on all public topics of all collections with group labels.
 
-    python evaluations/controller/constants.py [--indexes FOLDER] [--encoder light] [--table FILE] [--passes 2]
+    python evaluations/controller/constants.py [--indexes FOLDER] [--encoder light] [--table FILE]
 
 The aims are those of evaluations/light: no labels that come from the judgments, no model. The value of a topic is the
 product nDCG@20 * AWRF@20; a collection is worth the mean of its aims, whose worth is the mean of their topics, and the
 objective is the mean over the collections: each weighs the same, however many topics it has.
 
-Coordinate descent from what the constants were before, constant after constant over GRIDS, `passes` times. Of the
-values within one standard error of the best (of the paired difference over the topics) that is taken which stands first
-in its grid: what was before, then the others in turn. Each fold descends by itself over the other collections, and its
-choice is measured on the one left out. What a configuration gives on a topic is measured once, for all descents;
-`--table` keeps it in a file for another run (delete the file when the code has changed).
+All combinations of CHOSEN are measured, and the best is the choice. Each fold chooses by itself from the other
+collections, and its choice is measured on the one left out, beside the mean of all combinations: what a choice at
+random would give. The constants of FIXED are not chosen; the answer shows what others than theirs would do.
+`--table` keeps what was measured in a file for another run (delete the file when the code has changed).
 """
 
 from __future__ import annotations
@@ -21,6 +20,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -46,27 +46,24 @@ AIMS: tuple[tuple[str, str], ...] = (
     ("reuters21578", "oecd1987"),
 )
 Config = tuple[Any, ...]
-"""A value of each constant, in the order of GRIDS."""
+"""A value of each constant, in the order of NAMES."""
 Values = Mapping[str, Sequence[FloatArray]]
 """Collection -> for each of its aims the products of its topics (topics,)."""
-GRIDS: dict[str, tuple[Any, ...]] = {
+CHOSEN: dict[str, tuple[Any, ...]] = {
     "weight": (0.5, 0.75, 1.0),
-    "fairness": (1.0, 0.5, 2.0),
-    "graph": (0.4, 0.3, 0.5),
     "beta": (0.5, 0.7, 0.85),
-    "terms": (0.2, 0.1, 0.0),
+    "terms": (0.0, 0.1, 0.2),
     "again": (100, 300),
-    "prior": (0.6, 0.3),
 }
-"""What is tried: the vectors' weight beside BM25, the fairness of exposure, the weight of the graph re-ranker, and the
-loop's constants. First stands what each was before any choice by this command, not what it is now: ties would
-otherwise bring each fold what its own collection had helped to choose."""
-START: Config = tuple(grid[0] for grid in GRIDS.values())
+"""The weight of the vectors beside BM25, and the loop's constants."""
+FIXED: dict[str, tuple[Any, ...]] = {"fairness": (1.0, 0.5, 2.0), "graph": (0.4, 0.3, 0.5), "prior": (0.6, 0.3)}
+"""First what is used. Fairness is what a user decides, no product of two measures; the others were there before."""
+NAMES = (*CHOSEN, *FIXED)
 
 
 def overrides(config: Config, dimension: str, encoder: str) -> dict[str, Any]:
     """The settings that a configuration stands for."""
-    named = dict(zip(GRIDS, config, strict=True))
+    named = dict(zip(NAMES, config, strict=True))
     engines = ["bm25", {"kind": "dense", "encoder": encoder}]
     exposure = {"kind": "exposure", "fairness": named["fairness"]}
     return {
@@ -144,69 +141,63 @@ def error(values: Values, others: Values, folds: Sequence[str]) -> float:
     return float(np.sqrt(variance) / len(folds))
 
 
-def first_good_enough(candidates: Sequence[Values], folds: Sequence[str]) -> int:
-    """The first candidate that is within one standard error of the best."""
-    worth = [objective(candidate, folds) for candidate in candidates]
-    best = int(np.argmax(worth))
-    close = (worth[best] - worth[i] <= error(candidates[best], c, folds) for i, c in enumerate(candidates))
-    return next(i for i, near in enumerate(close) if near)
+def combinations() -> list[Config]:
+    """All combinations of the constants that are chosen."""
+    fixed = tuple(values[0] for values in FIXED.values())
+    return [(*chosen, *fixed) for chosen in product(*CHOSEN.values())]
 
 
-def variants(config: Config, place: int) -> list[Config]:
-    """The configuration with each value of the constant at `place`, in the order of its grid."""
-    return [(*config[:place], value, *config[place + 1 :]) for value in list(GRIDS.values())[place]]
+def varied(config: Config) -> dict[str, list[Config]]:
+    """The configuration with each value of each constant."""
+    grids = CHOSEN | FIXED
+    return {
+        name: [(*config[:place], value, *config[place + 1 :]) for value in sorted(grids[name])]
+        for place, name in enumerate(NAMES)
+    }
 
 
-def descend(table: Table, descents: Sequence[Sequence[str]], passes: int) -> list[Config]:
-    """What each descent over its collections ends at; all go step by step, so what they need is measured together."""
-    at = [START] * len(descents)
-    for _ in range(passes):
-        before = list(at)
-        for place in range(len(GRIDS)):
-            tried = [variants(config, place) for config in at]
-            table.measure(config for configs in tried for config in configs)
-            for i, (configs, folds) in enumerate(zip(tried, descents, strict=True)):
-                at[i] = configs[first_good_enough([table[config] for config in configs], folds)]
-        if at == before:
-            break
-    return at
-
-
-def shown(config: Config) -> str:
-    """What differs from before."""
-    changes = [f"{name} {now}" for name, now, old in zip(GRIDS, config, START, strict=True) if now != old]
-    return ", ".join(changes) or "as before"
-
-
-def report(table: Table, chosen: Config, folds: Sequence[str], of_folds: Sequence[Config]) -> Iterable[str]:
+def report(table: Table, folds: Sequence[str]) -> Iterable[str]:
     """The lines of the answer: the choice, its sensitivity, the folds."""
+    configs = combinations()
+    worth = {config: np.array([objective(table[config], [fold]) for fold in folds]) for config in configs}
+    chosen = max(configs, key=lambda config: float(worth[config].mean()))
+    alternatives = varied(chosen)
+    table.measure(config for one in alternatives.values() for config in one)
     counts = {fold: [len(aim) for aim in table[chosen][fold]] for fold in folds}
-    everything = sum(sum(n) for n in counts.values())
-    yield f"objective: mean product of {len(folds)} collections, {len(AIMS)} aims, {everything} topics"
-    yield f"before     {objective(table[START], folds):.4f}"
-    yield f"the choice {objective(table[chosen], folds):.4f}: {shown(chosen)}"
-    yield f"\n{'one constant varied':28s} mean product   difference (s.e.)     worst aim, to the choice"
+    topics = sum(sum(n) for n in counts.values())
+    yield f"mean product of {len(folds)} collections, {len(AIMS)} aims, {topics} topics, {len(configs)} combinations"
+    yield f"the choice   {worth[chosen].mean():.4f}: {shown(chosen)}"
+    yield f"all, mean    {np.mean([one.mean() for one in worth.values()]):.4f}"
+    yield f"all, worst   {min(one.mean() for one in worth.values()):.4f}"
+    yield f"\n{'one varied':20s} product   difference (s.e.)     worst aim, to the choice         mean of all with it"
     aims = ["/".join(aim) for aim in AIMS]
-    for place, name in enumerate(GRIDS):
-        for config in variants(chosen, place):
+    for name, ones in alternatives.items():
+        for config in ones:
             both = table[config], table[chosen]
             change = objective(both[0], folds) - objective(both[1], folds)
             by_aim = [a.mean() - b.mean() for fold in folds for a, b in zip(both[0][fold], both[1][fold], strict=True)]
-            worst = int(np.argmin(by_aim))
+            worst, place = int(np.argmin(by_aim)), NAMES.index(name)
+            of_all = [float(worth[one].mean()) for one in configs if one[place] == config[place]]
+            loss = "" if config == chosen else f"{by_aim[worst]:+.4f} {aims[worst]}"
             text = f"{name} {config[place]}" + (" *" if config == chosen else "")
-            line = f"{text:28s} {objective(both[0], folds):12.4f}   {change:+.4f} ({error(*both, folds):.4f})"
-            yield line if config == chosen else f"{line}    {by_aim[worst]:+.4f} {aims[worst]}"
-    yield f"\n{'left out':20s} {'n':>4s}  before   fold's   all's    its best  chosen without it"
-    for fold, config in zip(folds, of_folds, strict=True):
-        best = max(objective(table[tuple(map(listed, json.loads(row)))], [fold]) for row in table.rows)
-        ours = (objective(table[one], [fold]) for one in (START, config, chosen))
-        cells = "  ".join(f"{value:.4f} " for value in (*ours, best))
-        yield f"{fold:20s} {sum(counts[fold]):4d}  {cells}  {shown(config)}"
+            mean = f"{np.mean(of_all):.4f}" if name in CHOSEN else ""
+            row = f"{objective(both[0], folds):7.4f}   {change:+.4f} ({error(*both, folds):.4f})      {loss:32s} {mean}"
+            yield f"{text:20s} {row}".rstrip()
+    yield f"\n{'left out':20s} {'n':>4s}   fold's   all's    at random  its best  chosen without it"
+    gains = []
+    for place, fold in enumerate(folds):
+        others = [i for i in range(len(folds)) if i != place]
+        config = max(configs, key=lambda config: float(worth[config][others].mean()))
+        of_fold = [float(one[place]) for one in worth.values()]
+        gains.append(float(worth[config][place] - np.mean(of_fold)))
+        cells = (worth[config][place], worth[chosen][place], np.mean(of_fold), max(of_fold))
+        yield f"{fold:20s} {sum(counts[fold]):4d}   {'   '.join(f'{cell:.4f}' for cell in cells)}    {shown(config)}"
+    yield f"a fold's choice on what it left out, less the mean of all combinations there: {np.mean(gains):+.4f}"
 
 
-def listed(value: Any) -> Any:
-    """A value as in GRIDS, where JSON has lists for tuples."""
-    return tuple(value) if isinstance(value, list) else value
+def shown(config: Config) -> str:
+    """The constants that are chosen."""
+    return ", ".join(f"{name} {value}" for name, value in zip(CHOSEN, config, strict=False))
 
 
 def main() -> None:
@@ -215,7 +206,6 @@ def main() -> None:
     parser.add_argument("--indexes", type=Path, default=Path("indexes/constants"))
     parser.add_argument("--encoder", default="light")
     parser.add_argument("--table", type=Path)
-    parser.add_argument("--passes", type=int, default=2)
     given = parser.parse_args()
     folds = list(dict.fromkeys(name for name, _ in AIMS))
     for name in folds:  # Once, before two workers want the same.
@@ -225,10 +215,8 @@ def main() -> None:
         table = Table(
             lambda tasks: workers.map(products, tasks), given.table, indexes=given.indexes, encoder=given.encoder
         )
-        descents = [folds, *([other for other in folds if other != fold] for fold in folds)]
-        chosen, *of_folds = descend(table, descents, given.passes)
-        table.measure(config for place in range(len(GRIDS)) for config in variants(chosen, place))
-    print(*report(table, chosen, folds, of_folds), sep="\n")
+        table.measure(combinations())
+        print(*report(table, folds), sep="\n")
 
 
 if __name__ == "__main__":

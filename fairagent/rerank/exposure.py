@@ -22,7 +22,7 @@ SMALLEST = float(np.finfo(np.float64).tiny)
 
 ROUNDING = 1e-9
 FAIRNESS = 1.0
-"""Chosen over public topics (evaluations/controller/constants.py)."""
+"""A user's choice; what others would give on public topics is in evaluations/controller/README.md."""
 TOLERANCE = 0.04
 """How far the exposure of documents without a label may move from their share, whatever the fairness."""
 STRICT = 4.0

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
-from studio_server import HOSTILE, Studio
+from studio_server import HOSTILE, Studio, desk_of, running, without_target
 
 from fairagent import open_agent
 from fairagent.clean import printable
@@ -165,6 +166,19 @@ def test_what_is_wrong_is_said(studio: Studio, body: Any, said: str) -> None:
     kind, record = events(studio, "/api/answer", body)[-1]
     assert kind == "error"
     assert said in record["error"]
+
+
+def test_where_nobody_chose_a_target_the_page_is_told_what_each_choice_would_mean(folder: Path, tmp_path: Path) -> None:
+    alone = without_target(folder, tmp_path / "alone")
+    with running(desk_of(alone, target=None)) as studio, studio.client() as client:
+        for path, body in (("search", {"query": "lawyer"}), ("exposure", {"ids": ["d00"]})):
+            reply = client.post(f"/api/{path}", json=body)
+            assert reply.status_code == 400, path
+            error = reply.json()["error"]
+            assert all(choice in error for choice in ("uniform", "corpus", "estimated", "female", "male")), error
+        chosen = post(studio, "/api/search", {"query": "lawyer", "settings": {"target": "corpus"}})
+    shares = {group["label"]: group["target"] for group in chosen["exposure"]["after"][0]["groups"]}
+    assert shares == pytest.approx({"female": 1 / 3, "male": 2 / 3})
 
 
 @pytest.mark.parametrize("ids", [["d00", "d00"], [f"d{n}" for n in range(1001)]])
