@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from fairagent.rerank.exposure import FAIRNESS
+from fairagent.rerank.graph import GraphConfig
 from fairagent.retrieve.auto import LIGHT_WEIGHT
 from fairagent.settings import Settings, load_settings
 
@@ -77,9 +79,8 @@ def test_the_defaults_are_what_was_chosen(constants: ModuleType) -> None:
     loop = Settings().loop
     chosen = f"weight {LIGHT_WEIGHT}, beta {loop.beta}, terms {loop.terms}, again {loop.again}"
     assert f"the choice   0.5978: {chosen}\n" in page
-    graph, exposure = Settings().rerank
-    fixed = {"fairness": exposure.fairness, "graph": graph.weight, "prior": 0.6}
-    assert fixed == {name: values[0] for name, values in constants.FIXED.items()}
+    fixed = {name: values[0] for name, values in constants.FIXED.items()}
+    assert (fixed["fairness"], fixed["graph"]) == (FAIRNESS, GraphConfig().weight)
 
 
 def test_the_table_is_read_again_from_its_file(constants: ModuleType, tmp_path: Path) -> None:
