@@ -83,9 +83,10 @@ def main() -> None:
         (dimension,) = site.collection.groups.dimensions
         topics = counted(site.collection, dimension)
         print(f"{name}, {dimension}: {len(topics)} topics")
-        print(f"{'':17s} unlabeled exposure           true AWRF      true nDCG    interval contains true AWRF,")
+        print(f"{'':17s} unlabeled exposure           true AWRF           true nDCG    interval contains true AWRF,")
         print(
-            f"{'labels deleted':17s} engine agent difference      engine agent   engine agent mean width: engine, agent"
+            f"{'labels deleted':17s} engine agent difference      engine agent  lose  engine agent "
+            "mean width: engine, agent"
         )
         for deletion in deletions(site.collection, dimension, given.seed):
             print(line(deletion, *measure(site, dimension, deletion, topics)), flush=True)
@@ -93,12 +94,12 @@ def main() -> None:
 
 
 def line(deletion: Deletion, engine: Measured, agent: Measured) -> str:
-    """A row of the table; of the difference the mean and both extremes."""
+    """A row of the table; of the difference the mean and both extremes, of AWRF also how many topics lose."""
     difference = agent.unlabeled - engine.unlabeled
     cells = [
         f"{deletion!s:17s} {engine.unlabeled.mean():6.3f} {agent.unlabeled.mean():5.3f}",
         f"{difference.mean():+.3f} [{difference.min():+.3f}, {difference.max():+.3f}]",
-        f"{engine.awrf.mean():6.4f} {agent.awrf.mean():6.4f}",
+        f"{engine.awrf.mean():6.4f} {agent.awrf.mean():6.4f} {(agent.awrf < engine.awrf - 1e-4).sum():3d}",
         f"{engine.ndcg.mean():5.3f} {agent.ndcg.mean():5.3f}",
         *(f"{one.covered} of {one.counted}, {np.nanmean(np.diff(one.ends)):.2f}" for one in (engine, agent)),
     ]
