@@ -51,7 +51,8 @@ Values = Mapping[str, Sequence[FloatArray]]
 """Collection -> for each of its aims the products of its topics (topics,)."""
 CHOSEN: dict[str, tuple[Any, ...]] = {
     "weight": (0.5, 0.75, 1.0),
-    "beta": (0.5, 0.7, 0.85),
+    "rocchio": (0.0, 0.3, 0.5, 0.7),
+    "beta": (0.3, 0.5, 0.7),
     "terms": (0.0, 0.1, 0.2),
     "again": (100, 300),
 }
@@ -71,7 +72,7 @@ def overrides(config: Config, dimension: str, encoder: str) -> dict[str, Any]:
         "encoder": encoder,
         "engine": {"kind": "fused", "engines": engines, "weights": [1.0, named["weight"]]},
         "rerank": [{"kind": "graph", "weight": named["graph"]}, exposure],
-        "loop": {name: named[name] for name in ("beta", "terms", "again", "prior")},
+        "loop": {name: named[name] for name in ("rocchio", "beta", "terms", "again", "prior")},
     }
 
 

@@ -93,8 +93,9 @@ class SecondSearch:
     def _by_vectors(
         self, engine: VectorSearch, search: Search, mixer: Mixer, evidence: Evidence
     ) -> Iterator[Sequence[str]]:
-        own = engine.query_vector(search.query)
-        groups = mixer.group_vectors(engine, engine.vectors(evidence.found.ids), evidence.learned, evidence.texts)
+        vectors = engine.vectors(evidence.found.ids)
+        own = mixer.query_vector(engine, search.query, evidence.found, vectors)
+        groups = mixer.group_vectors(engine, vectors, evidence.learned, evidence.texts)
         yield engine.nearest(refined_vector(own, groups, evidence.weights, mixer.beta), self.depth).ids
         inner = getattr(engine, "engine", engine)
         if isinstance(inner, DenseRetriever):

@@ -14,9 +14,12 @@ from fairagent.loop.evidence import (
     by_terms,
     by_vectors,
     centroids,
+    first_documents,
+    refined_vector,
     scores_of,
 )
 from fairagent.loop.sources import GroupText
+from fairagent.measures.scale import on_scale_of
 from fairagent.retrieve.base import Retriever
 from fairagent.retrieve.dense import VectorEngine
 from fairagent.retrieve.encoder import Embeddings
@@ -49,13 +52,16 @@ class Mixer:
     """Mixes evidence into a query: `beta` is its share among vectors, `terms` among the scores of words.
 
     `source` tells terms for engines without vectors. What a model has said of a group takes the place of what its
-    documents have in common, or with `feedback` stands beside it.
+    documents have in common, or with `feedback` stands beside it. The query itself is that of Rocchio's feedback: what
+    the first `documents` have in common, whoever they are about, has the share `rocchio` (0: none) among vectors.
     """
 
-    beta: float = 0.7
+    beta: float = 0.5
     source: TermSource | None = None
     feedback: bool = True
     terms: float = 0.1
+    rocchio: float = 0.0
+    documents: int = 20
 
     def able(self, engine: Retriever) -> bool:
         """Whether this engine's scores can be refined."""
@@ -68,13 +74,17 @@ class Mixer:
         learned: Sequence[EvidenceDocuments],
         texts: Sequence[Sequence[GroupText]] = (),
     ) -> Mix:
-        """What the evidence says of the candidates `found`; `texts` are a model's words, for each source of them."""
+        """What the evidence says of the candidates `found`, which have the engine's scores for the user's query.
+
+        `texts` are a model's words, for each source of them.
+        """
         engine, channels, fixed = search.engine, list[Channel](), np.zeros(len(found))
 
         def dense(one: VectorEngine, now: FloatArray) -> Channel:
             vectors = one.vectors(found.ids)
             groups = self.group_vectors(one, vectors, learned, texts)
-            return by_vectors(now, vectors, one.query_vector(search.query), groups, self.beta)
+            channel = by_vectors(now, vectors, self.query_vector(one, search.query, found, vectors), groups, self.beta)
+            return replace(channel, now=on_scale_of(channel.own, now)) if self.rocchio else channel
 
         if isinstance(engine, FusedRetriever) and engine.vector_engines:
             for one, now in zip(engine.engines, _parts(engine, search.query, found).T, strict=True):
@@ -91,6 +101,15 @@ class Mixer:
         else:
             channels = [self._by_words(self.source, engine, found.scores, search, found, learned, texts)]
         return Mix(tuple(channels), fixed, has_evidence(learned, texts))
+
+    def query_vector(self, engine: VectorEngine, query: Query, found: Ranking, vectors: Embeddings) -> Embeddings:
+        """The query's vector (d,) after Rocchio's feedback, of length 1; `vectors` (n, d) are the candidates'."""
+        own = engine.query_vector(query)
+        if not self.rocchio:
+            return own
+        common = centroids(vectors, [first_documents(found.scores, self.documents)])
+        fed = refined_vector(own, common, np.ones(1), self.rocchio)
+        return np.asarray(fed / max(float(np.linalg.norm(fed)), 1e-9), dtype=np.float32)
 
     def group_vectors(
         self,
@@ -115,11 +134,16 @@ class Mixer:
     ) -> Channel:
         """The evidence of an engine without vectors: the words of the groups' documents, and a model's."""
         query = search.query
+        everybody = [first_documents(found.scores, self.documents)] if self.rocchio else []
         if isinstance(engine, TermSource):
             documents = len(engine) if hasattr(engine, "__len__") else len(found)
-            channel = by_terms(source, found.ids, now, learned, self.terms, documents)
+            channel = by_terms(source, found.ids, now, [*learned, *everybody], self.terms, documents)
         else:
-            channel = by_queries(search.retrieve, source, found, query, learned, self.terms)
+            channel = by_queries(search.retrieve, source, found, query, [*learned, *everybody], self.terms)
+        if everybody:
+            groups, common = np.split(channel.evidence, [len(learned)], axis=1)
+            fed = replace(channel, evidence=common).scores(np.ones(1))
+            channel = Channel(fed, fed, groups, self.terms)
 
         def score(asked: Query) -> FloatArray:
             if isinstance(engine, TermSource):

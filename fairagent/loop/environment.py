@@ -51,13 +51,15 @@ class Environment:
         """The same where documents that cannot have a label get what they have of the best by estimated relevance."""
         if not self.kinds or not self.prior:
             return self
-        by_relevance = sorted_by(first, first.scores + self._added(first))
+        fed = self._fed(first)
+        by_relevance = sorted_by(first, fed + self._added(first, fed))
         return replace(self, meter=self.meter.of_kinds(by_relevance, self.kinds.clustered))
 
     def begin(self, first: Ranking) -> State:
         """The state before any action: the candidates by estimated relevance."""
-        added, none = self._added(first), np.zeros(len(first))
-        state = State(first, added, none, first.scores, self._learned(first, first.scores + added, JudgedDocuments()))
+        fed, none = self._fed(first), np.zeros(len(first))
+        added = self._added(first, fed)
+        state = State(first, fed, added, none, fed, self._learned(first, fed + added, JudgedDocuments()))
         state = self.ranked(state, state.relevance)
         least, own_gap = (1 - self.drift) * state.estimated, finite_gap(self.meter.measure(first))
         return replace(state, own=state.served.ids, least=least, own_gap=own_gap)
@@ -92,11 +94,9 @@ class Environment:
             return state, ("the refined query finds no other documents",)
         self.meter.knowing(joined.ids)
         before = dict(zip(state.found.ids, state.scores.tolist(), strict=True))
-        added, lost = self._added(joined), self._lost(joined, state.judged)
-        relevance = joined.scores + added - lost
-        scores = np.array([before.get(id, new) for id, new in zip(joined.ids, relevance.tolist(), strict=True)])
-        learned = self._learned(joined, relevance, state.judged)
-        state = replace(state, found=joined, added=added, lost=lost, scores=scores, learned=learned, mix=None)
+        state = self._of_candidates(state, joined, state.judged)
+        scores = np.array([before.get(id, new) for id, new in zip(joined.ids, state.relevance.tolist(), strict=True)])
+        state = replace(state, scores=scores)
         return replace(state, entered=state.entered | entering), ()
 
     def joined(self, found: Ranking, entering: Sequence[str]) -> Ranking:
@@ -145,12 +145,10 @@ class Environment:
 
         Where another set of groups has evidence now, the weights start anew.
         """
-        added, lost = self._added(found), self._lost(found, judged)
-        learned = self._learned(found, found.scores + added - lost, judged)
         before, reached = state.mix, state.control.reached
-        state = replace(state, found=found, added=added, lost=lost, judged=judged, learned=learned, mix=None)
+        state = self._of_candidates(state, found, judged)
         state = replace(state, least=(1 - self.drift) * state.estimate(state.own))
-        if not (any(learned) and self.mixer.able(self.search.engine)):
+        if not (any(state.learned) and self.mixer.able(self.search.engine)):
             return self.ranked(state, state.relevance)
         state = self.mixed(state)
         same = before is not None and state.mix is not None and np.array_equal(before.has, state.mix.has)
@@ -163,9 +161,20 @@ class Environment:
         """The state without these candidates, the others as they are ranked."""
         stay = [place for place, id in enumerate(state.found.ids) if id not in gone]
         found = Ranking(tuple(state.found.ids[place] for place in stay), state.found.scores[stay])
-        rest = replace(state, found=found, added=state.added[stay], lost=state.lost[stay], mix=None)
-        rest = replace(rest, learned=self._learned(found, rest.relevance, state.judged))
-        return self.ranked(rest, state.scores[stay])
+        return self.ranked(self._of_candidates(state, found, state.judged), state.scores[stay])
+
+    def _of_candidates(self, state: State, found: Ranking, judged: JudgedDocuments) -> State:
+        """The state with other candidates or judgments, and what is learned of them."""
+        fed = self._fed(found)
+        added, lost = self._added(found, fed), self._lost(found, judged)
+        learned = self._learned(found, fed + added - lost, judged)
+        return replace(state, found=found, fed=fed, added=added, lost=lost, judged=judged, learned=learned, mix=None)
+
+    def _fed(self, found: Ranking) -> FloatArray:
+        """The candidates' scores by the query after relevance feedback, (n,)."""
+        if not self.mixer.rocchio or not self.mixer.able(self.search.engine):
+            return found.scores
+        return self.mixer.mix(self.search, found, ()).scores(np.zeros(len(found)), np.zeros(0))
 
     def best_of(self, state: State, lack: Lack, n: int) -> list[str]:
         """The ids of the best `n` candidates of a group by estimated relevance, best first."""
@@ -177,10 +186,10 @@ class Environment:
         """How far these documents belong to a group, (n,)."""
         return np.asarray(np.hstack([rows[:, 1:] for rows in self.meter.memberships(ids)])[:, lack.place])
 
-    def _added(self, found: Ranking) -> FloatArray:
-        """What their kinds add to the engine's scores, (n,)."""
+    def _added(self, found: Ranking, fed: FloatArray) -> FloatArray:
+        """What their kinds add to their scores after feedback `fed` (n,), (n,)."""
         kinds = self.kinds.document_kinds(found.ids, self.search.query.id) if self.kinds and self.prior else []
-        return bonus(found.scores, kinds, self.prior)[0]
+        return bonus(fed, kinds, self.prior)[0]
 
     def _lost(self, found: Ranking, judged: JudgedDocuments) -> FloatArray:
         """What they lose by the judgments, (n,): nothing from a chance of one half on."""

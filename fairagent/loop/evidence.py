@@ -83,6 +83,12 @@ def learn_from(
     return found
 
 
+def first_documents(scores: FloatArray, k: int) -> EvidenceDocuments:
+    """The best `k` documents by these scores (n,), whoever they are about; each counts the same."""
+    places: Order = np.argsort(-scores, kind="stable")[:k]
+    return EvidenceDocuments(places, np.full(len(places), 1 / max(len(places), 1)))
+
+
 def averaged(own: NDArray[F], from_model: Sequence[NDArray[F]], keep: bool) -> NDArray[F]:
     """The evidence of each group, (g, m): the mean of what a model says of it, where rows of zeros say nothing.
 

@@ -23,10 +23,11 @@ class JudgedDocuments:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class State:
-    """The candidates `found` with the engine's scores, what is `added` to these (n,), and the `scores` (n,) now.
+    """The candidates `found` with the engine's scores, and the `scores` (n,) now.
 
-    `added` is what a document's kind says, `lost` (n,) what it loses by a judge's verdict, on the engine's scale, so
-    `relevance` is the estimate of how well it answers. `served` is the head of the candidates by `scores`, re-ranked,
+    `fed` (n,) are the engine's scores after relevance feedback, `added` (n,) is what a document's kind adds to them,
+    `lost` (n,) what it loses by a judge's verdict, on the engine's scale, so `relevance` is the estimate of how well it
+    answers. `served` is the head of the candidates by `scores`, re-ranked,
     `exposures` what it gives the groups. `own` is the list before any action; none whose estimated relevance is below
     `least` takes its place. `own_gap` is the gap of the engine's list as it is. `learned` are the documents of each
     group that evidence is learned from, `model_evidence` what a model says of the groups (None: not asked yet), `mix`
@@ -35,6 +36,7 @@ class State:
     """
 
     found: Ranking
+    fed: FloatArray
     added: FloatArray
     lost: FloatArray
     scores: FloatArray
@@ -55,7 +57,7 @@ class State:
     @property
     def relevance(self) -> FloatArray:
         """The estimated relevance of the candidates, (n,), on the scale of the engine's scores."""
-        return self.found.scores + self.added - self.lost
+        return self.fed + self.added - self.lost
 
     @property
     def gap(self) -> float:
