@@ -35,7 +35,7 @@ ITERATIONS = 5
 FEEDBACK = 20
 CONTROLLER: Mapping[str, Any] = {
     "rerank": "none",
-    "loop": {"kind": "controller", "steps": ITERATIONS, "prior": 0, "worse": 1e9},
+    "loop": {"kind": "controller", "steps": ITERATIONS, "rocchio": 0, "prior": 0, "worse": 1e9},
 }
 FAIR_QR: Mapping[str, Any] = {
     "profile": "fair-qr",
