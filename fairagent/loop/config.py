@@ -80,8 +80,8 @@ class ControllerConfig(GuardedConfig):
     of_groups: ClassVar[bool] = True
     kind: Literal["controller"] = "controller"
     steps: int = Field(3, ge=0)
-    """The most refinements of a query, each of which re-ranks the candidates; 0: queries are not refined. More steps
-    come closer to the target, up to a point."""
+    """The most refinements of a query by the groups' evidence, each of which re-ranks the candidates; 0: none, only
+    feedback. More steps come closer to the target, up to a point."""
     evidence: Annotated[tuple[Evidence, ...], BeforeValidator(_several)] = Field(("feedback",), min_length=1)
     """What stands for a group in the refined query: feedback (words or vectors of its own best documents), or what the
     language model says in one call: llm (words), grounded (words, the model being shown those of its documents),

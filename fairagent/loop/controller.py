@@ -1,11 +1,10 @@
 """The loop that decides: actions, each measured by what would be served, and accepted only if that is better.
 
-Its heart is the controller of group evidence, the action `refine`. For each group g its evidence E_g is what its own
-best documents have in common, or what a model says of it. The refined query is (1 - beta) q + beta sum_g w_g E_g, where q
-is the user's after relevance feedback (what the first documents have in common, whoever they are about: Rocchio), with
-w beginning at the target t; what would be served is measured, and w_g <- w_g ((t_g + s) / (e_g + s))^eta, until the gap
-stops falling. Every group's evidence is relevance feedback, which is why relevance is kept; FAIR-QR's promise (arXiv
-2503.21092), kept by control rather than by words added to a query.
+The query q takes in what its first documents have in common, whoever they are about: relevance feedback (Rocchio). Then
+comes the controller of group evidence, the action `refine`. For each group g its evidence E_g is what its own best
+documents have in common, or what a model says of it. The refined query is (1 - beta) q + beta sum_g w_g E_g, with w
+beginning at the target t; what would be served is measured, and w_g <- w_g ((t_g + s) / (e_g + s))^eta, until the gap
+stops falling. It is FAIR-QR's promise (arXiv 2503.21092), kept by control rather than by words added to a query.
 """
 
 from collections.abc import Sequence

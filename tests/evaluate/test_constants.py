@@ -62,10 +62,10 @@ def test_a_fold_does_not_see_the_collection_left_out(constants: ModuleType) -> N
     lines = list(constants.report(table, folds))
     assert len({json.dumps(task) for task in asked}) == len(asked), "measured once"
     gain = (0.1 - 0.01 * (len(folds) - 1)) / len(folds)
-    assert f"the choice   {0.5 + gain:.4f}: weight 1.0, beta 0.5, terms 0.0, again 100" in lines
+    assert f"the choice   {0.5 + gain:.4f}: weight 1.0, rocchio 0.0, beta 0.3, terms 0.0, again 100" in lines
     assert f"all, mean    {0.5 + 0.75 * gain:.4f}" in lines
     left_out = {line.split()[0]: line for line in lines if line.split() and line.split()[0] in folds}
-    assert left_out[folds[0]].endswith("weight 0.5, beta 0.5, terms 0.0, again 100")
+    assert left_out[folds[0]].endswith("weight 0.5, rocchio 0.0, beta 0.3, terms 0.0, again 100")
     assert left_out[folds[0]].split()[2:6] == ["0.5500", "0.6000", "0.5750", "0.6000"]
     for fold in folds[1:]:
         assert "  weight 1.0, " in left_out[fold]
@@ -77,8 +77,9 @@ def test_the_defaults_are_what_was_chosen(constants: ModuleType) -> None:
     """As evaluations/controller/README.md prints the choice."""
     page = (FILE.parent / "README.md").read_text(encoding="utf-8")
     loop = Settings().loop
-    chosen = f"weight {LIGHT_WEIGHT}, beta {loop.beta}, terms {loop.terms}, again {loop.again}"
-    assert f"the choice   0.5978: {chosen}\n" in page
+    chosen = f"weight {LIGHT_WEIGHT}, rocchio {loop.rocchio}, beta {loop.beta}, terms {loop.terms}, again {loop.again}"
+    [choice] = [line for line in page.splitlines() if line.strip().startswith("the choice ")]
+    assert choice.endswith(f": {chosen}")
     fixed = {name: values[0] for name, values in constants.FIXED.items()}
     assert (fixed["fairness"], fixed["graph"]) == (FAIRNESS, GraphConfig().weight)
 

@@ -16,6 +16,7 @@ from fairagent.loop.evidence import (
     by_terms,
     by_vectors,
     centroids,
+    first_documents,
     learn_from,
     refined_vector,
     words,
@@ -164,3 +165,42 @@ def test_an_engine_without_vectors_and_terms_is_not_refined() -> None:
     engine = Texts(Words(LAWYERS))
     assert not Mixer(0.5).able(engine)
     assert Mixer(0.5).mix(begun(engine, groups=by_letter(LAWYERS)), FOUND, LEARNED).channels == ()
+
+
+# --- relevance feedback -----------------------------------------------------------------------------------------
+
+
+def test_the_query_takes_in_what_its_first_documents_have_in_common() -> None:
+    """The first two are m1 and m2, which are alike: half of them, half of the query, scaled to length 1."""
+    places = first_documents(FOUND.scores, 2)
+    assert ([FOUND.ids[place] for place in places.places], places.weights.tolist()) == (["m1", "m2"], [0.5, 0.5])
+    fed = (encoded("law") + encoded(LAWYERS["m1"])) / 2
+    fed /= np.linalg.norm(fed)
+    mixer = Mixer(0.5, rocchio=0.5, documents=2)
+    assert mixer.query_vector(ENGINE, QUERY, FOUND, VECTORS) == pytest.approx(fed, abs=1e-6)
+    assert Mixer(0.5).query_vector(ENGINE, QUERY, FOUND, VECTORS) == pytest.approx(encoded("law"))
+    (channel,) = mixer.mix(begun(ENGINE), FOUND, LEARNED).channels
+    assert channel.own == pytest.approx(VECTORS @ fed, abs=1e-6)
+    assert channel.now == pytest.approx(on_scale_of((VECTORS @ fed).astype(np.float64), FOUND.scores), abs=1e-5)
+
+
+@pytest.mark.parametrize("text_alone", [False, True])
+def test_words_of_the_first_documents_keep_the_scale_of_the_engine(text_alone: bool) -> None:
+    texts = LAWYERS | {"m7": "law law man man"} | {f"s{number}": "ship sea" for number in range(40)}
+    source = Words(texts)
+    engine = Texts(source) if text_alone else source
+    found, search = source.search(QUERY, 100), begun(engine, groups=by_letter(texts))
+    (plain,) = Mixer(0.5, source, terms=0.4).mix(search, found, LEARNED).channels
+    (channel,) = Mixer(0.5, source, terms=0.4, rocchio=0.5, documents=3).mix(search, found, LEARNED).channels
+    assert channel.evidence == pytest.approx(plain.evidence)
+    assert (channel.now.mean(), channel.now.std()) == pytest.approx((found.scores.mean(), found.scores.std()))
+    # The first three are men, so what says more of men gains, whatever group is weighed.
+    more, less = found.ids.index("m7"), found.ids.index("m1")
+    assert found.scores[more] == found.scores[less]
+    assert channel.now[more] > channel.now[less]
+    assert channel.own.tolist() == channel.now.tolist()
+
+
+def test_without_groups_to_weigh_feedback_is_the_score() -> None:
+    mixed = Mixer(0.5, rocchio=0.5).mix(begun(ENGINE), FOUND, ())
+    assert mixed.scores(np.zeros(len(FOUND)), np.zeros(0)).tolist() == mixed.channels[0].now.tolist()
