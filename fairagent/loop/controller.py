@@ -69,8 +69,10 @@ class Controller:
         if not len(first):
             search.on_step(search.steps[-1])
             return LoopResult(first, search.steps, "the query retrieves nothing", search.meter)
-        environment = self._environment(search, weighed(search.meter, first, self.kinds)).counting_kinds(first)
-        state, stopped = environment.begin(first), ""
+        environment = self._environment(search, weighed(search.meter, first, self.kinds))
+        fed = environment.fed_back(first)
+        environment = environment.counting_kinds(first, fed)
+        state, stopped = environment.begin(first, fed), ""
         steps = [measured(environment.meter, step) for step in search.steps]
         # What the first action has to beat is no retrieval, and would be seen nowhere else.
         steps[-1] = replace(steps[-1], notes=(f"re-ranked, before any action: the gap is {state.gap:.4f}",))

@@ -47,18 +47,19 @@ class Environment:
     sources: Sources | None = None
     second: SecondSearch | None = None
 
-    def counting_kinds(self, first: Ranking) -> Environment:
-        """The same where documents that cannot have a label get what they have of the best by estimated relevance."""
+    def counting_kinds(self, first: Ranking, fed: FloatArray) -> Environment:
+        """The same where documents that cannot have a label get what they have of the best by estimated relevance.
+
+        `fed` (n,) are the scores of the `first` list after feedback.
+        """
         if not self.kinds or not self.prior:
             return self
-        fed = self._fed(first)
         by_relevance = sorted_by(first, fed + self._added(first, fed))
         return replace(self, meter=self.meter.of_kinds(by_relevance, self.kinds.clustered))
 
-    def begin(self, first: Ranking) -> State:
-        """The state before any action: the candidates by estimated relevance."""
-        fed, none = self._fed(first), np.zeros(len(first))
-        added = self._added(first, fed)
+    def begin(self, first: Ranking, fed: FloatArray) -> State:
+        """The state before any action: the candidates by estimated relevance; `fed` as in `counting_kinds`."""
+        added, none = self._added(first, fed), np.zeros(len(first))
         state = State(first, fed, added, none, fed, self._learned(first, fed + added, JudgedDocuments()))
         state = self.ranked(state, state.relevance)
         least, own_gap = (1 - self.drift) * state.estimated, finite_gap(self.meter.measure(first))
@@ -165,12 +166,12 @@ class Environment:
 
     def _of_candidates(self, state: State, found: Ranking, judged: JudgedDocuments) -> State:
         """The state with other candidates or judgments, and what is learned of them."""
-        fed = self._fed(found)
+        fed = self.fed_back(found)
         added, lost = self._added(found, fed), self._lost(found, judged)
         learned = self._learned(found, fed + added - lost, judged)
         return replace(state, found=found, fed=fed, added=added, lost=lost, judged=judged, learned=learned, mix=None)
 
-    def _fed(self, found: Ranking) -> FloatArray:
+    def fed_back(self, found: Ranking) -> FloatArray:
         """The candidates' scores by the query after relevance feedback, (n,)."""
         if not self.mixer.rocchio or not self.mixer.able(self.search.engine):
             return found.scores

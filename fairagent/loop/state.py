@@ -27,12 +27,12 @@ class State:
 
     `fed` (n,) are the engine's scores after relevance feedback, `added` (n,) is what a document's kind adds to them,
     `lost` (n,) what it loses by a judge's verdict, on the engine's scale, so `relevance` is the estimate of how well it
-    answers. `served` is the head of the candidates by `scores`, re-ranked,
-    `exposures` what it gives the groups. `own` is the list before any action; none whose estimated relevance is below
-    `least` takes its place. `own_gap` is the gap of the engine's list as it is. `learned` are the documents of each
-    group that evidence is learned from, `model_evidence` what a model says of the groups (None: not asked yet), `mix`
-    both as scores (None: not made yet). `tried` are the actions that were tried, `again` says that the collection was
-    searched again, which found the documents `entered`.
+    answers. `served` is the head of the candidates by `scores`, re-ranked, `exposures` what it gives the groups. `own`
+    is the list before any action; none whose estimated relevance is below `least` takes its place. `own_gap` is the gap
+    of the engine's list as it is. `learned` are the documents of each group that evidence is learned from,
+    `model_evidence` what a model says of the groups (None: not asked yet), `mix` both as scores (None: not made yet).
+    `tried` are the actions that were tried, `again` says that the collection was searched again, which found the
+    documents `entered`.
     """
 
     found: Ranking
