@@ -56,10 +56,10 @@ class Mixer:
     the first `documents` have in common, whoever they are about, has the share `rocchio` (0: none) among vectors.
     """
 
-    beta: float = 0.5
+    beta: float = 0.7
     source: TermSource | None = None
     feedback: bool = True
-    terms: float = 0.1
+    terms: float = 0.2
     rocchio: float = 0.0
     documents: int = 20
 

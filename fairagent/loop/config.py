@@ -99,14 +99,14 @@ class ControllerConfig(GuardedConfig):
     on_error: Literal["fallback", "fail"] = "fallback"
     """What is done where the model gives no usable reply, or the budget is used up. fallback: the groups' own documents
     are the evidence, the engine's scores the judgment, rules choose the next action, and nothing is filtered."""
-    beta: float = Field(0.5, gt=0, lt=1)
+    beta: float = Field(0.7, gt=0, lt=1)
     """The share of the groups' evidence in the refined query, between 0 and 1. Larger values lead further from the
     user's words."""
-    rocchio: float = Field(0.5, ge=0, lt=1)
+    rocchio: float = Field(0.7, ge=0, lt=1)
     """The share of what the first `feedback` documents have in common, whoever they are about, in the query's vector
     (relevance feedback after Rocchio), 0 to below 1; 0: none, and none of their words. It serves relevance: groups are
     told apart after it."""
-    terms: float = Field(0.1, ge=0, lt=1)
+    terms: float = Field(0.2, ge=0, lt=1)
     """The share of the words of the groups' documents in the scores of an engine of words, 0 to below 1. Larger values
     lead further from the user's words."""
     eta: float = Field(0.5, gt=0)

@@ -13,7 +13,7 @@ from fairagent.retrieve.vectors import DenseConfig, folder
 from fairagent.settings.parts import Part, Progress
 from fairagent.site import Site
 
-LIGHT_WEIGHT = 0.75
+LIGHT_WEIGHT = 0.5
 """The weight of the light vectors beside BM25: chosen over public topics (evaluations/controller/constants.py)."""
 
 
