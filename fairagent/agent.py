@@ -137,9 +137,10 @@ class FairAgent(Brief):
         pool = replace(search.pool(looped.candidates, looped.meter, looped.unit), n=length)
         deep = begun[-1].ranking
         guarded = self._guarded(pool, looped, deep)
-        worse = less_fair(guarded.ranking, begun[0].ranking, looped.meter)
+        served = looped.meter.measure(guarded.ranking)
+        worse = less_fair(looped.meter.measure(begun[0].ranking), served)
         notes = guarded.notes + worse + moved_by_kinds(meter, looped.meter) + engine_notes(self.retriever, asked)
-        alarms = guarded.alarms + unlabeled_off(guarded.ranking, looped.meter)
+        alarms = guarded.alarms + unlabeled_off(served)
         if self.settings.expansion.documents and not isinstance(self.retriever, TermSource):
             notes += ("no topic words were added: this engine does not tell the terms of its documents",)
         clocks = (started, engine_started)

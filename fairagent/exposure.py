@@ -138,9 +138,7 @@ class ExposureMeter:
         """The meter in which documents without a label are one more group, as the engine's own `ranking` has them."""
         if unknown == "ignore" or not len(ranking):
             return replace(self, unlabeled=())
-        top = ranking.top(self.n)
-        own = [group_exposure(rows, self.discount(len(top))) for rows in self.columns(top.ids)]
-        pairs = zip(own, self.targets, strict=True)
+        pairs = zip(self._shares(ranking), self.targets, strict=True)
         return replace(self, unlabeled=tuple(UnlabeledTarget.of(one, len(t.labels), unknown) for one, t in pairs))
 
     def of_kinds(self, ranking: Ranking, clustered: frozenset[str] = frozenset()) -> ExposureMeter:
@@ -148,11 +146,9 @@ class ExposureMeter:
 
         Where nobody declares which these are, but missing labels are `clustered`, that is all without a label.
         """
-        top = ranking.top(self.n)
-        now = [group_exposure(rows, self.discount(len(top))) for rows in self.columns(top.ids)]
         unlabeled = (
             due and due.of_kinds(shares[: len(due.shares)], target.dimension in clustered)
-            for due, shares, target in zip(self.unlabeled, now, self.targets, strict=False)
+            for due, shares, target in zip(self.unlabeled, self._shares(ranking), self.targets, strict=False)
         )
         return replace(self, unlabeled=tuple(unlabeled))
 
@@ -223,6 +219,11 @@ class ExposureMeter:
             replace(self._exposure(target, group_exposure(rows, weights), due, least), importance=count)
             for target, rows, due, count in measured
         )
+
+    def _shares(self, ranking: Ranking) -> list[FloatArray]:
+        """The exposure of all groups, those without a label included, in the first `n` documents: (u + g,) each."""
+        top = ranking.top(self.n)
+        return [group_exposure(rows, self.discount(len(top))) for rows in self.columns(top.ids)]
 
     def _exposure(self, target: Target, shares: FloatArray, due: UnlabeledTarget | None, least: float) -> Exposure:
         """What `shares` (u + g,) give the groups; `least` is the least share of the unlabeled that is told from 0."""

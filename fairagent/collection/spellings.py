@@ -48,9 +48,9 @@ def join_spellings(values: Mapping[str, float], known: Collection[str] = ()) -> 
 
     Case, blanks, the form of Unicode (NFKC) and, where there is nothing else but letters, punctuation make no other
     label; other signs (C, C++, C#) and digits do. The label is the one that is `known`, e.g. from a population, else
-    the commonest spelling; of equals the one in lower
-    case, then one that is not all capitals. A letter joins the only value that begins with it where
-    `INITIALS` says so, or where each of the longer values has its own letter (w, m, d: weiblich, männlich, divers).
+    the commonest spelling; of equals the one in lower case, then one that is not all capitals. A letter joins the only
+    value that begins with it where `INITIALS` says so, or where each of the longer values has its own letter (w, m, d:
+    weiblich, männlich, divers).
     Words are never joined by their meaning: female and woman are two labels. What is in `NO_LABEL`, or a dash or
     question mark alone, is no label, but NA among codes of two letters (Namibia), and - beside + (a test's results).
     Only values that change are in the map: joined labels are joined no further, and what is `known` stays.

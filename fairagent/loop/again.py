@@ -44,8 +44,7 @@ class GroupMembers:
             return np.zeros(0, dtype=np.intp)
 
         def found() -> dict[str, NDArray[np.intp]]:
-            names = [name.decode() for name in ids.names(np.arange(len(ids))).tolist()]
-            rows = self.groups.memberships(dimension, names)[:, 1:]
+            rows = self.groups.memberships(dimension, ids.texts())[:, 1:]
             labels = self.groups.labels(dimension)
             return {one: np.flatnonzero(column) for one, column in zip(labels, rows.T, strict=True)}
 

@@ -19,6 +19,7 @@ from fairagent.loop.lack import Lack, lacking
 from fairagent.loop.prior import bonus
 from fairagent.loop.sources import ModelEvidence, Sources
 from fairagent.loop.state import JudgedDocuments, State, sorted_by
+from fairagent.rerank.base import ordered
 from fairagent.retrieve.dense import VectorEngine
 from fairagent.retrieve.fused import FusedRetriever
 from fairagent.types import FloatArray, Ranking
@@ -109,9 +110,8 @@ class Environment:
         scores = engine.score(self.search.query, entering)
         if not isinstance(engine, VectorEngine | FusedRetriever):
             entering, scores = [id for id, score in zip(entering, scores, strict=True) if score > 0], scores[scores > 0]
-        ids, scores = (*found.ids, *entering), np.concatenate([found.scores, scores])
-        order = np.lexsort((np.array(ids, dtype=str), -scores))
-        return Ranking(tuple(ids[place] for place in order.tolist()), scores[order])
+        ids = (*found.ids, *entering)
+        return ordered(ids, np.concatenate([found.scores, scores]), len(ids))
 
     def _short(self, state: State) -> list[tuple[Lack, int]]:
         """The groups that have fewer candidates than places they should have, with the number of places."""

@@ -1,13 +1,13 @@
 """The guard: what a loop would serve is compared with the engine's own list, so that nobody is served worse unseen."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from fairagent.alarms import UNLABELED, WORSE, Alarm
 from fairagent.errors import WorseThanEngine
 from fairagent.exposure import ExposureMeter, finite_gaps, worse_dimensions
-from fairagent.types import Ranking
+from fairagent.types import Exposure, Ranking
 
 UNLABELED_OFF = 0.05
 """By how much the exposure of documents without a label may differ from their target before an alarm says so."""
@@ -74,23 +74,21 @@ class Guard:
         return Guarded(own, alarms=(Alarm(WORSE, f"{complaint}; the engine's own list is served"),))
 
 
-def less_fair(served: Ranking, own: Ranking, meter: ExposureMeter) -> tuple[str, ...]:
-    """The dimensions in which `served` is less fair than the engine's `own` list, each as a note, however little.
+def less_fair(own: Sequence[Exposure], served: Sequence[Exposure]) -> tuple[str, ...]:
+    """The dimensions in which what is served is less fair than the engine's own list, each as a note, however little.
 
     So are those that hardly apply to the query, and do not count.
     """
-    meter = replace(meter, importance=())
-    before, now = meter.measure(own), meter.measure(served)
-    worse = worse_dimensions(before, now)
+    worse = worse_dimensions(own, [replace(one, importance=1.0) for one in served])
     return tuple(
         f"less fair than the engine's own list in {after.dimension}: "
         f"a gap of {after.divergence:.4f}, the engine's is {was.divergence:.4f}"
-        for was, after in zip(before, now, strict=True)
+        for was, after in zip(own, served, strict=True)
         if after.dimension in worse
     )
 
 
-def unlabeled_off(served: Ranking, meter: ExposureMeter) -> tuple[Alarm, ...]:
+def unlabeled_off(served: Sequence[Exposure]) -> tuple[Alarm, ...]:
     """That documents without a label get more or less of the exposure than they should, an alarm a dimension."""
     return tuple(
         Alarm(
@@ -98,7 +96,7 @@ def unlabeled_off(served: Ranking, meter: ExposureMeter) -> tuple[Alarm, ...]:
             f"in {one.dimension} documents without a label get {one.unknown:.0%} of the exposure, "
             f"their target is {one.unknown_target:.0%}",
         )
-        for one in meter.measure(served)
+        for one in served
         if one.unknown_target is not None and abs(one.unknown - one.unknown_target) > UNLABELED_OFF
     )
 

@@ -154,7 +154,7 @@ def labeled_share(groups: Groups, dimension: str) -> float | None:
 def _documents(groups: Groups, graph: Graph | None) -> list[str]:
     """The ids of all documents, as the graph or the tables of groups have them."""
     if graph is not None:
-        return [name.decode() for name in graph.ids.names(np.arange(len(graph.ids))).tolist()]
+        return graph.ids.texts()
     return list(dict.fromkeys(_ids_of(groups)))
 
 

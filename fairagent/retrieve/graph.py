@@ -73,7 +73,7 @@ class Graph:
             raise IndexMismatch(
                 "the corpus graph names documents that are not there; remove its folder, and index again"
             )
-        names = [name.decode() for name in self.ids.names(rows.ravel().astype(np.intp)).tolist()]
+        names = self.ids.texts(rows.ravel().astype(np.intp))
         k = rows.shape[1]
         return [tuple(names[start : start + k]) for start in range(0, len(names), k)]
 

@@ -53,9 +53,7 @@ class PassageRetriever:
         asked = 2 * n
         while True:
             found = self._passages.search(query, asked)
-            best: dict[str, float] = {}
-            for passage, score in zip(found.ids, found.scores.tolist(), strict=True):
-                best.setdefault(document_of(passage), score)
+            best = _of_documents(found)
             scores = list(best.values())
             # Complete where all passages were seen, or those not seen score less than the last document wanted.
             if len(found) < asked or (len(best) >= n and found.scores[-1] < scores[n - 1]):
@@ -81,7 +79,7 @@ class PassageRetriever:
         ends = np.cumsum(sizes)
         starts = ends - sizes
         numbers = np.arange(ends[-1] if len(ids) else 0) + np.repeat(first - starts, sizes)
-        return [name.decode() for name in self._table.names(numbers).tolist()], starts
+        return self._table.texts(numbers), starts
 
     def best(self, query: Query, ids: Sequence[str]) -> list[str]:
         """The id of the best passage of each of the documents; of equal ones the first."""
@@ -161,11 +159,16 @@ class DensePassages(PassageRetriever):
 
     def nearest(self, vector: Embeddings, n: int) -> Ranking:
         """The documents of the `n` passages with the largest products with `vector` (d,), each by its best one."""
-        found = self._engine.nearest(vector, n)
-        best: dict[str, float] = {}
-        for passage, score in zip(found.ids, found.scores.tolist(), strict=True):
-            best.setdefault(document_of(passage), score)
+        best = _of_documents(self._engine.nearest(vector, n))
         return Ranking(tuple(best), np.array(list(best.values()), dtype=np.float64))
+
+
+def _of_documents(passages: Ranking) -> dict[str, float]:
+    """The documents of these passages with the scores of their best ones."""
+    best: dict[str, float] = {}
+    for passage, score in zip(passages.ids, passages.scores.tolist(), strict=True):
+        best.setdefault(document_of(passage), score)
+    return best
 
 
 def _under(id: str, passage: Document, text: str) -> Document:

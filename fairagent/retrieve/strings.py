@@ -139,6 +139,10 @@ class IdTable:
         """The ids of the documents with these numbers, as UTF-8 bytes."""
         return self._names[numbers]
 
+    def texts(self, numbers: NDArray[np.intp] | None = None) -> list[str]:
+        """The same as text; None: all ids."""
+        return [name.decode() for name in self.names(np.arange(len(self)) if numbers is None else numbers).tolist()]
+
     def numbers(self, ids: Sequence[str]) -> NDArray[np.intp]:
         """The numbers of the documents with these ids, -1 for an id that is not there."""
         if not len(ids) or not len(self):

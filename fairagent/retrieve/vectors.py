@@ -183,7 +183,7 @@ def prepare_ann(site: Site, model: str, ann: When, progress: Progress) -> None:
 
 def _memberships(site: Site, dense: DenseRetriever, numbers: NDArray[np.intp]) -> Mapping[str, FloatArray]:
     """Of these documents (n,) the membership in each group, by the names of its dimension and its label."""
-    ids = [name.decode() for name in dense.ids.names(numbers).tolist()]
+    ids = dense.ids.texts(numbers)
     if site.collection.chunks:
         ids = [document_of(id) for id in ids]
     groups, found = site.collection.groups, {}
