@@ -1,7 +1,7 @@
 """NumPy's files (.npy): never unpickled, and no memory is taken for what the file does not hold."""
 
-import ast
 import math
+import re
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,6 +17,9 @@ LONGEST_HEADER = 1000
 """Bytes."""
 _LENGTHS = {(1, 0): 2, (2, 0): 4}
 """Version of the format -> bytes of the header's length."""
+# NumPy reads it as a Python literal. Before 3.11.8 and 3.12.2 Python loses its place when two threads read one at a
+# time (SystemError: AST constructor recursion depth mismatch), and a literal can be much that is no header.
+_HEADER = re.compile(r"\{'descr': '([^']+)', 'fortran_order': (True|False), 'shape': \(([0-9, ]*)\)(?:, )?\}")
 
 
 def read_array(path: Path, mapped: bool = False) -> NDArray[Any]:
@@ -53,12 +56,13 @@ def _header(path: Path) -> tuple[tuple[int, ...], np.dtype[Any], Literal["C", "F
             size = int.from_bytes(file.read(_LENGTHS[version]), "little")
             if size > LONGEST_HEADER:
                 raise ValueError(f"a header of {size:,} bytes")
-            about = ast.literal_eval(file.read(size).decode("ascii").strip())
-            dtype, shape, fortran = np.dtype(str(about["descr"])), about["shape"], about["fortran_order"]
-        # The header is a Python literal, with whatever the reading of one raises.
-        except (ValueError, LookupError, SyntaxError, TypeError, RecursionError, MemoryError) as error:
+            text = file.read(size).decode("ascii").strip()
+            if not (header := _HEADER.fullmatch(text)):
+                raise ValueError(f"the header is {text[:100]!r}")
+            dtype = np.dtype(header[1])
+            shape = tuple(int(length) for length in header[3].split(",") if length.strip())
+        except (ValueError, LookupError, TypeError) as error:
             raise Malformed(f"{path.name} is no array of NumPy's ({type(error).__name__}: {error})") from None
-        whole = isinstance(shape, tuple) and all(type(length) is int and length >= 0 for length in shape)
-        if dtype.kind not in KINDS or not dtype.itemsize or not whole:
+        if dtype.kind not in KINDS or not dtype.itemsize:
             raise Malformed(f"{path.name} holds {dtype} in the shape {shape}, which no file of ours does")
-        return shape, dtype, "F" if fortran else "C", file.tell()
+        return shape, dtype, "F" if header[2] == "True" else "C", file.tell()

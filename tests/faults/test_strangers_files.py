@@ -130,7 +130,7 @@ def _lie(path: Path, shape: tuple[int, ...], descr: str = "<f8", content: bytes 
     [
         ((10**12,), "<f8", "where its header says 8,000,000,000,"),
         ((9,), "<f8", "has 192 bytes, where its header says 200"),
-        ((-8,), "<f8", "which no file of ours does"),
+        ((-8,), "<f8", "is no array of NumPy's (ValueError: the header is "),
         ((8,), "|O", "holds object in the shape (8,)"),
         ((8,), "V8", "which no file of ours does"),
         ((8,), "__import__", "is no array of NumPy's"),

@@ -12,6 +12,7 @@ import unicodedata
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
+from threading import Lock
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,6 +63,14 @@ class WordTable:
 
 
 @cache
-def word_table() -> WordTable:
-    """The shipped table."""
+def _shipped() -> WordTable:
     return WordTable()
+
+
+_READING = Lock()
+
+
+def word_table() -> WordTable:
+    """The shipped table, read by one thread at a time: NumPy reads Python literals there (`intake/arrays.py`)."""
+    with _READING:
+        return _shipped()
